@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Signature
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Signature
+from tflite_memopt.ir.tensors import per_tensor
 
 
 def mobile_chain(size: int = 24) -> Model:

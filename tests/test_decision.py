@@ -21,8 +21,8 @@ from tflite_memopt.errors import InfeasibleError, UsageError
 from tflite_memopt.io import plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.decision import NOTHING_DECIDED, Decision, decision_in
-from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.change import NOTHING_DECIDED, Decision, decision_in
+from tflite_memopt.ir.model import DType
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 

@@ -19,7 +19,7 @@ from tests.models import mobile_chain
 from tests.tflm import HAS_WHEEL
 from tflite_memopt import pipeline
 from tflite_memopt.batch.results import key_of
-from tflite_memopt.cascade import plans, space
+from tflite_memopt.cascade import in_order, space
 from tflite_memopt.equivalence import runner
 from tflite_memopt.equivalence.subject import FailedVerificationError
 from tflite_memopt.errors import UsageError
@@ -60,7 +60,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             found.add(getattr(whole, "__name__", type(whole).__name__))
         return side_by_side(function, items, jobs)
 
-    for module in (plans, contracted_orders, space, search, tiles):
+    for module in (in_order, contracted_orders, space, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
         monkeypatch.setattr(module, "_MANY" if module is space else "_LEAST_WORK", 1)
     return found

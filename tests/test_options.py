@@ -10,7 +10,7 @@ import pytest
 import tflite_memopt
 from tests.models import mobile_chain
 from tflite_memopt.errors import UsageError
-from tflite_memopt.graph.clock import Deadline
+from tflite_memopt.graph.limits import Deadline
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.options import Options, fallbacks

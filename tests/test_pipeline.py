@@ -30,9 +30,8 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Operator, OperatorOptions, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Operator, OperatorOptions, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.report.model import to_json
 from tflite_memopt.schedule.methods import METHODS

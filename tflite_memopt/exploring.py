@@ -9,7 +9,7 @@ from .errors import UsageError
 from .io.files import Source, load
 from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
-from .memory.reading import read_planned
+from .memory.file import read_planned
 from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize

@@ -11,11 +11,9 @@ from .equivalence.verification import verify as verify_models
 from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .kernels.targets import profile_for
-from .memory.layout import memory_layout
-from .memory.places import places_in_force
-from .memory.reading import read_planned
-from .memory.schedule_problem import schedule_problem
-from .memory.ties import tie_positions
+from .memory.file import read_planned
+from .memory.layout import memory_layout, places_in_force
+from .memory.problems import schedule_problem, tie_positions
 from .options import Options
 from .proof import prove_plan
 from .report.build import build_analysis, device_use

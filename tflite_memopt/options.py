@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from .errors import UsageError
-from .graph.clock import NO_DEADLINE, Deadline, deadline_in
-from .graph.search_limit import SearchLimit
-from .ir.decision import Decision, decision_in
+from .graph.limits import NO_DEADLINE, Deadline, SearchLimit, deadline_in
+from .ir.change import Decision, decision_in
 from .kernels.boards import device_named
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
@@ -72,7 +71,7 @@ class Options:
     ``transform.WORTH`` of the objective and the budget does not need it.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
-    (``ir/decision.py``), which is carried out in place of a search. ``tflm_since``: the date of the firmware's
+    (``ir/change.py``), which is carried out in place of a search. ``tflm_since``: the date of the firmware's
     TFLM, None for a present one: what that does not have is not used.
     """
 

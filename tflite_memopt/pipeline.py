@@ -9,16 +9,14 @@ from pathlib import Path
 
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
-from .graph.clock import StageClock
+from .graph.limits import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.copying import copy_model
-from .memory.label import attach_plan
-from .memory.layout import memory_layout
-from .memory.places import places_in_force
-from .memory.reading import read_planned
-from .memory.ties import with_ties
+from .memory.file import attach_plan, read_planned
+from .memory.layout import memory_layout, places_in_force
+from .memory.problems import with_ties
 from .options import LAST_STEP, Options, fallbacks
 from .proof import Proof, Status, prove, prove_plan
 from .report.build import RunOutcome, build_report, facts_of

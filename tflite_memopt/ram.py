@@ -7,9 +7,9 @@ from .io.files import Source, load
 from .io.writer import write_model
 from .ir.model import Model
 from .kernels.targets import profile_for
+from .memory.figures import memory_use
+from .memory.file import read_planned
 from .memory.layout import memory_layout
-from .memory.reading import read_planned
-from .memory.usage import memory_use
 from .options import Options
 from .pipeline import optimize
 

@@ -17,10 +17,10 @@ from .io import offline_plan
 from .io.reader import read_model
 from .kernels.profile import KernelProfile
 from .kernels.targets import profile_for
-from .memory.libraries import needs_by_library
-from .memory.places import places_in_force
-from .memory.reading import read_planned
-from .memory.usage import operator_kinds
+from .memory.arrange import needs_by_library
+from .memory.figures import operator_kinds
+from .memory.file import read_planned
+from .memory.layout import places_in_force
 from .options import Options
 from .proof import FACTS, Proof, prove, prove_plan
 from .report.model import Report

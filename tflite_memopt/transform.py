@@ -14,25 +14,21 @@ from .analysis.macs import model_macs
 from .cascade.measure import Measured
 from .cascade.search import cascade
 from .equivalence.subject import NO_PROMISE, Promise, Subject
-from .graph.clock import StageClock
+from .graph.limits import StageClock
 from .io import offline_plan, plan_label
 from .io.writer import write_model
-from .ir.change import Changed, Exactness, Refusal, loosest, out_of_time
+from .ir.change import Changed, Decision, Exactness, Refusal, loosest, out_of_time
 from .ir.check import check_model
 from .ir.copying import copy_model
-from .ir.decision import Decision
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.since import needed_since
-from .memory.arrange import Arrangement, ModelPlacement, arrange
-from .memory.cost import Cost, Declined, cost_in
-from .memory.figures import LibraryNeed
-from .memory.libraries import fitted, miscomputed
-from .memory.ties import with_ties
-from .memory.usage import operator_kinds
+from .memory.arrange import Arrangement, Cost, Declined, ModelPlacement, arrange, cost_in, fitted, miscomputed
+from .memory.figures import LibraryNeed, operator_kinds
+from .memory.problems import with_ties
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, Options, fallbacks
-from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
+from .rewrite.channels import LEGAL_CONCATENATION
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch

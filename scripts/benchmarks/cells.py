@@ -8,7 +8,7 @@ from string import ascii_uppercase
 
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import drop_dead_tensors
 from tflite_memopt.ir.model import Graph, Tensor
 
 _SMALLEST = 6

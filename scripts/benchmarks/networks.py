@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import drop_dead_tensors
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.plan.problem import PlanProblem
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem

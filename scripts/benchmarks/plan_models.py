@@ -13,19 +13,18 @@ from typing import TypeVar
 
 import click
 
-from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import region_of
 from tflite_memopt.cascade.space import UNROLLED
+from tflite_memopt.cascade.stripes import even_ends
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.options import PLAN_WORK
 from tflite_memopt.plan.methods import solve, solve_within
 from tflite_memopt.plan.problem import Plan, PlanProblem

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from scripts.papers.tables import ABLATION, PARTITIONED, PARTS, PEAKS, SECONDS
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.ilp.method import IlpParts, ilp_with
 from tflite_memopt.published.serenity.method import SerenityParts, serenity_with
 from tflite_memopt.schedule.check import check_order, peak_of

@@ -24,13 +24,12 @@ from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.constants import values
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Graph, Model, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.model import Buffer, DType, Graph, Model, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.tensors import values
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.places import places_in_force
-from tflite_memopt.memory.reading import read_planned
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.layout import places_in_force
 from tflite_memopt.proof import BrokenModelError, Keys, Run, UndecidedError, inputs_of, prove_plan
 
 _STEERING = (DType.INT32, DType.INT64, DType.BOOL)

@@ -24,9 +24,9 @@ import click
 
 from scripts.benchmarks.kept_parts import KeptParts
 from scripts.benchmarks.networks import named
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import drop_dead_tensors
 from tflite_memopt.ir.model import Model
 
 from .as_printed.serenity import StepLimit

@@ -11,25 +11,22 @@ from typing import Any
 import click
 
 from scripts.benchmarks.cells import cells_of
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.plan.methods import solve as solve_plan
 from tflite_memopt.plan.problem import Item, PlanProblem
 from tflite_memopt.published.sram_study import off_chip_traffic
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.nested_concatenation import NESTED_CONCATENATION
-from tflite_memopt.rewrite.rules.partial_convolution import PARTIAL_CONVOLUTION
-from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.channels import NESTED_CONCATENATION, SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.partial import PARTIAL_CONVOLUTION
 from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem
+from tflite_memopt.schedule.problem import ScheduleProblem, memory_graph
 
 from .as_printed.serenity import StepLimit, serenity_as_printed
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import drop_dead_tensors
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
 

@@ -11,7 +11,7 @@ import click
 
 from scripts.benchmarks.markdown_table import row, table
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.copying import drop_dead_tensors
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.heuristics import Placement
 from tflite_memopt.plan.methods import solve

@@ -10,7 +10,7 @@ from statistics import geometric_mean, median
 from typing import Any, TypeVar
 
 from scripts.benchmarks.kept_parts import KeptParts
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.method import SerenityParts
 from tflite_memopt.published.sram_study import peaks_of_random_orders
 from tflite_memopt.schedule.check import peak_of

@@ -9,10 +9,9 @@ import numpy as np
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 
 TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
 ZERO_POINT = -7

@@ -17,24 +17,20 @@ from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import ANY, STRIPES, figures_of, space_of
 from tests.profiles import examples
-from tflite_memopt.cascade.bound import Costs, least_head
-from tflite_memopt.cascade.may_share import MayShare
+from tflite_memopt.cascade.bound import Costs, MayShare, least_head
 from tflite_memopt.cascade.measure import Measure, Measured, excerpt
 from tflite_memopt.cascade.region import region_of
 from tflite_memopt.cascade.select import Figures, Limits
 from tflite_memopt.cascade.tiling import ClampedLoop, RowLoop, Tiling, Unrolled, apply_tilings, turns_for
 from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
-from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME
-from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.share_constants import share_constants
+from tflite_memopt.graph.limits import SearchLimit
+from tflite_memopt.ir.copying import copy_model, share_constants
+from tflite_memopt.ir.editor import SAME
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.memory.alive import Alive
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.together import solve_together
+from tflite_memopt.memory.problems import Alive, solve_together
 from tflite_memopt.options import Options
 
 PROFILES = ("portable", "reference", "cmsis-nn-dsp", "cmsis-nn-mve")

@@ -17,11 +17,10 @@ from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import LONGEST, Modes, modes_of
 from tflite_memopt.cascade.tiling import Tiling, apply_tilings
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import VALID
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.editor import VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
-from tflite_memopt.memory.cost import Cost, cost_of
+from tflite_memopt.memory.arrange import Cost, cost_of
 
 LEVELS, LENGTH, CHANNELS = 12, 64, 8
 OPTIONS = Options(samples=3, max_extra_work=1.0)

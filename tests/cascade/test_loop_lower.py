@@ -14,13 +14,12 @@ from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regions
 from tests.cascade.test_lower import assert_equal
 from tests.profiles import examples
-from tflite_memopt.cascade.loop.lower import lower_loop
+from tflite_memopt.cascade.loop import lower_loop
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.tiling import turns_for
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import DType, Model
 
 
 def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:

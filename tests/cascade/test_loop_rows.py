@@ -15,20 +15,18 @@ from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
 from tflite_memopt import ModelFormatError, analyze, optimize
-from tflite_memopt.analysis.loops import loops_of
+from tflite_memopt.analysis.loops import loops_of, mark_placeholders
 from tflite_memopt.analysis.macs import model_macs, operator_macs
-from tflite_memopt.analysis.placeholders import mark_placeholders
-from tflite_memopt.cascade.bound import least_head, loop_macs
-from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, reason_against_loops, turns_of
-from tflite_memopt.cascade.loop.masked import Masked, masked
-from tflite_memopt.cascade.may_share import MayShare
+from tflite_memopt.cascade.bound import MayShare, least_head, loop_macs
+from tflite_memopt.cascade.loop import LoopForm, lower_loop, reason_against_loops, turns_of
+from tflite_memopt.cascade.loop_rows import Masked, masked
 from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.tiling import turns_for
 from tflite_memopt.exploring import explore
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.making import add_buffer
+from tflite_memopt.ir.editor import add_buffer
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.options import Options

@@ -14,11 +14,10 @@ from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random
 from tests.dump import dump_model
 from tests.profiles import examples
 from tests.tflm import run_tflm
-from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.stripes import Edges, Halo, cuts_at, stripes_of
+from tflite_memopt.cascade.stripes import Edges, Halo, cuts_at, even_ends, stripes_of
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.equivalence import litert
 from tflite_memopt.equivalence.adapter import RunJob
@@ -27,8 +26,7 @@ from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import DType, Model
 
 ARENA = 4 << 20
 GOLDEN = Path(__file__).with_name("golden_residual.txt")

@@ -20,17 +20,14 @@ from tflite_memopt.cascade.select import Figures
 from tflite_memopt.cascade.space import Space
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
-from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.share_constants import share_constants
+from tflite_memopt.graph.limits import SearchLimit
+from tflite_memopt.ir.copying import copy_model, share_constants
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.memory.arena_terms import arena_terms
+from tflite_memopt.memory.figures import arena_terms, operator_count
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.together import solve_together
-from tflite_memopt.memory.usage import operator_count
+from tflite_memopt.memory.problems import solve_together
 from tflite_memopt.memory.work import model_work
 
 KERNELS = ("portable", "reference")

@@ -15,21 +15,19 @@ from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
 from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.in_order import OrderSearch
+from tflite_memopt.cascade.loop import lower_phases
 from tflite_memopt.cascade.measure import Measured
-from tflite_memopt.cascade.phases import lower_phases
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import Modes, modes_of
 from tflite_memopt.cascade.tiling import PhaseLoop, Tiling, Tilings
-from tflite_memopt.graph.clock import EmergencyStop
+from tflite_memopt.graph.limits import EmergencyStop
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import VALID
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.editor import VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
-from tflite_memopt.memory.arrange import arrange
-from tflite_memopt.memory.cost import Cost, cost_of
+from tflite_memopt.memory.arrange import Cost, arrange, cost_of
 
 OPTIONS = Options(samples=3, objective="head", max_extra_work=1.0)
 

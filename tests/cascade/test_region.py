@@ -7,8 +7,7 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Tensor
+from tflite_memopt.ir.model import DType, Tensor
 
 SHAPE = (1, 8, 6, 4)
 

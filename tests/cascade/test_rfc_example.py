@@ -14,10 +14,10 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize, verify
-from tflite_memopt.cascade.cut_table import even_ends
+from tflite_memopt.cascade.stripes import even_ends
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.making import VALID
+from tflite_memopt.ir.editor import VALID
 from tflite_memopt.ir.model import Model
 from tflite_memopt.pipeline import Result
 

@@ -15,14 +15,13 @@ from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.errors import UsageError
-from tflite_memopt.graph.clock import EmergencyStop
+from tflite_memopt.graph.limits import EmergencyStop
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import OUT_OF_TIME
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
-from tflite_memopt.memory.cost import cost_of
+from tflite_memopt.memory.arrange import cost_of
 from tflite_memopt.options import HALOS, Options
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report

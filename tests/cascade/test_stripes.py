@@ -14,13 +14,11 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import random_network, regions
 from tests.profiles import examples
 from tflite_memopt.analysis.macs import operator_macs
-from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.stripes import Job, Stripe, Window, cuts_at, stripes_of
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Operator, Tensor
+from tflite_memopt.cascade.stripes import Job, Stripe, Window, cuts_at, even_ends, stripes_of
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Operator, Tensor
 from tflite_memopt.operators.rows import RowByRow, Rows
 
 NOTHING = Window(Rows(0, 0), Rows(0, 0), Rows(0, 0))

@@ -14,8 +14,7 @@ from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
 from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.options import Options
 
 

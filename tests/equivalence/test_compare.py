@@ -17,8 +17,8 @@ from tflite_memopt.errors import UsageError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType
+from tflite_memopt.ir.tensors import per_tensor
 
 ARENA = 4 << 20
 

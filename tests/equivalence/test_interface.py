@@ -15,9 +15,8 @@ from tflite_memopt.equivalence.inputs import numpy_type
 from tflite_memopt.equivalence.interface import SAME, Port, interface_between
 from tflite_memopt.errors import EquivalenceError, UsageError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.boundary import take_integers
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.rewrite.stage import take_integers
 
 F32 = DType.FLOAT32
 INTEGERS = (DType.INT8, DType.INT16, DType.UINT8)

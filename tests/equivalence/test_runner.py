@@ -25,7 +25,7 @@ from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, Interpre
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import DType
 
 ARENA = 4 << 20
 

@@ -18,8 +18,7 @@ from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options, optimize
 from tflite_memopt.equivalence.unloaded import explained, is_refusal
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, OpCode, Operator
+from tflite_memopt.ir.model import DType, Model, OpCode, Operator
 
 
 def enlarged() -> Model:

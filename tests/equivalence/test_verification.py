@@ -25,11 +25,10 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed, Exactness, RewriteUse, loosest
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Model, Tensor
+from tflite_memopt.ir.model import Buffer, DType, Model, Tensor
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
-from tflite_memopt.rewrite.boundary import take_integers
+from tflite_memopt.rewrite.stage import take_integers
 
 BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
 LITERT = replace(BOTH, runtimes=("litert",))

@@ -12,12 +12,11 @@ from scripts.papers.as_printed.ilp_fusion import fuse_as_printed, grown_from, is
 from scripts.papers.as_printed.ilp_program import formulate_as_printed
 from tests.profiles import examples
 from tflite_memopt.graph.dependency_graph import reverse_post_order, transitive_closure
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.program import PEAK
 from tflite_memopt.published.ilp.solver import ProgramRun, run_program
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.memory_graph import memory_graph
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.schedule.problem import ScheduleProblem, Step, memory_graph
 
 from ..schedule.problems import brute_force, diamond_beside_a_chain, problems
 

@@ -10,7 +10,7 @@ from scripts.papers import cascading, claims, graphs, ilp
 from scripts.papers import ilp_page as pages
 from scripts.papers import random_cells as stages
 from scripts.papers.as_printed.ilp import PrintedParts
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.schedule.check import check_problem
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem, Step

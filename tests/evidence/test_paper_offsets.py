@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts.papers import claims, items, offsets
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Graph, OpCode, Operator, Tensor
+from tflite_memopt.ir.model import Buffer, DType, Graph, OpCode, Operator, Tensor
 from tflite_memopt.plan.problem import Item, PlanProblem
 
 

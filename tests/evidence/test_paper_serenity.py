@@ -6,7 +6,7 @@ from scripts.papers import cells, claims, serenity
 from scripts.papers import random_cells as stages
 from scripts.papers import serenity_why as whys
 from scripts.papers.as_printed.serenity import StepLimit
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
 
 TWO_BRANCHES = ScheduleProblem(

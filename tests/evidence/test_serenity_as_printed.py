@@ -6,7 +6,7 @@ from hypothesis import given
 
 from scripts.papers.as_printed.serenity import StepLimit, next_budgets, serenity_as_printed
 from tests.schedule.problems import problems
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.dynamic_programming import SearchOutcome
 from tflite_memopt.published.serenity.method import SerenityParts
 from tflite_memopt.schedule.check import check_order, peak_of

@@ -32,9 +32,8 @@ from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.requests import ILP32, LP64, REFERENCE
 from tflite_memopt.kernels.targets import TARGETS
-from tflite_memopt.memory.in_force import head_in_force
-from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.reading import read_planned
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.layout import head_in_force, memory_layout
 
 MAINS = ("main.cc", "main_two_arenas.cc")
 RUNNABLE = ("mobile_chain", "concat_model", "split_model", "transpose_conv_model", "streaming_model", "if_model")

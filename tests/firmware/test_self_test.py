@@ -24,8 +24,7 @@ from tflite_memopt.firmware.generate import generate, runner_source
 from tflite_memopt.firmware.self_test import RUNS, Expected, digest, drawn_inputs, expected_outputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import DType, Model
 
 TYPES = (DType.INT8, DType.UINT8, DType.INT16, DType.FLOAT32, DType.INT32, DType.INT64, DType.BOOL)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.clock import NO_DEADLINE, Deadline, deadline_in, now
 from tflite_memopt.graph.interval import intersect
+from tflite_memopt.graph.limits import NO_DEADLINE, Deadline, deadline_in, now
 
 
 @dataclass(frozen=True)

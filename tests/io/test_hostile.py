@@ -21,8 +21,7 @@ from tflite_memopt.io.associated_files import append
 from tflite_memopt.io.files import read_file
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import AssociatedFile, Buffer, Model
+from tflite_memopt.ir.model import AssociatedFile, Buffer, DType, Model
 
 CONTROL = "model_control_dependencies"
 

@@ -15,7 +15,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.tensors import per_tensor
 
 NOT_UTF8 = b"caf\xe9 \xff\xfe"
 builders = pytest.mark.parametrize("build", ALL.values(), ids=ALL.keys())

@@ -11,8 +11,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, if_model, split_model
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.ir.check import MAX_TENSOR_BYTES, check_model, describe
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Graph, Model, OperatorOptions, Tensor, Use
+from tflite_memopt.ir.model import Buffer, DType, Graph, Model, OperatorOptions, Tensor, Use
 
 
 @pytest.mark.parametrize("build", ALL.values(), ids=ALL.keys())

@@ -14,10 +14,9 @@ from tests.dump import dump_model
 from tests.models import ALL, branches
 from tests.profiles import examples
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.editor import Editor
-from tflite_memopt.ir.model import Model, OpCode
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, OpCode
+from tflite_memopt.ir.tensors import per_tensor
 
 
 @pytest.mark.parametrize("build", ALL.values())

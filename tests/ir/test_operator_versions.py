@@ -10,8 +10,8 @@ from tests.models import concat_model
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.editor import Editor, operator_version
+from tflite_memopt.ir.model import DType
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import numpy as np
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.kernels.probe import Build, Case
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Tensor
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Tensor
 
 
 def convolutions(full: bool) -> Iterator[Case]:

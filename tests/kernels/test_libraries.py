@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Operator
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Operator
 from tflite_memopt.kernels.cmsis_nn import DSP, MVE, SCALAR, Build, convolution_path, depthwise_path
 from tflite_memopt.kernels.esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from tflite_memopt.kernels.profile import KernelProfile

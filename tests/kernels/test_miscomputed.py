@@ -15,10 +15,9 @@ from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Operator, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.work import WorkLimit
 

@@ -12,8 +12,7 @@ from tests.kernels.grid import GRIDS
 from tests.kernels.probe import Case, probe
 from tests.models import concat_model
 from tests.tflm import needs_wheel
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Operator, Tensor
+from tflite_memopt.ir.model import DType, Operator, Tensor
 from tflite_memopt.kernels.profiles import PORTABLE, PROFILES, REFERENCE
 
 CASES = {case.label: case for grid in GRIDS for case in grid(False)}

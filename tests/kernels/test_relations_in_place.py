@@ -28,8 +28,7 @@ from tests.kernels.imposed import (
     x_of,
     y_of,
 )
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Operator
+from tflite_memopt.ir.model import Buffer, DType, Operator
 from tflite_memopt.kernels.relations import ANY_INPUT, FIRST_INPUT, in_place_reuses
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints, one, permitted, same_offset, x_of, y_of
 from tests.profiles import examples
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Operator, OperatorOptions, Quantization, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import Buffer, DType, Operator, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.relations import SHARED_CODE, strided_slice_box, view_reuses
 
 

@@ -12,8 +12,7 @@ from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, OpCode, Operator
+from tflite_memopt.ir.model import DType, Model, OpCode, Operator
 from tflite_memopt.kernels.support import TYPES, TflmSupport, said_of, support_of
 
 TRIED = (*(DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL),)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.loop import LoopForm, lower_loop, turns_of
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.arrange import ModelPlacement, arrange
-from tflite_memopt.memory.in_force import offsets_in_force
-from tflite_memopt.memory.places import places_of
+from tflite_memopt.memory.layout import offsets_in_force, places_of
 from tflite_memopt.options import Options
 from tflite_memopt.proof import Places, prove_plan
 

@@ -9,23 +9,28 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import TYPES, random_network
 from tests.profiles import examples
-from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import start_of_region
 from tflite_memopt.cascade.space import UNROLLED
+from tflite_memopt.cascade.stripes import even_ends
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.graph.limits import SearchLimit
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.methods import solve as solve_plan
-from tflite_memopt.schedule.bounds import head_lower_bound, schedule_lower_bound
-from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph
 from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step
+from tflite_memopt.schedule.problem import (
+    MemoryGraph,
+    Reuse,
+    ScheduleProblem,
+    Step,
+    head_lower_bound,
+    memory_graph,
+    schedule_lower_bound,
+)
 
 LIMIT = SearchLimit(10.0)
 PROFILES = ("portable", "reference", "cmsis-nn", "esp-nn")

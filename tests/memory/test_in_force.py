@@ -12,14 +12,19 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect
-from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.graph.limits import SearchLimit
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
 from tflite_memopt.memory.arrange import place
-from tflite_memopt.memory.in_force import head_in_force, offsets_in_force, offsets_to_write
-from tflite_memopt.memory.layout import MemoryLayout, memory_layout, unplannable_tensors
+from tflite_memopt.memory.layout import (
+    MemoryLayout,
+    head_in_force,
+    memory_layout,
+    offsets_in_force,
+    offsets_to_write,
+    unplannable_tensors,
+)
 from tflite_memopt.options import Options
 from tflite_memopt.plan.check import check_in_force, check_plan
 from tflite_memopt.plan.heuristics import tflm_greedy
@@ -85,7 +90,7 @@ def test_what_tflm_places_wrongly_is_never_written(build: Callable[[], Model], m
         return Candidate(tuple(offsets))
 
     offsets_to_write(model, layout, plan.offsets)
-    monkeypatch.setattr("tflite_memopt.memory.in_force.tflm_greedy", onto_another)
+    monkeypatch.setattr("tflite_memopt.memory.layout.tflm_greedy", onto_another)
     with pytest.raises(InfeasibleError, match=r"the plan as the runtime completes it: .* share bytes"):
         offsets_to_write(model, layout, plan.offsets)
 

@@ -11,11 +11,10 @@ from tflite_memopt.errors import EquivalenceError, ModelFormatError, Unsupported
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, OpCode, Operator
+from tflite_memopt.ir.model import DType, Model, OpCode, Operator
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.places import places_in_force
-from tflite_memopt.memory.reading import read_planned
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.layout import places_in_force
 from tflite_memopt.proof import Status, prove, prove_plan
 
 UNPROVED = Options(verify=False)

@@ -7,9 +7,8 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import streaming_model
 from tflite_memopt.errors import UsageError
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
 from tflite_memopt.memory.arrange import arrange

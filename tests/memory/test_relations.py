@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Graph, Tensor
+from tflite_memopt.ir.model import DType, Graph, Tensor
 from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
 from tflite_memopt.kernels.relations import KernelReuse
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.relations import saved_bytes
-from tflite_memopt.memory.schedule_problem import schedule_problem
-from tflite_memopt.memory.storages import cut_into_atoms, storages
+from tflite_memopt.memory.problems import schedule_problem
+from tflite_memopt.memory.storage import cut_into_atoms, saved_bytes, storages
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.plan.problem import Relation

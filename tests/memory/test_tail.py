@@ -8,7 +8,7 @@ from tests.models import irregular_model, mobile_chain
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.arena_map import tail_parts
+from tflite_memopt.memory.figures import tail_parts
 
 
 @pytest.mark.parametrize("kernels", PROFILES)

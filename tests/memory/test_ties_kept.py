@@ -23,7 +23,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.ties import with_ties
+from tflite_memopt.memory.problems import with_ties
 
 
 def late_reader() -> Model:

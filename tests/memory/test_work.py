@@ -14,9 +14,8 @@ from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.tiling import ClampedLoop, Tiling, apply_tilings
 from tflite_memopt.errors import ModelFormatError
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Graph, Operator
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Graph, Operator
 from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.work import _taps_inside, model_work, operator_work

@@ -18,8 +18,7 @@ from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Tensor
+from tflite_memopt.ir.model import DType, Model, Operator, OperatorOptions, Tensor
 from tflite_memopt.operators.rows import Axis, RowByRow, Rows
 from tflite_memopt.operators.table import OPERATORS, OperatorKind, row_by_row
 

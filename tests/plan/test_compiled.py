@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, small_problems
 from tests.profiles import examples
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.plan import disjunctive
 from tflite_memopt.plan.exact import RULES, PairSearch, SearchRun, code, compiled_copy, group_of, time_groups
 from tflite_memopt.plan.problem import PlanProblem

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, in_a_row, random_problem, small_problems, smallest_arena
 from tests.profiles import examples
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.plan import disjunctive
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan

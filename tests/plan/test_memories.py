@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.plan.memories import MemoriesProblem, check_memories, most_valuable, part_of, spread
 from tflite_memopt.plan.methods import solve_within
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation

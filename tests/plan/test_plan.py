@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
 from tflite_memopt.plan.methods import BEST_OF, NAMES, STRATEGIES, solve

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.plan.disjunctive import FOUND, LIMIT, NONE
 from tflite_memopt.plan.exact import RULES, BestOfGroup, CapacityQuestions, ItemGroup, SearchRun, group_of
 from tflite_memopt.plan.problem import Item, PlanProblem

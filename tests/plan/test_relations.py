@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth, section_bound
 from tflite_memopt.plan.check import check_bound, check_plan
 from tflite_memopt.plan.heuristics import Placement, rigid_groups, singles

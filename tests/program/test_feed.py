@@ -25,7 +25,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.making import VALID
+from tflite_memopt.ir.editor import VALID
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.relations import RESHAPES
 from tflite_memopt.memory.work import instructions

@@ -16,7 +16,7 @@ from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.making import VALID
+from tflite_memopt.ir.editor import VALID
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 

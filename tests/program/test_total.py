@@ -16,9 +16,8 @@ from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import RELU
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.editor import RELU
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.program.total import Total, total_of
 
 CHANNELS = 240

@@ -15,10 +15,9 @@ from tflite_memopt import Options, optimize
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import VALID
-from tflite_memopt.ir.model import Buffer, Model, Operator, OperatorOptions, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.editor import VALID
+from tflite_memopt.ir.model import Buffer, DType, Model, Operator, OperatorOptions, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import Chain, Keys, Notes, Run, Status, inputs_of, prove, prove_computed
 
 F32, I8, I32 = DType.FLOAT32, DType.INT8, DType.INT32

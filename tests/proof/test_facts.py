@@ -13,10 +13,9 @@ from tests.rewrite.patterns import ARENA, F32, I8, LITERT, TFLM
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import FACTS, Status, facts, prove
 
 Array = np.ndarray[Any, Any]

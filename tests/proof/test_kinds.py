@@ -13,9 +13,8 @@ from tests.cascade.networks import KEEPING_ROWS, OPERATORS, random_network
 from tests.rewrite.patterns import ARENA, F32, I8, I32, Branch
 from tests.tflm import run_models
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.requests import REFERENCE
 from tflite_memopt.proof import Keys, Run, inputs_of
 from tflite_memopt.proof.kinds import KINDS

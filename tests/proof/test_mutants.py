@@ -12,7 +12,7 @@ from tests.memory.loops import looped, plain
 from tests.rewrite.patterns import ARENA, LITERT
 from tests.test_random_models import random_model
 from tests.tflm import run_models
-from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.cascade.loop import LoopForm
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

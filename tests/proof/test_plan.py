@@ -14,11 +14,11 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.memory.loops import looped, placement_of, places_at
 from tests.models import ALL
 from tests.test_random_models import random_rows
-from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.cascade.loop import LoopForm
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.memory.arrange import ModelPlacement
-from tflite_memopt.memory.in_force import offsets_in_force
+from tflite_memopt.memory.layout import offsets_in_force
 from tflite_memopt.plan.check import check_in_force
 from tflite_memopt.proof import Places, Status, prove_plan
 

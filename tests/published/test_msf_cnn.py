@@ -20,8 +20,8 @@ from tests.profiles import examples
 from tflite_memopt import UnsupportedModelError, UsageError, compare
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import VALID
+from tflite_memopt.ir.editor import VALID
+from tflite_memopt.ir.model import DType
 from tflite_memopt.published.msf_cnn.fusion import Block, Layer, Setting, Window, fusion_graph, least_macs, least_ram
 from tflite_memopt.published.msf_cnn.layers import chain_of
 

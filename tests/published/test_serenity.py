@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.published.serenity.divide import divide, split
 from tflite_memopt.published.serenity.dynamic_programming import (
     DynamicProgram,
@@ -20,9 +20,8 @@ from tflite_memopt.published.serenity.dynamic_programming import (
 )
 from tflite_memopt.published.serenity.method import SerenityParts, serenity, serenity_with
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import as_is, kahn
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
+from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step, memory_graph
 
 from ..schedule.problems import brute_force, problems
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tests.schedule.problems import problems
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.sram_study import off_chip_traffic, peaks_of_random_orders, random_order
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import kahn
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.schedule.problem import ScheduleProblem, Step, memory_graph
 
 
 def readers(reads: list[int], tensors: int) -> ScheduleProblem:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.memory.loops import looped, placement_of, plain
 from tflite_memopt import analyze
-from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.cascade.loop import LoopForm
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.loops import said_of_loop

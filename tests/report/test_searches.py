@@ -14,7 +14,7 @@ from rich.console import Console
 import tflite_memopt
 from tests.models import irregular_model
 from tflite_memopt import Options
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.plan.problem import Candidate, PlanProblem

@@ -17,7 +17,7 @@ from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import DType
 from tflite_memopt.report.model import to_json
 from tflite_memopt.report.pictures.pages import analysis_page, report_page
 

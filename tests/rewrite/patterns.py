@@ -18,13 +18,11 @@ from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Quantization, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Quantization, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import Status, prove
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rule import AnyRule
-from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.engine import AnyRule, Driver
+from tflite_memopt.rewrite.stage import SPLITS
 
 ARENA = 64 << 20
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32

@@ -11,10 +11,9 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.kernels.requests import ILP32
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.adjoint_matmul import ADJOINT_MATMUL
-from tflite_memopt.rewrite.rules.dead_operators import DEAD_OPERATORS
-from tflite_memopt.rewrite.rules.identity import IDENTITY
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.folding import ADJOINT_MATMUL
+from tflite_memopt.rewrite.shapes import DEAD_OPERATORS, IDENTITY
 
 RIGHT, LEFT = ADJOINT_MATMUL
 

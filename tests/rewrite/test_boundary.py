@@ -17,11 +17,10 @@ from tflite_memopt import EquivalenceError, Options, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.copying import drop_dead_tensors
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.proof import Status, prove
-from tflite_memopt.rewrite.boundary import take_integers
+from tflite_memopt.rewrite.stage import take_integers
 
 INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3, cascade=False)
 F32, I8, U8, I16 = DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16

@@ -14,12 +14,11 @@ from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals,
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes
+from tflite_memopt.rewrite.channels import channel_tiles, tile_sizes
+from tflite_memopt.rewrite.engine import Driver
 from tflite_memopt.rewrite.tiles import TileSearch
 
 BIASES = {F32: np.float32, I8: np.int32, I16: np.int64}

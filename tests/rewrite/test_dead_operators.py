@@ -8,8 +8,8 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.models import streaming_model
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.dead_operators import DEAD_OPERATORS
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import DEAD_OPERATORS
 
 GOLDEN = """graph 0 main
   %0 x: int8[1, 4]

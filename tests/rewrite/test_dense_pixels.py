@@ -8,13 +8,12 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, refusals
 from tflite_memopt import Options
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.cost import cost_of
+from tflite_memopt.memory.arrange import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.dense_pixels import DENSE_PIXELS
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.pixels import DENSE_PIXELS
 from tflite_memopt.rewrite.tiles import simplified
 
 

@@ -16,10 +16,8 @@ from tflite_memopt.ir.change import EXACTNESS
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.editor import Editor
 from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.rewrite.driver import Driver, is_dead
-from tflite_memopt.rewrite.pattern import Match, Pattern
-from tflite_memopt.rewrite.rule import AnyRule, Applied, Rule
-from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.engine import AnyRule, Applied, Driver, Match, Pattern, Rule, is_dead
+from tflite_memopt.rewrite.stage import SPLITS
 
 
 def concat_of(b: ModelBuilder, *channels: int) -> Tensor:

@@ -18,8 +18,8 @@ from tests.rewrite.patterns import (
     weights_quantization,
 )
 from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.flattened_input import FLATTENED_INPUT
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import FLATTENED_INPUT
 
 
 def flattened(branch: Branch) -> None:

@@ -12,10 +12,9 @@ from tests.rewrite.patterns import F32, I32, LITERT, Branch, assert_same_bits, m
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.folded_shapes import FOLDED_SHAPES
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.folding import FOLDED_SHAPES
 
 
 def flattened(branch: Branch) -> None:

@@ -12,10 +12,9 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.rewrite.patterns import F32, I8, I16, I32, LITERT, TFLM, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.identity import IDENTITY
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import IDENTITY
 
 Operands = tuple[list[Tensor | None], dict[str, Any]]
 """Inputs of an operator and the fields of its options."""

@@ -7,14 +7,13 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.copying import drop_dead_tensors
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.kernels.requests import ILP32
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.lean_reshape import LEAN_RESHAPE
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import LEAN_RESHAPE
 
 
 def reshaped(branch: Branch) -> None:

@@ -13,9 +13,9 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
-from tflite_memopt.rewrite.table import CLEAN_UP
+from tflite_memopt.rewrite.channels import LEGAL_CONCATENATION
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.stage import CLEAN_UP
 
 GOLDEN = """graph 0 main
   %0 x0: int8[1, 1]

@@ -21,20 +21,12 @@ from tflite_memopt.equivalence.adapter import Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import EXACTNESS
-from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import NO_ACTIVATION, RELU
-from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Quantization, Tensor
-from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.pattern import match_at
-from tflite_memopt.rewrite.rules.partial_convolution import (
-    FLOAT_ERROR,
-    PARTIAL_CONVOLUTION,
-    PARTIAL_TRANSPOSED_CONVOLUTION,
-)
-from tflite_memopt.rewrite.rules.partial_scales import Output
+from tflite_memopt.ir.editor import NO_ACTIVATION, RELU
+from tflite_memopt.ir.model import DType, Model, Operator, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.tensors import per_tensor, values
+from tflite_memopt.rewrite.engine import Driver, match_at
+from tflite_memopt.rewrite.partial import FLOAT_ERROR, PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION, Output
 
 RULES = (PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION)
 GOLDEN = Path(__file__).with_name("golden_partial_convolution.txt")

@@ -8,8 +8,8 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
 from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.reduced_reshape import REDUCED_RESHAPE
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import REDUCED_RESHAPE
 
 
 def reduced(branch: Branch) -> None:

@@ -12,9 +12,9 @@ from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_o
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.dead_operators import DEAD_OPERATORS
-from tflite_memopt.rewrite.rules.repeated_pixels import REPEATED_PIXELS
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.pixels import REPEATED_PIXELS
+from tflite_memopt.rewrite.shapes import DEAD_OPERATORS
 
 TILED, JOINED = REPEATED_PIXELS
 

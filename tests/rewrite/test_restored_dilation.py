@@ -26,13 +26,11 @@ from tests.rewrite.patterns import (
     weights_quantization,
 )
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rule import Rule
-from tflite_memopt.rewrite.rules.folded_bias import FOLDED_BIAS
-from tflite_memopt.rewrite.rules.restored_dilation import RESTORED_DILATION
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.rewrite.engine import Driver, Rule
+from tflite_memopt.rewrite.folding import FOLDED_BIAS
+from tflite_memopt.rewrite.pixels import RESTORED_DILATION
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from tests.rewrite.patterns import rule_named
 from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.memory.cost import Cost
+from tflite_memopt.memory.arrange import Cost
 from tflite_memopt.options import Options
 from tflite_memopt.rewrite.search import SiteLimit, TakenApart, search
-from tflite_memopt.rewrite.stage import start_of
-from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.stage import SPLITS, start_of
 
 SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 
@@ -161,7 +160,7 @@ def test_nothing_more_is_tried_where_all_sites_leave_too_much(below: int | None,
 @pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
 def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: clock[0])
+    monkeypatch.setattr("tflite_memopt.graph.limits.now", lambda: clock[0])
     asked = []
 
     def head_of(taken: Taken) -> int:
@@ -178,7 +177,7 @@ def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypat
 def test_a_slow_machine_finds_the_same_where_the_clock_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """All sets cost something else; the limit ends the search long before all are tried."""
     clock = [0.0]
-    monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: clock[0])
+    monkeypatch.setattr("tflite_memopt.graph.limits.now", lambda: clock[0])
     found = []
     for seconds_for_each in (0.001, 1.0):
 

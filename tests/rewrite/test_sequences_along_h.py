@@ -20,10 +20,9 @@ from tflite_memopt.cascade.search import cascade
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 

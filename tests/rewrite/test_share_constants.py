@@ -16,9 +16,9 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.copying import share_constants
 from tflite_memopt.ir.model import Model, Signature, Tensor
-from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.ir.share_constants import share_constants
+from tflite_memopt.ir.tensors import per_tensor
 
 GOLDEN = """graph 0 main
   %0 x: int8[1, 4]

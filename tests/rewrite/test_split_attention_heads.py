@@ -12,23 +12,21 @@ from tests.cascade.test_lower import assert_equal
 from tests.dump import dump_model
 from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
-from tflite_memopt.cascade.orders import promising_orders
 from tflite_memopt.cascade.region import regions_above
+from tflite_memopt.cascade.search import promising_orders
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.bounds import max_breadth
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_attention_heads import SPLIT_ATTENTION_HEADS
-from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.sequences_along_h import SPLIT_ATTENTION_HEADS, sequences_along_h
 
 F32, I8 = DType.FLOAT32, DType.INT8
 

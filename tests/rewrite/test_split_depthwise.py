@@ -12,12 +12,11 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
-from tflite_memopt.ir.constants import values
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Quantization, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Quantization, Tensor
+from tflite_memopt.ir.tensors import values
+from tflite_memopt.rewrite.channels import SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.engine import Driver
 
 
 def depthwise(branch: Branch) -> None:

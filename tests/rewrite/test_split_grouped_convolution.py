@@ -16,11 +16,10 @@ from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import NO_ACTIVATION, RELU, RELU6, SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_grouped_convolution import SPLIT_GROUPED_CONVOLUTION
+from tflite_memopt.ir.editor import NO_ACTIVATION, RELU, RELU6, SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.rewrite.channels import SPLIT_GROUPED_CONVOLUTION
+from tflite_memopt.rewrite.engine import Driver
 
 BIASES = {DType.FLOAT32: np.float32, DType.INT8: np.int32, DType.INT16: np.int64}
 

@@ -20,7 +20,7 @@ from tests.rewrite.patterns import (
     rule_named,
 )
 from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.driver import Driver
+from tflite_memopt.rewrite.engine import Driver
 
 SPLIT_SPATIAL = rule_named("split_spatial")
 

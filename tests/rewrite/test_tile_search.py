@@ -12,8 +12,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.memory.arrange import Arrangement
 from tflite_memopt.options import Options
-from tflite_memopt.rewrite.stage import start_of
-from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.stage import SPLITS, start_of
 from tflite_memopt.rewrite.tiles import TileSearch, _above, _is_whole_fan_out, _tensors_gone
 
 UNPROVED = Options(verify=False, effort="quick")

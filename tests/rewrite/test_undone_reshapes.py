@@ -6,9 +6,8 @@ import numpy as np
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.dead_operators import DEAD_OPERATORS
-from tflite_memopt.rewrite.rules.undone_reshapes import UNDONE_RESHAPES
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import DEAD_OPERATORS, UNDONE_RESHAPES
 
 
 def pair(branch: Branch) -> None:

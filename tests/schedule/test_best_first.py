@@ -11,17 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
-from tflite_memopt.schedule.best_first.compiled import CompiledGraph, compiled
-from tflite_memopt.schedule.best_first.contraction import _contract_at, contract
-from tflite_memopt.schedule.best_first.directions import Direction, Segment, backward, forward
-from tflite_memopt.schedule.best_first.fused_graph import FusedGraph
-from tflite_memopt.schedule.best_first.method import best_first
-from tflite_memopt.schedule.best_first.search import BottleneckSearch
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.schedule.best_first import (
+    BottleneckSearch,
+    CompiledGraph,
+    Direction,
+    Segment,
+    backward,
+    best_first,
+    compiled,
+    forward,
+)
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import METHODS, solve
-from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step
+from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
+from tflite_memopt.schedule.reductions import FusedGraph, _contract_at, contract
 
 from .problems import brute_force, optimum, problems
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.schedule import methods
 from tflite_memopt.schedule.check import check_problem
 from tflite_memopt.schedule.methods import METHODS, solve

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..ir.check import npu_operators
 from ..ir.model import Graph, Operator
-from ..ir.npu import npu_operators
 
 # Variables and hash tables live outside the graph; random operators advance a state; what a custom operator does is
 # unknown.

@@ -6,6 +6,8 @@ Stripes: what is alive while each operator of each stripe runs, for many ways to
     inputs, from the first row that this stripe or a later one reads
 
 Loops: image, result and kept rows, and the largest operator of an iteration. Bytes are of the head, on 32 bits.
+
+Which operators may have their output on an input, whatever their numbers of rows.
 """
 
 from __future__ import annotations
@@ -20,23 +22,87 @@ import numpy.typing as npt
 
 from ..analysis.macs import operator_macs
 from ..graph.alignment import aligned
-from ..ir.model import Operator, Tensor
+from ..ir.model import Buffer, DType, OpCode, Operator, OperatorOptions, Tensor
 from ..kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
 from ..kernels.profile import KernelProfile
+from ..kernels.profiles import PORTABLE_REUSES, portable_relations
 from ..kernels.relations import SHARED_CODE
 from ..kernels.requests import ILP32
-from ..memory.arena_terms import ArenaTerms, params_bytes
+from ..memory.figures import ArenaTerms, params_bytes
 from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
+from ..operators.overrides import ShapeOperand
 from ..operators.rows import RowByRow, Rows
-from ..operators.table import kind_of
-from .cut_table import CutTable, Flags, Integers, up
-from .loop.clamped import Clamped
-from .loop.lower import Turns
+from ..operators.table import kind_of, row_by_row
+from .loop import Turns
+from .loop_rows import Clamped
 from .lower import row_bytes
-from .may_share import MayShare, one_row
 from .region import Region
 from .select import Figures
-from .stripes import Demand, OperatorRows
+from .stripes import CutTable, Demand, Flags, Integers, OperatorRows, up
+
+_NO_DATA = Buffer()
+
+
+class MayShare:
+    """Says of an operator under one kernel profile whether the same operator on fewer rows may share bytes.
+
+    False is certain, True is not: a rule that asks for more than the operator's name may refuse. Only views are asked
+    one by one: bytes that are one run in several rows are one run in a single row, too. ``has_reuse``: whether the
+    profile lets any output overwrite an input.
+    """
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self._profile = profile
+        self.has_reuse = any(reuse.kind != "view" for reuse in profile.relations(_second_row()))
+        self._views: dict[Operator, bool] = {}
+
+    def __call__(self, operator: Operator) -> bool:
+        """Whether the output of the operator, on whatever rows, may lie on an input."""
+        if operator.name in SHARED_CODE:
+            if operator not in self._views:
+                self._views[operator] = self._may_be_view(operator)
+            return self._views[operator]
+        if self._profile.relations is portable_relations:
+            return operator.name in PORTABLE_REUSES
+        return self.has_reuse
+
+    def _may_be_view(self, operator: Operator) -> bool:
+        if any(len(tensor.shape) != 4 for tensor in (operator.inputs[0], *operator.outputs) if tensor is not None):
+            return True
+        return any(self._profile.relations(each) for each in (operator, one_row(operator)))
+
+
+def one_row(operator: Operator) -> Operator:
+    """The operator as a stripe of one row; itself where it has no rows."""
+    has_image = any(len(tensor.shape) == 4 and not tensor.is_constant for tensor in operator.present_inputs())
+    has_rows = has_image and all(len(each.shape) == 4 for each in operator.outputs)
+    if not has_rows or not operator.outputs:
+        return operator
+    inputs = [tensor if tensor is None or not _is_cut(tensor) else _row_of(tensor) for tensor in operator.inputs]
+    made, resized = _row_of(operator.outputs[0]), kind_of(operator).resized
+    if isinstance(resized, ShapeOperand) and not isinstance(row_by_row(operator), str):
+        inputs[resized.slot] = _integers(resized.of(made.shape))
+    return replace(operator, inputs=tuple(inputs), outputs=(made,))
+
+
+def _is_cut(tensor: Tensor) -> bool:
+    return not tensor.is_constant and len(tensor.shape) == 4 and tensor.shape[1] > 1
+
+
+def _row_of(like: Tensor) -> Tensor:
+    return Tensor(like.name, (1, 1, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
+
+
+def _second_row() -> Operator:
+    image, cut = (Tensor("", (1, rows, 1, 1), DType.INT8, _NO_DATA) for rows in (4, 2))
+    begin, size = _integers((0, 1, 0, 0)), _integers((1, 2, 1, 1))
+    return Operator(OpCode("SLICE"), (image, begin, size), (cut,), OperatorOptions("SliceOptions", {}))
+
+
+def _integers(values: tuple[int, ...]) -> Tensor:
+    data = np.frombuffer(np.asarray(values, np.int32).tobytes(), np.uint8)
+    return Tensor("", (len(values),), DType.INT32, Buffer(data))
+
 
 _SPOILT = 0.6
 """The least part of its run time that a row costs if it sees padding, where kernels skip padding."""

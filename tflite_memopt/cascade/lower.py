@@ -15,15 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..ir.editor import Editor
-from ..ir.making import SAME, VALID
-from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.names import last_part, stem
-from ..ir.origin import piece_of
-from ..ir.quantization import quantized_alike
+from ..ir.editor import SAME, VALID, Editor, last_part, stem
+from ..ir.model import Graph, Model, Operator, Tensor, piece_of
+from ..ir.tensors import quantized_alike
+from ..operators.overrides import PaddingsOperand, ShapeOperand, Told
 from ..operators.rows import RowByRow, Rows
 from ..operators.table import kind_of
-from ..operators.told import PaddingsOperand, ShapeOperand, Told
 from .region import Region
 from .stripes import Job, Stripe, input_reads
 

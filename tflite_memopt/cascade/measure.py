@@ -15,9 +15,9 @@ from ..ir.copying import unlinked_twin
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
 from ..kernels.profile import KernelProfile
-from ..memory.arena_terms import arena_terms
+from ..memory.figures import arena_terms
 from ..memory.layout import memory_layout
-from ..memory.together import join
+from ..memory.problems import join
 from ..memory.work import model_work
 from ..plan.bounds import max_breadth
 from .select import Figures

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.dtype import DType
-from ..ir.model import Graph, Operator, Tensor
+from ..ir.model import DType, Graph, Operator, Tensor
 from ..operators.rows import RowByRow
 from ..operators.table import row_by_row
 

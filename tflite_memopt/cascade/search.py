@@ -5,6 +5,8 @@
 
 Work is counted, not timed: the same model and options give the same answer on every machine. The time limit is an
 emergency stop, and the report says so when it struck.
+
+Orders of a model in which more regions are intervals: see ``schedule/contracted_orders.py``.
 """
 
 from __future__ import annotations
@@ -13,26 +15,54 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..analysis.working_set import io_lower_bound
+from ..analysis.lifetimes import io_lower_bound
 from ..errors import InfeasibleError
-from ..graph.clock import EmergencyStop
-from ..ir.change import Changed, Refusal, RewriteUse, out_of_time
+from ..graph.limits import EmergencyStop, SearchLimit
+from ..ir.change import Changed, Decision, Refusal, RewriteUse, out_of_time
+from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.copying import copy_model
-from ..ir.decision import Decision
+from ..ir.editor import label
 from ..ir.model import Model
-from ..ir.names import label
-from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import arrange
-from ..memory.cost import Cost, cost_in
+from ..memory.arrange import Cost, arrange, cost_in
+from ..memory.layout import memory_layout
+from ..memory.problems import schedule_problem
 from ..memory.work import WorkLimit, instructions
+from ..operators.table import row_by_row
 from ..options import Options
-from .in_order import OrderSearch
+from ..schedule.contracted_orders import Repeatable, contracted_orders
+from .in_order import ANY, OrderSearch, Plans
 from .measure import Measured
-from .orders import promising_orders
-from .plans import ANY, Plans
-from .region import region_of
+from .region import region_of, regions_above
 from .tiling import Tiling, Tilings, text_of, tilings_in
+
+_LONGEST = 24
+
+
+def promising_orders(
+    model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = (), jobs: int = 1
+) -> list[tuple[int, ...]]:
+    """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first.
+
+    ``jobs``: processes that try regions out side by side.
+    """
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    return contracted_orders(problem, _regions(model, pinned), limit, jobs)
+
+
+def _regions(model: Model, pinned: Collection[str]) -> list[Repeatable]:
+    """All regions, small ones first."""
+    operators = model.main.operators
+    ways = [row_by_row(operator) for operator in operators]
+    kinds = [(operator.name, *(output.shape for output in operator.outputs)) for operator in operators]
+    found: list[tuple[int, ...]] = []
+    for exit_, operator in enumerate(operators):
+        shape = operator.outputs[0].shape if operator.outputs else ()
+        if len(shape) == 4 and shape[1] > 1:
+            found += regions_above(model.main, exit_, ways, _LONGEST, pinned)
+    several = sorted((region for region in found if len(region) > 1), key=lambda region: (len(region), region))
+    return [Repeatable(region, tuple(kinds[step] for step in region)) for region in several]
+
 
 _RULE = "cascade"
 _AS_IS = "as_is"

@@ -9,28 +9,26 @@ from math import gcd
 
 import numpy as np
 
-from ..analysis.working_set import io_lower_bound
+from ..analysis.lifetimes import io_lower_bound
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Operator
 from ..kernels.profile import KernelProfile
 from ..kernels.since import LOOPS, has_operators
-from ..memory.alive import Alive
-from ..memory.arena_terms import arena_terms
+from ..memory.figures import arena_terms
+from ..memory.problems import Alive
 from ..memory.work import model_work
 from ..operators.rows import RowByRow
 from ..operators.table import row_by_row
 from ..options import Options
-from .bound import Costs, StripeBounder, loop_bounds
-from .cut_table import ways_to_cut
-from .loop.masked import Masked
+from .bound import Costs, StripeBounder, loop_bounds, one_row
+from .loop import phase_regions
+from .loop_rows import Masked
 from .lower import row_bytes
-from .may_share import one_row
 from .measure import CONSTANT, Measure, Measured
-from .phases import phase_regions
 from .region import region_of, start_of_region
 from .select import Base, Figures, Limits, Option, OptionSet, Problem, choices, least_heads
-from .stripes import Demand, Edges, Halo
+from .stripes import Demand, Edges, Halo, ways_to_cut
 from .tiling import (
     NAME_OF,
     ClampedLoop,

@@ -7,7 +7,7 @@ To add a form:
 1. A frozen dataclass in ``Form`` and ``NAMES``, and its words in ``Tiling.described``. Of forms whose figures are the
    same, the search keeps the one that stands first in ``NAMES``.
 2. A module that replaces the region's operators, called by ``_apply``; it says of each new tensor which piece of the
-   original it is (``ir/origin.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
+   original it is (``ir/model.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
    body in ``loop/bodies.py``.
 3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
 4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
@@ -25,14 +25,12 @@ from itertools import pairwise
 from typing import get_args
 
 from ..errors import InfeasibleError, UsageError
+from ..ir.copying import share_constants
 from ..ir.model import Graph, Model
-from ..ir.share_constants import share_constants
-from .cut_table import Ends, even_ends
-from .loop.lower import Turns, lower_loop, turns_of
+from .loop import Turns, lower_loop, lower_phases, turns_of
 from .lower import lower
-from .phases import lower_phases
 from .region import Region, region_of
-from .stripes import Edges, Halo, cuts_at, stripes_of
+from .stripes import Edges, Ends, Halo, cuts_at, even_ends, stripes_of
 
 _LARGEST_OPERAND = 64
 """Bytes of what tilings add as constants: positions, sizes and paddings. Weights are not looked at again."""

@@ -64,7 +64,7 @@ def analyze(
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
     from ..io.files import read_file, write_files, write_folder
     from ..measuring import analyze as run
-    from ..memory.reading import read_planned
+    from ..memory.file import read_planned
     from ..options import Options
     from ..program.fronts import said_of_feeding
     from ..program.ways import said_of_budget

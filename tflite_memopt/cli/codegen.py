@@ -106,7 +106,7 @@ def codegen(
     """
     from ..firmware.generate import runner_source
     from ..io.files import write_folder
-    from ..memory.reading import naming
+    from ..memory.file import naming
 
     if runner == bool(sources):
         raise click.UsageError("name OUT.tflite, or write --runner without it")
@@ -160,8 +160,8 @@ def _files_of_one(
     from ..firmware.generate import generate
     from ..firmware.self_test import expected_outputs
     from ..io.files import read_file
-    from ..memory.reading import read_planned
-    from ..memory.ties import tie_positions
+    from ..memory.file import read_planned
+    from ..memory.problems import tie_positions
 
     data = read_file(source)
     generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs

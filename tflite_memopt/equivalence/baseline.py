@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import UsageError
 from ..graph.alignment import aligned
-from ..ir.dtype import DType
-from ..ir.head import in_head
-from ..ir.model import Model
-from ..ir.npu import is_work_memory
+from ..ir.check import is_work_memory
+from ..ir.model import DType, Model
+from ..ir.tensors import in_head
 from ..options import Options
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, Run, RunJob, Sample
 from .compare import first_output_difference

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..ir.dtype import DType
-from ..ir.model import Model, Tensor, Use
-from ..ir.quantization import affine_of
+from ..ir.model import DType, Model, Tensor, Use
+from ..ir.tensors import affine_of
 from .adapter import Array, Sample
 
 LEVELS = 1 << 16

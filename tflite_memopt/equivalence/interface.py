@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import EquivalenceError, UsageError
-from ..ir.dtype import DType
-from ..ir.model import Graph, Model, Signature, Tensor
-from ..ir.quantization import Affine, affine_of
+from ..ir.model import DType, Graph, Model, Signature, Tensor
+from ..ir.tensors import Affine, affine_of
 from .adapter import Array, Sample
 from .inputs import numpy_type
 

@@ -9,7 +9,7 @@ from string import Template
 from struct import pack
 from zlib import adler32
 
-from ..analysis.placeholders import cleared_inputs
+from ..analysis.loops import cleared_inputs
 from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
@@ -19,8 +19,8 @@ from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
 from ..memory.figures import LibraryNeed
-from ..memory.reading import read_planned
-from ..memory.ties import tie_positions
+from ..memory.file import read_planned
+from ..memory.problems import tie_positions
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from ..errors import UsageError
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 from ..ir.model import Model, Tensor
 from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
-from ..memory.in_force import offsets_in_force
-from ..memory.layout import MemoryLayout, memory_layout
+from ..memory.layout import MemoryLayout, memory_layout, offsets_in_force
+from ..memory.problems import ties_named
 from ..memory.spread import capacities_for, prices_for, spread_model
-from ..memory.ties import ties_named
 from .cpp_text import check_array
 
 _UNLIMITED = 1 << 31
@@ -30,7 +29,7 @@ class MemoryRequest:
     ``sizes``: bytes by the name of the memory, the fastest first; empty: one of any size. ``prices``: as
     ``memory.spread.prices_for``. ``tail``: the one in which TFLM's own structures lie; None: the last one.
     ``external``: tensors in buffers of the firmware's own, by name, or
-    "input" and "output" for all of them. ``ties``: ``OUTPUT:INPUT`` at one place (``memory/ties.py``).
+    "input" and "output" for all of them. ``ties``: ``OUTPUT:INPUT`` at one place (``memory/problems.py``).
     ``temporaries_apart``: what TFLM needs only while it prepares lies in a buffer of its own.
     """
 

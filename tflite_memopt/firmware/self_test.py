@@ -15,8 +15,7 @@ from ..errors import UsageError
 from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
-from ..ir.dtype import DType
-from ..ir.model import Model, Tensor
+from ..ir.model import DType, Model, Tensor
 from .cpp_text import literal
 
 RUNS = 3

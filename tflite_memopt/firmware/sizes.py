@@ -14,8 +14,7 @@ from ..kernels.arena import MemoryPlanner, TwoArenasUse, arena_use, two_arenas_u
 from ..kernels.profile import KernelProfile
 from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 from ..memory.figures import LibraryNeed
-from ..memory.in_force import head_in_force
-from ..memory.layout import memory_layout
+from ..memory.layout import head_in_force, memory_layout
 
 _CMSIS, _ESP = "defined(CMSIS_NN)", "defined(ESP_NN)"
 _DSP, _MVE = "defined(__ARM_FEATURE_DSP)", "defined(__ARM_FEATURE_MVE)"

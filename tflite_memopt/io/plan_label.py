@@ -24,7 +24,7 @@ _MULTIPLE = 16
 
 @dataclass(frozen=True)
 class PlanLabel:
-    """What a plan was made for, and what led to it: the decision (``ir/decision.py``), the version of the tool, and
+    """What a plan was made for, and what led to it: the decision (``ir/change.py``), the version of the tool, and
     the options that are not the default ones and shape the file. Empty in files that do not say.
     """
 

@@ -12,10 +12,8 @@ from ai_edge_litert import schema_py_generated as schema
 from ..errors import ModelFormatError, UnsupportedModelError
 from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
-from .flatbuffer import IDENTIFIER, BoundedBytes
-from .foreign import foreign_format
-from .schema_names import builtin_name, dtype_of
-from .table_budget import check_table_budget
+from .files import foreign_format
+from .flatbuffer import IDENTIFIER, BoundedBytes, builtin_name, check_table_budget, dtype_of
 
 LARGEST_FILE = 2**31 - 1
 """Bytes; a flatbuffer's offsets are signed 32-bit numbers."""

@@ -10,9 +10,8 @@ from ai_edge_litert import schema_py_generated as schema
 
 from ..ir.model import Buffer, Extras, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
-from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable
+from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable, builtin_code, dtype_code, new_options, options_code
 from .reader import ABSENT
-from .schema_names import builtin_code, dtype_code, new_options, options_code
 
 _LAST_OLD_BUILTIN = 127
 """``PLACEHOLDER_FOR_GREATER_OP_CODES``: what the old one-byte field says of newer operators."""

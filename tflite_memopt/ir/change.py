@@ -1,13 +1,75 @@
-"""What was done to a model, what was not and why, and how far each change may alter values."""
+"""What was done to a model, what was not and why, and how far each change may alter values.
+
+What a run decided about a model, on one line, so that another run does the same without a search.
+
+    sites 12 15e 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2
+
+Parts in this order, each of which may be missing; all numbers are positions of operators.
+
+    sites   operators of the cleaned-up model that rewriting takes apart (``rewrite/search.py``), once for each round
+    along H sequences lie along H (``rewrite/sequences_along_h.py``)
+    order   of the rewritten model's operators, before stripes
+    tilings regions of that order in stripes and loops (``cascade/tiling.py``)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .decision import NOTHING_DECIDED, Decision
+from ..errors import UsageError
 from .model import Model
+
+_SITES, _ALONG_H, _ORDER, _NOTHING = "sites ", "along H", "order ", "as it is"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """``sites`` and ``tilings`` are in the words of those who apply them. ``order``: empty where it stays."""
+
+    sites: tuple[str, ...] = ()
+    is_along_h: bool = False
+    order: tuple[int, ...] = ()
+    tilings: str = ""
+
+    def __str__(self) -> str:
+        order = () if self.order == tuple(range(len(self.order))) else (_ORDER + ",".join(_ranges(self.order)),)
+        along = (_ALONG_H,) if self.is_along_h else ()
+        parts = (*(_SITES + each for each in self.sites), *along, *order, self.tilings)
+        return "; ".join(part for part in parts if part) or _NOTHING
+
+
+NOTHING_DECIDED = Decision()
+
+
+def decision_in(text: str) -> Decision:
+    """The decision that prints as this text. Raises UsageError, naming the part that is none."""
+    parts = [part.strip() for part in text.split(";") if part.strip() not in ("", _NOTHING)]
+    sites = tuple(part.removeprefix(_SITES) for part in parts if part.startswith(_SITES))
+    orders = [_order_in(part.removeprefix(_ORDER)) for part in parts if part.startswith(_ORDER)]
+    tilings = [part for part in parts if part[0].isdigit()]
+    if len(orders) > 1 or len(sites) + parts.count(_ALONG_H) + len(orders) + len(tilings) < len(parts):
+        raise UsageError(f"'{text}' is no decision; one is such as 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
+    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings))
+
+
+def _order_in(text: str) -> tuple[int, ...]:
+    try:
+        ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+        return tuple(position for each in ends for position in range(each[0], each[-1] + 1))
+    except ValueError:
+        raise UsageError(f"'{text}' is no order of operators; one is such as '0-3,5,4'") from None
+
+
+def _ranges(order: Sequence[int]) -> Iterator[str]:
+    """Positions that follow one another as ``first-last``."""
+    first = 0
+    for at in range(1, len(order) + 1):
+        if at == len(order) or order[at] != order[at - 1] + 1:
+            yield str(order[first]) if at - first == 1 else f"{order[first]}-{order[at - 1]}"
+            first = at
+
 
 Exactness = Literal["exact", "reassociates", "approximates"]
 EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")

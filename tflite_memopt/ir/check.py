@@ -1,15 +1,101 @@
 """The independent check of a model's structure: true before and after every stage.
 
 It trusts nothing: links are recomputed from the operators' lists. It says nothing of numerics.
+
+Operators that an NPU runs: a command stream that its compiler wrote, with the addresses of what it reads and writes.
+
+Vela compiles parts of a network for Arm's Ethos-U to one custom operator each. It reads its command stream and weights,
+then the memory that the NPU works in: a tensor that nothing writes, and that TFLM gives bytes as any other. The command
+stream names places in it by their distance from its first byte, inputs and outputs among them, so that all of these
+must lie where the file's offline plan has them.
+
+Source: tflite-micro commit 90b983c2b3f1, micro/kernels/ethos_u/ethosu.cc.
+
+Which subgraphs an operator calls, in the order in which TFLM lays them out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import ModelFormatError, UnsupportedModelError
-from .control_flow import UNSUPPORTED_CALLERS, called_subgraphs
-from .dtype import DType
-from .model import Graph, Model, Operator, Tensor, Use
-from .npu import is_work_memory
+from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
+
+NPU_CODES = frozenset({"ethos-u"})
+"""Custom codes."""
+NPU_HAS_ADDRESSES = "an NPU's commands have addresses in the arena, which hold for this graph and this order alone"
+"""Why such a graph is left as it is."""
+
+
+def is_npu(operator: Operator) -> bool:
+    """Whether an NPU runs it."""
+    return operator.name == "CUSTOM" and operator.opcode.custom_code in NPU_CODES
+
+
+def npu_operators(graph: Graph) -> list[Operator]:
+    """The graph's operators that an NPU runs, in order."""
+    return [operator for operator in graph.operators if is_npu(operator)]
+
+
+def has_npu(model: Model) -> bool:
+    """Whether an NPU runs any part of the model."""
+    return any(npu_operators(graph) for graph in model.graphs)
+
+
+def is_work_memory(tensor: Tensor) -> bool:
+    """Whether it is memory that an NPU works in: nothing writes it, and nothing else reads it.
+
+    The caller knows that it is no input of its graph.
+    """
+    is_given = tensor.is_constant or tensor.is_variable or tensor.producer is not None
+    return not is_given and bool(tensor.uses) and all(is_npu(use.operator) for use in tensor.uses)
+
+
+# Source: TFLM micro_allocation_info.cc, MarkSubgraphLifetimesIfNecessary.
+_SUBGRAPH_FIELDS = {
+    "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
+    "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
+    "CALL_ONCE": ("initSubgraphIndex",),
+}
+# Operators that call subgraphs and that TFLM does not have; their memory cannot be planned.
+UNSUPPORTED_CALLERS = frozenset(
+    {
+        "CALL",
+        "STABLEHLO_COMPOSITE",
+        "STABLEHLO_WHILE",
+        "STABLEHLO_CASE",
+        "STABLEHLO_REDUCE",
+        "STABLEHLO_REDUCE_WINDOW",
+        "STABLEHLO_SCATTER",
+        "STABLEHLO_SORT",
+        "STABLEHLO_CUSTOM_CALL",
+    }
+)
+
+
+def called_subgraphs(operator: Operator) -> tuple[int, ...]:
+    """Positions in ``Model.graphs`` of the subgraphs that ``operator`` calls; empty for most operators."""
+    names = _SUBGRAPH_FIELDS.get(operator.name, ())
+    return tuple(int(operator.option(name, -1)) for name in names)
+
+
+def renumber_subgraphs(operator: Operator, positions: Mapping[int, int]) -> None:
+    """Let ``operator`` call the subgraphs at new positions: old position -> new one."""
+    names = _SUBGRAPH_FIELDS.get(operator.name, ())
+    if names and operator.options is not None:
+        moved = {name: positions[int(operator.option(name, -1))] for name in names}
+        operator.options = OperatorOptions(operator.options.kind, {**operator.options.fields, **moved})
+
+
+def reachable(model: Model, index: int) -> set[int]:
+    """Positions of the subgraph and of all that it calls."""
+    found, left = {index}, [index]
+    while left:
+        called = {at for operator in model.graphs[left.pop()].operators for at in called_subgraphs(operator)}
+        left += called - found
+        found |= called
+    return found
+
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """TFLM's planner counts in signed 32-bit integers (greedy_memory_planner.h)."""

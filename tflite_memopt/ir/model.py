@@ -3,20 +3,122 @@
 Objects refer to objects; nothing here has an index, except where a list has a position. Edges are edited
 only through the methods of :class:`Graph`, which keep ``Tensor.producer`` and ``Tensor.uses`` right.
 What the project does not interpret is carried in ``extras`` and written back untouched.
+
+Element types: their names in the TFLite schema and their sizes in TFLM's arena.
+
+Where a tensor's values come from: which range of which tensor of the model as it was read.
+
+A rewrite that makes a tensor in pieces says so with :func:`piece_of`. It is kept beside the model and never written to
+the file: the verification compares each piece with its range of the original.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InfeasibleError
-from .dtype import DType
-from .origin import Origin
+
+
+class DType(Enum):
+    """An element type. The member's name is its name in the TFLite schema.
+
+    The value is ``(label, arena_bytes, packed_bits)``: bytes of one element in TFLM's arena, and bits of one
+    element in a constant buffer. They differ for the types smaller than a byte, which TFLM unpacks.
+    ``arena_bytes`` is 0 for the types that TFLM does not place in the arena.
+    Source: TFLM memory_helpers.cc, ``TfLiteTypeSizeOf``; a resource is a 4-byte handle.
+    """
+
+    FLOAT64 = ("float64", 8, 64)
+    FLOAT32 = ("float32", 4, 32)
+    FLOAT16 = ("float16", 2, 16)
+    BFLOAT16 = ("bfloat16", 2, 16)
+    FLOAT8_E4M3FN = ("float8_e4m3fn", 0, 8)
+    FLOAT8_E5M2 = ("float8_e5m2", 0, 8)
+    INT64 = ("int64", 8, 64)
+    INT32 = ("int32", 4, 32)
+    INT16 = ("int16", 2, 16)
+    INT8 = ("int8", 1, 8)
+    INT4 = ("int4", 1, 4)
+    INT2 = ("int2", 0, 2)
+    UINT64 = ("uint64", 8, 64)
+    UINT32 = ("uint32", 4, 32)
+    UINT16 = ("uint16", 2, 16)
+    UINT8 = ("uint8", 1, 8)
+    UINT4 = ("uint4", 0, 4)
+    BOOL = ("bool", 1, 8)
+    COMPLEX64 = ("complex64", 8, 64)
+    COMPLEX128 = ("complex128", 16, 128)
+    RESOURCE = ("resource", 4, 32)
+    STRING = ("string", 0, 0)
+    VARIANT = ("variant", 0, 0)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of one element in TFLM's arena; 0 when TFLM cannot hold the type."""
+        return int(self.value[1])
+
+    @property
+    def packed_bits(self) -> int:
+        """Bits of one element in a constant buffer; 0 when elements have no fixed size."""
+        return int(self.value[2])
+
+    @property
+    def label(self) -> str:
+        """Lower-case name for people; equal to numpy's name where numpy has the type."""
+        return str(self.value[0])
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The values are those of tensor ``name`` of the original, from ``start`` on, one index for each axis.
+
+    In the body of a loop they may be others in every turn: in turn t they begin ``turns[t]`` rows (axis 1) further
+    down. That is said of ``height`` rows alone, from ``start`` on: those above and below have any values.
+    """
+
+    name: str
+    start: tuple[int, ...]
+    turns: tuple[int, ...] = ()
+    height: int = 0
+
+
+def origin_of(tensor: Tensor) -> Origin:
+    """The recorded origin, or the whole of the tensor of the same name."""
+    return tensor.origin or Origin(tensor.name, (0,) * len(tensor.shape))
+
+
+def piece_of(whole: Tensor, axis: int, start: int) -> Origin:
+    """The origin of a piece of ``whole`` that begins at index ``start`` of an axis; pieces of pieces add up."""
+    found = origin_of(whole)
+    axis %= max(1, len(found.start))
+    starts = tuple(at + start * (number == axis) for number, at in enumerate(found.start))
+    return Origin(found.name, starts)
+
+
+def pieces_in(graph: Graph) -> dict[str, Origin]:
+    """The recorded origins by tensor name."""
+    return {tensor.name: tensor.origin for tensor in graph.tensors if tensor.origin is not None}
+
+
+def rows_in_turns(whole: Tensor, first: tuple[int, ...]) -> Origin | None:
+    """The origin of a tensor of a loop's body that has rows of ``whole``, in turn t from row ``first[t]`` on.
+
+    None where they are no rows of one image of the original.
+    """
+    found = origin_of(whole)
+    return Origin(found.name, found.start, first, whole.shape[1]) if len(found.start) > 1 else None
+
+
+def pieces_in_loops(model: Model) -> dict[int, dict[str, Origin]]:
+    """The recorded origins by tensor name, for each subgraph but the entry graph, by its number."""
+    return {number: pieces_in(graph) for number, graph in enumerate(model.graphs) if number}
+
 
 Extras = Mapping[str, Any]
 Bytes = npt.NDArray[np.uint8]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..ir.head import in_head
 from ..ir.model import Model, Operator, Tensor
+from ..ir.tensors import in_head
 from .requests import Abi, RequestRule, Requests, Size, requests_in
 
 MAX_SCRATCH_PER_OPERATOR = 12

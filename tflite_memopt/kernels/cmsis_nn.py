@@ -48,8 +48,7 @@ import numpy as np
 
 from ..graph.alignment import aligned
 from ..ir.check import misfit
-from ..ir.dtype import DType
-from ..ir.model import Operator
+from ..ir.model import DType, Operator
 from .prices import DSP_PRICES, MVE_PRICES, SCALAR_PRICES, Prices
 from .profile import KernelProfile
 from .relations import (

@@ -27,8 +27,7 @@ from typing import Literal
 
 from ..graph.alignment import aligned
 from ..ir.check import misfit
-from ..ir.dtype import DType
-from ..ir.model import Operator
+from ..ir.model import DType, Operator
 from .profile import KernelProfile
 from .relations import KernelReuse, ReuseRule, reference_relations
 from .requests import IN0, OUT0, Abi, Requests, Size, needed, requests_of

@@ -80,10 +80,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.alignment import ARENA_ALIGNMENT
-from ..ir.constants import integers
-from ..ir.dtype import DType
-from ..ir.model import Operator, Tensor
-from ..ir.quantization import quantized_alike
+from ..ir.model import DType, Operator, Tensor
+from ..ir.tensors import integers, quantized_alike
 
 Kind = Literal["view", "in-place", "overlap"]
 

@@ -81,8 +81,7 @@ from flatbuffers import flexbuffers
 
 from ..errors import ModelFormatError, UnsupportedModelError
 from ..ir.check import misfit
-from ..ir.dtype import DType
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import DType, Model, Operator, Tensor
 
 Word = Literal[32, 64]
 """Pointer width of the target in bits."""

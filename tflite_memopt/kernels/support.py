@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..ir.dtype import DType
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import DType, Model, Operator, Tensor
 from .requests import REFERENCE
 
 ObstacleKind = Literal["weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "flex", "missing"]

@@ -1,9 +1,42 @@
-"""The memory of a model in figures: plain data that reports show. All sizes are bytes."""
+"""The memory of a model in figures: plain data that reports show. All sizes are bytes.
+
+TFLM's tail and planner temporaries as sums: what they become when operators and tensors are added.
+
+A replay of the allocator (``kernels/arena.py``) in closed form, without its alignment, so that bytes can be added one
+by one: structures come first, then the operators' persistent buffers, each aligned to 16. The tail can be 30 bytes
+larger than such a sum, and a few bytes more with short enums, where some structures are no multiples of a word.
+
+A model in its present order and plan -> the figures that reports show.
+
+What lies where in TFLM's arena, and when: the data of pictures and of tables with one row per operator.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.lifetimes import WorkingSet, io_lower_bound, peak, working_sets
+from ..analysis.loops import Loop
+from ..analysis.macs import model_macs, operator_macs, runs_of
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..graph.interval import covered
+from ..ir.model import Model, Operator, Tensor
+from ..ir.tensors import affine_of, in_head
+from ..kernels import arena
+from ..kernels import arena as tflm_arena
+from ..kernels.arena import ArenaUse, arena_use
+from ..kernels.profile import KernelProfile
+from ..kernels.requests import ILP32, WHEEL, Abi, Requests, requests_in
+from ..plan.bounds import max_breadth
+from ..plan.problem import Item
+from .layout import MemoryLayout, head_of, offsets_in_force
+from .work import instructions
 
 
 @dataclass(frozen=True)
@@ -182,3 +215,319 @@ class LibraryNeed:
     head: int
     required: int
     measured: bool
+
+
+_WORD = 4
+Number = TypeVar("Number", int, npt.NDArray[np.int64])
+
+
+@dataclass(frozen=True)
+class ArenaTerms:
+    """A model's bytes beside its head, and what it runs.
+
+    ``parts_of_tail``: structures, buffers and scratch handles; ``tables``: the planner's temporaries. Regions add what
+    they add to these. ``least_tail`` and ``least_temporaries``: bounds of the whole model to which bytes can be added.
+    ``interface``: bytes of the tail that are taken when the head is in place.
+    """
+
+    abi: Abi
+    parts_of_tail: int
+    tables: int
+    least_tail: int
+    least_temporaries: int
+    interface: int
+    operators: int
+    macs: int
+
+    def more(self, operators: Number, tensors: Number, planned: Number, requests: Number) -> tuple[Number, Number]:
+        """(tail, temporaries) in bytes that so many more take at least, operators without what they ask for."""
+        tail = arena.EVAL_TENSOR.on(self.abi) * tensors + arena.NODE_AND_REGISTRATION.on(self.abi) * operators
+        tail = tail + arena.SCRATCH_HANDLE.on(self.abi) * requests
+        return tail, _tables(self.abi, tensors, planned, requests)
+
+
+def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | None = None) -> ArenaTerms:
+    """The terms of a model as it stands; ``loops``: its own, where they are known."""
+    abi = profile.abi
+    asked = requests_in(model, abi, profile.requests)
+    tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
+    operators, requests = sum(len(graph.operators) for graph in model.graphs), _scratches(asked.values())
+    fixed = (arena.BUFFER_ALLOCATOR, arena.MEMORY_PLANNER, arena.MICRO_ALLOCATOR, arena.BUILTIN_DATA_ALLOCATOR)
+    structures = sum(size.on(abi) for size in fixed) + arena.SUBGRAPH_ALLOCATIONS.on(abi) * len(model.graphs)
+    structures += arena.EVAL_TENSOR.on(abi) * len(tensors) + arena.NODE_AND_REGISTRATION.on(abi) * operators
+    structures += sum(map(params_bytes, asked.values()))
+    inits = [size for each in asked.values() for size in each.init]
+    buffers = [*inits, *(size for each in asked.values() for size in each.prepare)]
+    persistent = sum(buffers[:1]) + sum(map(aligned, buffers[1:]))  # the first shares its 16 bytes with structures
+    tables = _tables(abi, len(tensors), sum(map(in_head, tensors)), requests)
+    tables += arena.POINTER.on(abi) * len(model.graphs)
+    interface = sum(_interface_bytes(tensors, abi) for tensors in (model.main.inputs, model.main.outputs))
+    return ArenaTerms(
+        abi=abi,
+        parts_of_tail=structures + persistent + arena.SCRATCH_HANDLE.on(abi) * requests,
+        tables=tables,
+        least_tail=arena.arena_use(model, 0, profile.requests, abi).tail - 2 * (ARENA_ALIGNMENT - 1),
+        least_temporaries=tables + arena.SCRATCH_REQUEST.on(abi) * arena.MAX_SCRATCH_PER_OPERATOR,
+        interface=interface,
+        operators=operators,
+        macs=model_macs(model, loops),
+    )
+
+
+def _scratches(asked: Iterable[Requests]) -> int:
+    return sum(len(each.scratch) for each in asked)
+
+
+def _tables(abi: Abi, tensors: Number, planned: Number, requests: Number) -> Number:
+    """The planner's temporaries for so many tensors, those in the head among them, and scratch requests."""
+    infos = arena.ALLOCATION_INFO.on(abi) * (tensors + requests)
+    buffers = arena.PLANNED_BUFFER.on(abi) * (planned + requests)
+    return infos + buffers + arena.SCRATCH_REQUEST.on(abi) * requests
+
+
+def params_bytes(asked: Requests) -> int:
+    """Of the parser's structure. One of a few bytes is filled up to a word, as the next structure's place is."""
+    return aligned(asked.params, max(_WORD, asked.params_alignment)) if asked.params else 0
+
+
+def _interface_bytes(tensors: tuple[Tensor, ...], abi: Abi) -> int:
+    """What TFLM allocates for the TfLiteTensors of inputs or outputs."""
+    total = arena.POINTER.on(abi) * len(tensors)
+    for tensor in tensors:
+        total += arena.TENSOR.on(abi)
+        quantization = tensor.quantization
+        if quantization is not None and quantization.scale.size and quantization.zero_point.size:
+            total += arena.AFFINE_QUANTIZATION.on(abi) + 4 * (1 + quantization.scale.size)
+    return total
+
+
+def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
+    """Everything that can be said without running TFLM; ``planned`` is the offline plan in force, or empty.
+
+    ``tflm`` is left as "not measured"; the verification fills it in.
+    """
+    offsets = offsets_in_force(layout, planned)
+    head = head_of(layout, offsets)
+    abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
+    uses: dict[str, ArenaUse] = {
+        name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()
+    }
+    if profile.target is not None and not profile.libraries:
+        for planner in ("table", "table_apart"):
+            uses[planner] = arena_use(model, head, profile.requests, profile.abi, layout.order, planner)
+    required = {name: use.required for name, use in uses.items()}
+    top = peak(working_sets_in_arena(model, layout, offsets))
+    return MemoryUse(
+        operators=operator_count(model),
+        tensors=sum(len(graph.tensors) for graph in model.graphs),
+        macs=model_macs(model),
+        instructions=instructions(model, profile),
+        peak_bytes=top.nbytes if top else 0,
+        arena_bytes=head,
+        tail_bytes={word: use.tail for word, use in uses.items()},
+        planner_temporary_bytes={word: use.temporaries for word, use in uses.items()},
+        required_bytes=required,
+        required_is_exact=uses["32"].exact,
+        scratch_operators=len(layout.scratch),
+        tflm={"error": "not measured"},
+        peak=step_use(top) if top else None,
+    )
+
+
+def operator_count(model: Model) -> int:
+    """Operators of all subgraphs."""
+    return sum(len(graph.operators) for graph in model.graphs)
+
+
+def operator_kinds(model: Model) -> frozenset[str]:
+    """What a firmware's op resolver must have: operators by name."""
+    return frozenset(operator.opcode.label for graph in model.graphs for operator in graph.operators)
+
+
+def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
+    """The inputs and outputs of the entry graph, inputs first."""
+    sides = (("input", model.main.inputs), ("output", model.main.outputs))
+    return tuple(_interface_tensor(side, tensor) for side, tensors in sides for tensor in tensors)
+
+
+def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
+    found = affine_of(tensor)
+    scale, zero = (None, None) if found is None else (found.scale, found.zero_point)
+    return InterfaceTensor(side, tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, scale, zero)
+
+
+def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
+    """Every operator's working set under the plan in force."""
+    runs, sets = runs_of(model), working_sets_in_arena(model, layout, offsets_in_force(layout, planned))
+    return tuple(replace(use, macs=runs[use.subgraph] * use.macs) for use in map(step_use, sets))
+
+
+def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[int]) -> list[WorkingSet]:
+    """Working sets as they lie in the arena: bytes that several tensors share count once."""
+    ranges = [(offset, offset + item.size) for offset, item in zip(offsets, layout.items, strict=True)]
+    places = dict(zip(layout.tensors, ranges, strict=False))
+    scratch: dict[int, list[tuple[int, int]]] = {}
+    for item, where in zip(layout.items[len(layout.tensors) :], ranges[len(layout.tensors) :], strict=True):
+        scratch.setdefault(item.start, []).append(where)
+
+    def in_arena(each: WorkingSet) -> WorkingSet:
+        own = scratch.get(layout.timeline.spans[each.operator].start, ())
+        return replace(each, nbytes=covered([*(places[tensor] for tensor in each.live), *own]))
+
+    return [in_arena(each) for each in working_sets(model, layout.timeline, layout.scratch)]
+
+
+def step_use(each: WorkingSet) -> StepUse:
+    """A working set as the report shows it."""
+    live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
+    operator = each.operator
+    output = operator.outputs[0].name if operator.outputs else ""
+    return StepUse(
+        each.graph,
+        each.position,
+        operator.opcode.label,
+        output,
+        each.nbytes,
+        each.scratch_bytes,
+        operator_macs(operator),
+        live,
+    )
+
+
+def bounds_of(model: Model, layout: MemoryLayout, schedule_bound: int) -> Bounds:
+    """The three lower bounds on the head; ``schedule_bound``, that of any order, holds here too; all in bytes."""
+    return Bounds(io_lower_bound(model), schedule_bound, max(schedule_bound, max_breadth(layout.problem)))
+
+
+_ORDER: tuple[Sharing, ...] = ("view", "in-place", "overlap", "none")
+
+
+def arena_map(
+    model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], memory: MemoryUse, profile: KernelProfile
+) -> ArenaMap:
+    """Every tensor and scratch request of the head at its place, and what the tail is made of.
+
+    ``planned``: the offline plan in force, or empty; ``memory``: the model's figures under it.
+    """
+    offsets = offsets_in_force(layout, planned)
+    sets = working_sets_in_arena(model, layout, offsets)
+    positions = {each.operator: position for position, each in enumerate(sets)}
+    spans, tops, runs = layout.timeline.spans, _tops(layout, offsets), runs_of(model)
+    steps = tuple(
+        OperatorUse(
+            subgraph=each.graph,
+            index=each.position,
+            operator=each.operator.opcode.label,
+            output=each.operator.outputs[0].name if each.operator.outputs else "",
+            macs=runs[each.graph] * operator_macs(each.operator),
+            working_set=each.nbytes,
+            reach=max((tops[holder] for holder in (*each.live, each.operator) if holder in tops), default=0),
+            scratch_bytes=each.scratch_bytes,
+            start=spans[each.operator].start,
+            end=spans[each.operator].end,
+        )
+        for each in sets
+    )
+    graphs = tuple(graph.name for graph in model.graphs)
+    placed = (*_tensors(model, layout, offsets, positions), *_scratch(layout, offsets, positions))
+    tail = tail_parts(model, profile, memory.tail_for_target)
+    head = head_of(layout, offsets)
+    return ArenaMap(memory.required_for_target, tail, head, layout.timeline.end, graphs, placed, steps)
+
+
+def _tops(layout: MemoryLayout, offsets: Sequence[int]) -> dict[Tensor | Operator, int]:
+    """Where each tensor ends in the head, and the highest scratch request of each operator."""
+    ends = [offset + item.size for offset, item in zip(offsets, layout.items, strict=True)]
+    tops: dict[Tensor | Operator, int] = dict(zip(layout.tensors, ends, strict=False))
+    first = len(layout.tensors)
+    by_start = _askers(layout)
+    for item, end in zip(layout.items[first:], ends[first:], strict=True):
+        operator = by_start[item.start]
+        tops[operator] = max(tops.get(operator, 0), end)
+    return tops
+
+
+def _askers(layout: MemoryLayout) -> dict[int, Operator]:
+    """The operators that ask for scratch, by the scope in which they start."""
+    return {layout.timeline.spans[operator].start: operator for operator in layout.scratch}
+
+
+def _tensors(
+    model: Model, layout: MemoryLayout, offsets: Sequence[int], positions: Mapping[Operator, int]
+) -> Iterator[PlacedTensor]:
+    writers = {
+        tensor: operator for graph in model.graphs for operator in graph.operators for tensor in operator.outputs
+    }
+    sharing = _sharing(layout, dict(zip(layout.tensors, offsets, strict=False)))
+    for tensor, item, offset in zip(layout.tensors, layout.items, offsets, strict=False):
+        writer = writers.get(tensor)
+        yield PlacedTensor(
+            name=tensor.name,
+            shape=tensor.shape,
+            type=tensor.dtype.label,
+            bytes=tensor.nbytes,
+            offset=offset,
+            start=item.start,
+            end=item.end,
+            kind="input" if tensor in model.main.inputs else "output" if tensor in model.main.outputs else "inner",
+            operator=None if writer is None else positions.get(writer),
+            sharing=sharing.get(tensor, "none"),
+        )
+
+
+def _scratch(layout: MemoryLayout, offsets: Sequence[int], positions: Mapping[Operator, int]) -> Iterator[PlacedTensor]:
+    by_start, first = _askers(layout), len(layout.tensors)
+    for item, offset in zip(layout.items[first:], offsets[first:], strict=True):
+        yield _request(item, offset, positions[by_start[item.start]])
+
+
+def _request(item: Item, offset: int, operator: int) -> PlacedTensor:
+    return PlacedTensor(
+        name="scratch",
+        shape=(item.size,),
+        type="bytes",
+        bytes=item.size,
+        offset=offset,
+        start=item.start,
+        end=item.end,
+        kind="scratch",
+        operator=operator,
+        sharing="none",
+    )
+
+
+def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor, Sharing]:
+    """How outputs lie on an input of their operator; of several ways the one that overwrites least."""
+    found: dict[Tensor, Sharing] = {}
+    for reuse in (each for reuses in layout.reuses.values() for each in reuses):
+        first, second = places[reuse.input], places[reuse.output]
+        both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
+        is_in_force = both > 0 and (first - second == reuse.distance or not reuse.exact)
+        known = found.get(reuse.output, "none")
+        if is_in_force and _ORDER.index(reuse.kind) < _ORDER.index(known):
+            found[reuse.output] = reuse.kind
+    return found
+
+
+def tail_parts(model: Model, profile: KernelProfile, tail: int) -> tuple[TailPart, ...]:
+    """``tail`` bytes in parts, the largest first.
+
+    Structures are counted as ``kernels/arena.py`` allocates them. What remains is the allocator's own and alignment.
+    """
+    abi = profile.abi
+    asked = requests_in(model, abi, profile.requests)
+    tensors = sum(len(graph.tensors) for graph in model.graphs)
+    nodes = tflm_arena.NODE_AND_REGISTRATION.on(abi) * len(asked) + sum(map(params_bytes, asked.values()))
+    parts = [
+        TailPart("structures of tensors", tflm_arena.EVAL_TENSOR.on(abi) * tensors, tensors),
+        TailPart("structures of operators", nodes, len(asked)),
+    ]
+    kept: Counter[str] = Counter()
+    number: Counter[str] = Counter()
+    for operator, each in asked.items():
+        kept[operator.opcode.label] += sum(map(aligned, (*each.init, *each.prepare)))
+        number[operator.opcode.label] += 1
+    parts += [TailPart(f"kernels of {kind}", kept[kind], number[kind]) for kind in kept if kept[kind]]
+    rest = tail - sum(part.bytes for part in parts)
+    parts.append(TailPart("allocator, inputs, outputs and alignment", max(0, rest), 1))
+    return tuple(sorted(parts, key=lambda part: (-part.bytes, part.name)))

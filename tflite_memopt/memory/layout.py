@@ -1,21 +1,87 @@
-"""What TFLM must place in the head when a model runs in some order: tensors and scratch, as items for the planner."""
+"""What TFLM must place in the head when a model runs in some order: tensors and scratch, as items for the planner.
+
+Offsets that the user reserves for tensors by name, such as an input buffer that a camera fills.
+
+The offsets that TFLM ends up with: what is planned as it says, the rest in TFLM's own way around that.
+
+A plan in force as the proof of plans takes it: offsets of tensors, ranges of scratch, and what kernels permit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import combinations
 
 from ..analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
-from ..graph.alignment import aligned
+from ..errors import InfeasibleError, UsageError
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..graph.limits import SearchLimit
+from ..io import offline_plan
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations import KernelReuse
 from ..kernels.requests import ILP32
+from ..plan.check import check_given, check_in_force
+from ..plan.heuristics import tflm_greedy
 from ..plan.problem import Item, PlanProblem
+from ..proof import Places
 from .loops import LoopLayout, loop_layout
-from .pins import Pins, pinned_offsets
-from .relations import relations_of, reuses_of, shared_by_npu
+from .storage import relations_of, reuses_of, shared_by_npu
+
+Pins = Sequence[tuple[str, int]]
+"""(tensor name, offset in bytes) pairs."""
+
+
+def pinned_offsets(tensors: Collection[Tensor], unplannable: Collection[Tensor], pins: Pins) -> dict[Tensor, int]:
+    """The offset of each pinned tensor among the head's ``tensors``.
+
+    Raises UsageError for a name that no tensor of the arena has, or several have, for a tensor that TFLM places by
+    itself (``unplannable``), for an offset that is negative or not aligned, and for two offsets of one tensor.
+    """
+    places: dict[Tensor, int] = {}
+    for name, offset in pins:
+        tensor = _tensor(tensors, name)
+        if tensor in unplannable:
+            raise UsageError(
+                f"pin '{name}={offset}': TFLM places this tensor itself, because a subgraph has a variable "
+                "with the same index; leave the pin out"
+            )
+        if offset < 0 or offset % ARENA_ALIGNMENT:
+            raise UsageError(f"pin '{name}={offset}': the offset must be a multiple of {ARENA_ALIGNMENT} bytes")
+        if tensor.fixed_offset not in (None, offset):
+            raise UsageError(f"pin '{name}={offset}': an NPU's commands have the tensor at {tensor.fixed_offset}")
+        if places.get(tensor, offset) != offset:
+            raise UsageError(f"pin '{name}={offset}': the tensor is pinned at {places[tensor]} too")
+        places[tensor] = offset
+    return places
+
+
+def check_pins(problem: PlanProblem, tensors: Sequence[Tensor]) -> None:
+    """Raise UsageError, naming both, when two pins collide: alive at once, bytes shared, and no relation permits it.
+
+    ``tensors`` are those of the problem's first items.
+    """
+    pinned = [number for number, item in enumerate(problem.items) if item.offset is not None]
+    for a, b in combinations(pinned, 2):
+        alone = (item if at in (a, b) else replace(item, offset=None) for at, item in enumerate(problem.items))
+        try:
+            check_given(PlanProblem(tuple(alone), problem.relations))
+        except InfeasibleError as error:
+            first, second = (f"'{tensors[at].name}={problem.items[at].offset}'" for at in (a, b))
+            raise UsageError(f"pin {first} collides with {second}: both are alive at once") from error
+
+
+def _tensor(tensors: Collection[Tensor], name: str) -> Tensor:
+    found = [tensor for tensor in tensors if tensor.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"pin '{name}': {len(found)} tensors have this name")
+    known = ", ".join(f"'{tensor.name}'" for tensor in list(tensors)[:3])
+    raise UsageError(f"pin '{name}': the arena has no tensor of this name; it has {known}, ... (see analyze --json)")
+
 
 _ABI_OF_SCRATCH = ILP32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -119,3 +185,83 @@ def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:
     for graph in model.graphs:
         ran = (operator for operator in graph.operators if operator in timeline.spans)
         yield from sorted(ran, key=lambda operator: timeline.spans[operator].start)
+
+
+def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+    """The offsets for the file: those of a plan, or none where TFLM does better by itself.
+
+    Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins and ties are always
+    kept, and a placeholder that has no offset would be in the tail.
+    """
+    planned = _plannable(model, layout, offsets)
+    check_in_force(layout.problem, offsets_in_force(layout, planned))
+    is_pinned = any(item.offset is not None for item in layout.items)
+    if is_pinned or model.ties or any(tensor.is_placeholder for tensor in layout.tensors):
+        return planned
+    return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
+
+
+def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+    """The offsets that can be written into the file: of tensors only, since scratch has no name there."""
+    kept_back = unplannable_tensors(model)
+    pairs = zip(layout.tensors, offsets, strict=False)
+    return {tensor: offset for tensor, offset in pairs if tensor not in kept_back}
+
+
+def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
+    """TFLM's head in bytes when it places everything that is not planned around what is."""
+    return head_of(layout, offsets_in_force(layout, planned))
+
+
+def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
+    """TFLM's head in bytes when every item has its offset."""
+    return max((offset + item.size for offset, item in zip(offsets, layout.items, strict=True)), default=0)
+
+
+def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[int, ...]:
+    """Where TFLM puts each item: what is planned as it says, the rest in its own way around that."""
+    places = [planned.get(tensor) for tensor in layout.tensors]
+    places += [None] * (len(layout.items) - len(places))
+    lives = [layout.timeline.tensors[tensor] for tensor in layout.tensors]
+    starts = [*(life.start for life in lives), *(item.start for item in layout.items[len(lives) :])]
+    items = tuple(
+        Item(item.size, start, item.end, item.alignment, place)
+        for item, start, place in zip(layout.items, starts, places, strict=True)
+    )
+    return tflm_greedy(PlanProblem(items, layout.problem.relations), SearchLimit()).offsets
+
+
+def places_in_force(model: Model, profile: KernelProfile) -> Places:
+    """Compute the places at which TFLM runs a model: those of the plan in its file, and those that TFLM finds itself.
+
+    ``model``: as ``read_planned`` returns it. Raises ModelFormatError for a plan of another graph.
+    """
+    layout = memory_layout(model, profile)
+    return places_of(model, layout, offsets_in_force(layout, offline_plan.decode(model) or {}), profile)
+
+
+def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:
+    """The places of a layout's items; ``offsets``: of all of them, those that TFLM finds itself included."""
+    tensors = dict(zip(layout.tensors, offsets, strict=False))
+    rest = iter(offsets[len(layout.tensors) :])
+    scratch: dict[Operator, list[tuple[int, int]]] = {}
+    for graph in model.graphs:
+        for operator in graph.operators:
+            if operator not in layout.scratch:
+                continue
+            for size in filter(None, profile.requests(operator, ILP32).scratch):
+                first = next(rest)
+                scratch.setdefault(operator, []).append((first, first + size))
+    reuses_of = cache(profile.relations)
+
+    def permits(operator: Operator, read: Tensor, written: Tensor, distance: int) -> bool:
+        return any(
+            reuse.input is read and reuse.output is written and _fits(reuse, distance) for reuse in reuses_of(operator)
+        )
+
+    return Places(tensors, permits, scratch, model.ties)
+
+
+def _fits(reuse: KernelReuse, distance: int) -> bool:
+    return distance == reuse.distance if reuse.exact else distance >= reuse.distance

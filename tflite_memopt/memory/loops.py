@@ -24,13 +24,12 @@ from itertools import combinations
 from ..analysis.lifetimes import Timeline
 from ..analysis.loops import Loop, box_of, bytes_of, loops_of
 from ..graph.interval import intersect
-from ..ir.head import in_head
 from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.tensors import in_head
 from ..kernels.profile import KernelProfile
 from ..kernels.relations import KernelReuse
 from ..plan.problem import Relation
-from .relations import reuses_of
-from .storages import storages
+from .storage import reuses_of, storages
 
 Reuses = Mapping[Operator, tuple[KernelReuse, ...]]
 

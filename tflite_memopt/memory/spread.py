@@ -10,17 +10,15 @@ from itertools import pairwise
 from ..analysis.loops import loops_of
 from ..errors import InfeasibleError, UsageError
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.arena import MemoryPlanner, arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..plan.check import check_plan
 from ..plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
 from ..proof import Status, prove_plan
-from .layout import MemoryLayout
-from .places import places_of
-from .ties import groups_with
-from .together import Groups, join
+from .layout import MemoryLayout, places_of
+from .problems import Groups, groups_with, join
 
 _PICKED = frozenset({"SLICE", "STRIDED_SLICE", "GATHER", "SPLIT", "SPLIT_V", "UNPACK"})
 """Operators that read no more of their first operand than they write."""

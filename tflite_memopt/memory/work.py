@@ -13,8 +13,7 @@ from math import prod
 from ..analysis.loops import Loop, loops_of
 from ..analysis.macs import operator_macs
 from ..ir.check import misfit
-from ..ir.dtype import DType
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import DType, Model, Operator, Tensor
 from ..kernels.cmsis_nn import convolution_path, depthwise_path
 from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile

@@ -12,17 +12,24 @@ An operator that makes ``factor`` rows of one reads the rows
     [(a - above) // factor, (b - 1 + below) // factor + 1), clipped to the input
 
 and makes all rows of these; those that are not wanted, which lack a neighbor, are cut off.
+
+The receptive rows of each kind of operator: how one is run for some of its rows, or the reason why it is not.
+
+All ask for an output that is one NHWC tensor with batch 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.model import Operator, Tensor
+from ..ir.editor import VALID
+from ..ir.model import DType, Operator, Tensor
+from ..ir.tensors import integers
 
 Row = TypeVar("Row", int, npt.NDArray[np.int64])
 """The number of a row, or an array of them."""
@@ -98,3 +105,264 @@ class RowByRow:
 def is_image(tensor: Tensor) -> bool:
     """Whether it is an NHWC tensor with batch 1."""
     return len(tensor.shape) == 4 and tensor.shape[0] == 1 and bool(np.all(np.asarray(tensor.shape) > 0))
+
+
+_NO_IMAGE = "its input is not an NHWC tensor with batch 1"
+_HYBRID = "it is hybrid: its float input is quantized by the range of all rows"
+
+
+def convolution_rows(operator: Operator) -> RowByRow | str:
+    """CONV_2D and DEPTHWISE_CONV_2D, whose window is that of the filters."""
+    source, filters = (*operator.inputs, None)[:2]
+    if filters is None or len(filters.shape) != 4:
+        return _window(operator, "its weights are not a 4-dimensional constant")
+    return _window(operator, _HYBRID if _is_hybrid(source, filters) else filters.shape[1:3])
+
+
+def pool_rows(operator: Operator) -> RowByRow | str:
+    """A pool, whose options say the window."""
+    return _window(operator, (operator.option("filterHeight", 0), operator.option("filterWidth", 0)))
+
+
+def _window(operator: Operator, taps: Sequence[int] | str) -> RowByRow | str:
+    """A window of so many taps along H and W; or the reason why these are not known."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source):
+        return _NO_IMAGE
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
+        return "its weights are computed"
+    if isinstance(taps, str):
+        return taps
+    axes = [_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2)]
+    return RowByRow(axes[0], axes[1], (0,), is_window=True)
+
+
+def _is_hybrid(source: Tensor | None, filters: Tensor) -> bool:
+    return source is not None and source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32
+
+
+def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> Axis:
+    """Padding as TFLite computes it: tensorflow/lite/kernels/padding.h, ``ComputePaddingWithOffset``."""
+    letter, size, outputs = "HW"[axis - 1], source.shape[axis], output.shape[axis]
+    stride = int(operator.option(f"stride{letter}", 1))
+    reach = (taps - 1) * int(operator.option(f"dilation{letter}Factor", 1)) + 1
+    if operator.option("padding", 0) == VALID:
+        return Axis(size, outputs, stride, reach)
+    total = max(0, (outputs - 1) * stride + reach - size)
+    return Axis(size, outputs, stride, reach, total // 2, total - total // 2)
+
+
+def pad_rows(operator: Operator) -> RowByRow | str:
+    source, output = operator.inputs[0], operator.outputs[0]
+    amounts = integers(operator.inputs[1])
+    if source is None or source.is_constant or not is_image(source) or amounts is None or amounts.size != 8:
+        return "its input is not an NHWC tensor with batch 1, or its paddings are not constant"
+    if amounts.min() < 0 or amounts[:2].any():
+        return "it pads the batch, or by a negative number"
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[2:]):
+        return "its padding value is computed"
+    axes = [
+        Axis(source.shape[axis], output.shape[axis], 1, 1, int(amounts[2 * axis]), int(amounts[2 * axis + 1]))
+        for axis in (1, 2)
+    ]
+    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+
+
+def elementwise_rows(operator: Operator) -> RowByRow | str:
+    output = operator.outputs[0]
+    height = output.shape[1]
+    sliced = []
+    for slot, tensor in enumerate(operator.inputs):
+        if tensor is None:
+            continue
+        rows = tensor.shape[-3] if len(tensor.shape) >= 3 else 1
+        if rows == 1 and (height > 1 or tensor.is_constant):
+            continue  # broadcast over the rows: the same for each of them
+        if tensor.is_constant or not is_image(tensor) or rows != height:
+            return "an operand is a constant that differs from row to row, or has another shape"
+        sliced.append(slot)
+    if not sliced:
+        return "it reads no tensor of its output's height"
+    columns = Axis(output.shape[2], output.shape[2])
+    return RowByRow(Axis(height, height), columns, tuple(sliced), is_window=False)
+
+
+def _same(output: Tensor, sliced: tuple[int, ...], passes_on: bool = False) -> RowByRow:
+    """A row of the output needs the same row of the inputs in these slots, and nothing beside it."""
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, sliced, is_window=False, passes_on=passes_on)
+
+
+def concatenation_rows(operator: Operator) -> RowByRow | str:
+    output = operator.outputs[0]
+    if int(operator.option("axis", 0)) % 4 not in (2, 3):
+        return "it joins tensors along their rows"
+    inputs = list(operator.present_inputs())
+    if any(tensor.is_constant or not is_image(tensor) for tensor in inputs) or len(inputs) != len(operator.inputs):
+        return "it joins a constant"
+    return _same(output, tuple(range(len(inputs))))
+
+
+def mirror_rows(operator: Operator) -> RowByRow | str:
+    """Columns and channels may be mirrored; rows would come from elsewhere in the image."""
+    source, output, amounts = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or not is_image(source) or amounts is None or amounts.size != 8 or amounts[:4].any():
+        return "it mirrors rows"
+    axes = [Axis(source.shape[axis], output.shape[axis]) for axis in (1, 2)]
+    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+
+
+def dense_rows(operator: Operator) -> RowByRow | str:
+    """FULLY_CONNECTED of every pixel by itself."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or not is_image(source) or source.shape[:3] != output.shape[:3]:
+        return "it is not computed pixel by pixel"
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
+        return "its weights are computed"
+    filters = operator.inputs[1]
+    if filters is None or _is_hybrid(source, filters):
+        return _HYBRID
+    return _same(output, (0,))
+
+
+def product_rows(operator: Operator) -> RowByRow | str:
+    """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention.
+
+    A matrix that is there once is the same for all rows: then these are the vectors of a sequence, such as queries.
+
+        queries (1, L, 1, d)  x  keys (1, 1, S, d), adjY  =  scores (1, L, 1, S)       read whole: the keys
+    """
+    output, both = operator.outputs[0], list(operator.present_inputs())
+    if len({tensor.dtype for tensor in both}) > 1:
+        return _HYBRID
+    sliced = tuple(slot for slot, tensor in enumerate(both) if not set(tensor.shape[:-2]) <= {1})
+    for slot in sliced:
+        if both[slot].is_constant or not is_image(both[slot]) or both[slot].shape[1] != output.shape[1]:
+            return "its matrices are constants, or neither one for each row nor one for all"
+    if not sliced:
+        return "it multiplies one matrix by one"
+    return _same(output, sliced)
+
+
+def argument_rows(operator: Operator) -> RowByRow | str:
+    """ARG_MAX and ARG_MIN over the channels of every pixel: the result has none."""
+    source, output, axis = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or source.is_constant or not is_image(source) or axis is None:
+        return "its input is not an NHWC tensor with batch 1, or its axis is computed"
+    if axis.size != 1 or int(axis.flat[0]) % 4 != 3:
+        return "it compares rows or columns"
+    return _same(output, (0,))
+
+
+def slice_rows(operator: Operator) -> RowByRow | str:
+    """SLICE of columns and channels: all rows stay."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    begin, size = (integers(tensor) for tensor in operator.inputs[1:3])
+    if source is None or source.is_constant or not is_image(source) or begin is None or size is None:
+        return "its input is not an NHWC tensor with batch 1, or what it cuts out is computed"
+    if source.shape[1] != output.shape[1] or source.shape == output.shape:
+        return "it cuts rows out, or nothing"
+    if any(tensor is None or tensor.dtype is not DType.INT32 for tensor in operator.inputs[1:3]):
+        return "it says in 64 bits what it cuts out"
+    return _same(output, (0,))
+
+
+def reshape_rows(operator: Operator) -> RowByRow | str:
+    """RESHAPE of columns and channels: all rows stay, and so do their bytes."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source) or len(operator.inputs) != 2:
+        return _NO_IMAGE
+    if source.shape[1] != output.shape[1] or integers(operator.inputs[1]) is None:
+        return "it does not keep rows, or its shape is computed"
+    return _same(output, (0,), passes_on=True)
+
+
+def reduction_rows(operator: Operator) -> RowByRow | str:
+    """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
+    source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or source.is_constant or not is_image(source) or axes is None:
+        return "its input is not an NHWC tensor with batch 1, or its axes are computed"
+    if not operator.option("keepDims", False) or not {int(axis) % 4 for axis in axes} <= {2, 3}:
+        return "it takes rows together"
+    return _same(output, (0,))
+
+
+def space_to_depth_rows(operator: Operator) -> RowByRow | str:
+    """SPACE_TO_DEPTH: rows become channels."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source):
+        return _NO_IMAGE
+    block = int(operator.option("blockSize", 1))
+    axes = [Axis(source.shape[axis], output.shape[axis], block, block) for axis in (1, 2)]
+    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+
+
+def depth_to_space_rows(operator: Operator) -> RowByRow | str:
+    """DEPTH_TO_SPACE: channels become rows."""
+    return _enlarged(operator, 0, int(operator.option("blockSize", 1)))
+
+
+def nearest_rows(operator: Operator) -> RowByRow | str:
+    """RESIZE_NEAREST_NEIGHBOR by a whole number, where every row is repeated as often.
+
+    The row is computed in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
+    scale is the same float for any number of rows.
+    """
+    factor = _factor(operator)
+    if isinstance(factor, str):
+        return factor
+    rows = np.arange(operator.outputs[0].shape[1], dtype=np.float32)
+    offset = np.float32(0.5 if operator.option("halfPixelCenters", False) else 0)
+    found = np.floor((rows + offset) * (np.float32(1) / np.float32(factor)))
+    if (found.astype(np.int64) != np.arange(len(rows)) // factor).any():
+        return "it does not repeat every row as often"
+    return _enlarged(operator, 0, factor)
+
+
+def bilinear_rows(operator: Operator) -> RowByRow | str:
+    """RESIZE_BILINEAR by a power of two: the weights of two rows are exact (reference/resize_bilinear.h)."""
+    factor = _factor(operator)
+    if isinstance(factor, str):
+        return factor
+    if factor & (factor - 1):
+        return f"its weights are rounded: {factor} is no power of two"
+    is_half = bool(operator.option("halfPixelCenters", False))
+    above, below = (factor // 2, factor // 2) if is_half else (0, factor)
+    return _enlarged(operator, 0, factor, above, below)
+
+
+def _factor(operator: Operator) -> int | str:
+    source, output = operator.inputs[0], operator.outputs[0]
+    if operator.option("alignCorners", False):
+        return "it aligns corners: its scale depends on the number of rows"
+    if source is None or not is_image(source) or integers(operator.inputs[1]) is None:
+        return "its input is not an NHWC tensor with batch 1, or its size is computed"
+    if output.shape[1] % source.shape[1]:
+        return "it does not make a whole number of rows of one"
+    return output.shape[1] // source.shape[1]
+
+
+def transposed_convolution_rows(operator: Operator) -> RowByRow | str:
+    """TRANSPOSE_CONV, whose padding is that of the convolution that it reverses (micro/kernels/transpose_conv.cc)."""
+    shape, filters, source = operator.inputs[:3]
+    output, stride = operator.outputs[0], int(operator.option("strideH", 1))
+    if source is None or filters is None or integers(shape) is None or not filters.is_constant or not is_image(source):
+        return "its input is not an NHWC tensor with batch 1, or its weights or its shape are computed"
+    if _is_hybrid(source, filters):
+        return _HYBRID
+    rows, outputs, taps = source.shape[1], output.shape[1], filters.shape[1]
+    is_valid = operator.option("padding", 0) == VALID
+    if outputs < rows * stride or (not is_valid and outputs != rows * stride):
+        return "it does not make a stride of rows of each row"
+    before = 0 if is_valid else max(0, taps - stride) // 2
+    return _enlarged(operator, 2, stride, max(0, taps - stride - before), before)
+
+
+def _enlarged(operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0) -> RowByRow | str:
+    source, output = operator.inputs[slot], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source):
+        return _NO_IMAGE
+    if factor < 2:
+        return "it makes no more rows than it reads"
+    rows = Axis(source.shape[1], output.shape[1], factor=factor, above=above, below=below)
+    return RowByRow(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False)

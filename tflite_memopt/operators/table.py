@@ -24,10 +24,9 @@ from typing import Literal
 
 from ..ir.editor import Editor
 from ..ir.model import Operator
-from . import along_h, by_phase
-from . import receptive_field as rows
+from . import overrides, rows
+from .overrides import PaddingsOperand, ShapeOperand, Told
 from .rows import RowByRow, is_image
-from .told import PaddingsOperand, ShapeOperand, Told
 
 Beyond = Literal["zero point", "own value", "not counted"]
 """What an operator sees beyond the edges of its input: the zero point, a value of its own; or it leaves those out."""
@@ -38,7 +37,7 @@ class ByPhase:
     """Whether an operator can be run for each of so many phases of a sequence by itself, and what it is told then."""
 
     can: Callable[[Operator, int], bool]
-    told: Callable[[Editor, Operator, int], Told] = by_phase.nothing_for_phase
+    told: Callable[[Editor, Operator, int], Told] = overrides.nothing_for_phase
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ class AlongH:
     ``is_worth_it``: whether sequences are laid along H for its sake.
     """
 
-    can: Callable[[Operator, along_h.Sequences], bool]
-    told: Callable[[Editor, Operator], Told] = along_h.nothing_along_h
+    can: Callable[[Operator, overrides.Sequences], bool]
+    told: Callable[[Editor, Operator], Told] = overrides.nothing_along_h
     filters: int | None = None
     as_it_lies: int | None = None
     is_worth_it: bool = False
@@ -79,16 +78,18 @@ class OperatorKind:
         return isinstance(self.resized, PaddingsOperand)
 
 
-_ELEMENTWISE = OperatorKind(rows.elementwise_rows, is_elementwise=True, along_h=AlongH(along_h.has_sequences_alone))
-_ELEMENTWISE_BY_PHASE = replace(_ELEMENTWISE, by_phase=ByPhase(by_phase.is_same_in_every_phase))
+_ELEMENTWISE = OperatorKind(rows.elementwise_rows, is_elementwise=True, along_h=AlongH(overrides.has_sequences_alone))
+_ELEMENTWISE_BY_PHASE = replace(_ELEMENTWISE, by_phase=ByPhase(overrides.is_same_in_every_phase))
 _CONVOLUTION = OperatorKind(
     rows.convolution_rows,
     beyond="zero point",
-    along_h=AlongH(along_h.has_filters_of_one_row, along_h.swapped_sides, filters=1, is_worth_it=True),
+    along_h=AlongH(overrides.has_filters_of_one_row, overrides.swapped_sides, filters=1, is_worth_it=True),
 )
-_POOL = OperatorKind(rows.pool_rows, beyond="not counted", along_h=AlongH(along_h.pools_one_row, along_h.swapped_sides))
-_PAD = OperatorKind(rows.pad_rows, PaddingsOperand(), along_h=AlongH(along_h.pads_along, along_h.paddings_along_h))
-_REDUCTION = OperatorKind(rows.reduction_rows, along_h=AlongH(along_h.reduces_channels, along_h.axis_of_channels))
+_POOL = OperatorKind(
+    rows.pool_rows, beyond="not counted", along_h=AlongH(overrides.pools_one_row, overrides.swapped_sides)
+)
+_PAD = OperatorKind(rows.pad_rows, PaddingsOperand(), along_h=AlongH(overrides.pads_along, overrides.paddings_along_h))
+_REDUCTION = OperatorKind(rows.reduction_rows, along_h=AlongH(overrides.reduces_channels, overrides.axis_of_channels))
 _ARGUMENT = OperatorKind(rows.argument_rows, drops_channels=True)
 _SIZE = ShapeOperand(1, 1, 3)
 
@@ -99,13 +100,13 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "ARG_MAX": _ARGUMENT,
     "ARG_MIN": _ARGUMENT,
     "AVERAGE_POOL_2D": _POOL,
-    "BATCH_MATMUL": OperatorKind(rows.product_rows, along_h=AlongH(along_h.multiplies_by_one_matrix, as_it_lies=1)),
+    "BATCH_MATMUL": OperatorKind(rows.product_rows, along_h=AlongH(overrides.multiplies_by_one_matrix, as_it_lies=1)),
     "CAST": _ELEMENTWISE,
     "CEIL": _ELEMENTWISE,
     "CONCATENATION": OperatorKind(
-        rows.concatenation_rows, along_h=AlongH(along_h.joins_channels, along_h.channels_of_image)
+        rows.concatenation_rows, along_h=AlongH(overrides.joins_channels, overrides.channels_of_image)
     ),
-    "CONV_2D": replace(_CONVOLUTION, by_phase=ByPhase(by_phase.is_dilated_by_phases, by_phase.dilation_in_phase)),
+    "CONV_2D": replace(_CONVOLUTION, by_phase=ByPhase(overrides.is_dilated_by_phases, overrides.dilation_in_phase)),
     "COS": _ELEMENTWISE,
     "DEPTHWISE_CONV_2D": _CONVOLUTION,
     "DEPTH_TO_SPACE": OperatorKind(rows.depth_to_space_rows),
@@ -119,7 +120,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "FLOOR_MOD": _ELEMENTWISE,
     "FULLY_CONNECTED": OperatorKind(
         rows.dense_rows,
-        along_h=AlongH(along_h.is_dense_by_element, along_h.all_dimensions_kept, is_worth_it=True),
+        along_h=AlongH(overrides.is_dense_by_element, overrides.all_dimensions_kept, is_worth_it=True),
     ),
     "GREATER": _ELEMENTWISE,
     "GREATER_EQUAL": _ELEMENTWISE,
@@ -143,7 +144,9 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "MUL": _ELEMENTWISE_BY_PHASE,
     "NEG": _ELEMENTWISE,
     "NOT_EQUAL": _ELEMENTWISE,
-    "PAD": replace(_PAD, beyond="zero point", by_phase=ByPhase(by_phase.pads_whole_phases, by_phase.paddings_of_phase)),
+    "PAD": replace(
+        _PAD, beyond="zero point", by_phase=ByPhase(overrides.pads_whole_phases, overrides.paddings_of_phase)
+    ),
     "PADV2": replace(_PAD, beyond="own value"),
     "PRELU": _ELEMENTWISE,
     "QUANTIZE": _ELEMENTWISE_BY_PHASE,
@@ -160,7 +163,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SELECT_V2": _ELEMENTWISE,
     "SIN": _ELEMENTWISE,
     "SLICE": OperatorKind(
-        rows.slice_rows, ShapeOperand(2), along_h=AlongH(along_h.cuts_channels, along_h.channels_cut)
+        rows.slice_rows, ShapeOperand(2), along_h=AlongH(overrides.cuts_channels, overrides.channels_cut)
     ),
     "SOFTMAX": _ELEMENTWISE,
     "SPACE_TO_DEPTH": OperatorKind(rows.space_to_depth_rows),

@@ -21,7 +21,7 @@ from math import gcd
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..graph.search_limit import SearchLimit, WorkAllowance
+from ..graph.limits import SearchLimit, WorkAllowance
 from . import disjunctive
 from .bounds import max_breadth, section_items
 from .disjunctive import FOUND, FULL, LIMIT, NODES, NONE, REGISTERS, WORK

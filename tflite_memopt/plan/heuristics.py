@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..graph.alignment import aligned
 from ..graph.interval import intersect
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 from .bounds import max_breadth, maximal_sections
 from .problem import (
     Candidate,

@@ -17,7 +17,7 @@ from operator import or_
 
 from ..errors import InfeasibleError
 from ..graph.interval import intersect
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 from .check import check_plan
 from .methods import solve, solve_within
 from .problem import FitResult, PlanProblem, Relation, arena_bytes

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.clock import now
-from ..graph.search_limit import SearchLimit, WorkAllowance
+from ..graph.limits import SearchLimit, WorkAllowance, now
 from .bounds import section_bound
 from .check import check_bound, check_given, check_plan
 from .exact import allowance_for, exact, fit, improve

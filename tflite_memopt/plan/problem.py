@@ -20,7 +20,7 @@ from typing import Literal
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.interval import intersect
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 from ..io.reader import read_model
 from ..kernels.code_size import flash_of
 from ..kernels.profiles import PROFILES
-from ..memory.usage import operator_kinds
+from ..memory.figures import operator_kinds
 from ..report.summary import flash_in_words
 from ..report.words import change_in_percent, counted, in_short, in_words, percent
 from .run import ProgramResult

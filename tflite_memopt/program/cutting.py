@@ -16,12 +16,9 @@ from itertools import pairwise
 
 from ..analysis.side_effects import keeps_state
 from ..errors import UnsupportedModelError
-from ..ir.check import check_model, describe
-from ..ir.control_flow import reachable, renumber_subgraphs
-from ..ir.copying import copy_model
-from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.check import check_model, describe, has_npu, reachable, renumber_subgraphs
+from ..ir.copying import copy_model, drop_dead_tensors
 from ..ir.model import Model, Tensor
-from ..ir.npu import has_npu
 
 
 def why_whole(model: Model) -> str | None:

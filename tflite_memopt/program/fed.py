@@ -21,18 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..cascade.loop.bodies import RollingBody, zero_rows
-from ..cascade.loop.lower import reason_against_loops
-from ..cascade.loop.masked import Masked, masked, padded_in, strides_of
-from ..cascade.loop.turn_graph import NHWC, TurnGraph
+from ..cascade.loop import NHWC, RollingBody, TurnGraph, reason_against_loops, zero_rows
+from ..cascade.loop_rows import Masked, masked, padded_in, strides_of
 from ..cascade.region import Region, region_of
 from ..ir.check import check_model
-from ..ir.copying import copy_model
-from ..ir.dead_tensors import drop_dead_tensors
-from ..ir.dtype import DType
+from ..ir.copying import copy_model, drop_dead_tensors
 from ..ir.editor import Editor
-from ..ir.model import Graph, Model, Tensor
-from ..ir.quantization import quantized_alike
+from ..ir.model import DType, Graph, Model, Tensor
+from ..ir.tensors import quantized_alike
 from ..kernels.relations import RESHAPES
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of

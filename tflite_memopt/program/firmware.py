@@ -20,11 +20,10 @@ from ..firmware.generate import (
 )
 from ..firmware.self_test import Expected
 from ..firmware.sizes import condition_of
-from ..ir.dtype import DType
-from ..ir.model import Model
-from ..ir.quantization import affine_of
+from ..ir.model import DType, Model
+from ..ir.tensors import affine_of
 from ..kernels.profile import KernelProfile
-from ..memory.reading import read_planned
+from ..memory.file import read_planned
 from ..version import __version__
 from .files import Feed, Program
 from .fronts import with_ties

@@ -13,13 +13,13 @@ from itertools import product
 from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..io.writer import write_model
+from ..ir.change import NOTHING_DECIDED
 from ..ir.copying import copy_model
-from ..ir.decision import NOTHING_DECIDED
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.since import has_operators, needed_since
 from ..memory.arrange import ModelPlacement, arrange
-from ..memory.label import attach_plan
+from ..memory.file import attach_plan
 from ..memory.work import construction, instructions
 from ..options import Options
 from ..rewrite.sequences_along_h import sequences_along_h

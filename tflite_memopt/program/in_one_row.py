@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..ir.constants import integers
-from ..ir.making import add_buffer
+from ..ir.editor import add_buffer
 from ..ir.model import Model, Operator, Tensor
-from ..operators.along_h import laid_along_h, swapped_options
+from ..ir.tensors import integers
+from ..operators.overrides import laid_along_h, swapped_options
 from ..operators.table import kind_of
 
 _PLACES = {"SLICE": (1, 2), "DYNAMIC_UPDATE_SLICE": (2,), "PAD": (1,), "PADV2": (1,), "RESHAPE": (1,)}

@@ -20,9 +20,8 @@ from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..kernels.since import needed_since
 from ..memory.arrange import arrange
-from ..memory.in_force import head_in_force
-from ..memory.layout import memory_layout
-from ..memory.reading import read_planned
+from ..memory.file import read_planned
+from ..memory.layout import head_in_force, memory_layout
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
 from ..pipeline import Result, optimize

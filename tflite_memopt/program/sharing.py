@@ -22,9 +22,8 @@ from ..io.files import read_file
 from ..ir.model import Model
 from ..kernels.arena import allocator_tail, arena_beside_head
 from ..kernels.profile import KernelProfile
-from ..memory.in_force import head_in_force
-from ..memory.layout import memory_layout
-from ..memory.reading import naming, read_planned
+from ..memory.file import naming, read_planned
+from ..memory.layout import head_in_force, memory_layout
 from .files import read_program
 from .firmware import Network, generate_shared, one_library
 from .space import arena_of

@@ -10,8 +10,7 @@ from ..io import offline_plan
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
-from ..memory.in_force import head_of, offsets_in_force
-from ..memory.layout import memory_layout
+from ..memory.layout import head_of, memory_layout, offsets_in_force
 from .handover import Handover, PartSpace, Range, hand_over
 
 

@@ -8,12 +8,12 @@ from functools import cached_property
 
 from ..analysis.macs import model_macs
 from ..cascade.measure import Measured
-from ..graph.clock import StageClock
+from ..graph.limits import StageClock
 from ..io.writer import write_model
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
-from ..memory.libraries import needs_by_library
+from ..memory.arrange import needs_by_library
 from ..memory.work import construction, instructions, moving
 from ..options import Options
 from ..transform import Cache, Candidate, Progress, RunContext, known_or_made

@@ -24,13 +24,10 @@ from math import floor, frexp
 import numpy as np
 import numpy.typing as npt
 
-from ..cascade.loop.turn_graph import TurnGraph
-from ..ir.constants import integers
-from ..ir.dtype import DType
-from ..ir.making import NO_ACTIVATION
-from ..ir.model import Graph, Operator, Tensor
-from ..ir.names import label
-from ..ir.quantization import Affine, affine_of, per_tensor
+from ..cascade.loop import TurnGraph
+from ..ir.editor import NO_ACTIVATION, label
+from ..ir.model import DType, Graph, Operator, Tensor
+from ..ir.tensors import Affine, affine_of, integers, per_tensor
 from ..kernels.relations import RESHAPES
 from ..operators.rows import is_image
 

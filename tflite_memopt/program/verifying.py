@@ -21,7 +21,7 @@ from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.change import Exactness
 from ..ir.model import Graph, Model, Tensor
-from ..memory.reading import naming, read_planned
+from ..memory.file import naming, read_planned
 from ..options import Options
 from ..transform import Progress
 from .feeding import fed_outputs

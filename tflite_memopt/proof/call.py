@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dtype import DType
-from ..ir.model import Operator, OperatorOptions, Tensor
+from ..ir.model import DType, Operator, OperatorOptions, Tensor
 from .outcome import BrokenModelError, Notes, UndecidedError
 from .ring import Keys, Known, Ring, U, Value, is_ring
 

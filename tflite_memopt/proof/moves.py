@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dtype import DType
-from ..ir.model import Tensor
+from ..ir.model import DType, Tensor
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import SAME_EITHER_WAY, SAME_QUANTIZATION
 from .outcome import BrokenModelError

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..ir.control_flow import called_subgraphs, reachable
+from ..ir.check import called_subgraphs, is_work_memory, reachable
 from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.npu import is_work_memory
 from .call import Call, constant_of, is_float, plain, quantization_of
 from .kinds import KINDS, evaluate
 from .moves import either

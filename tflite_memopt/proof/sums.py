@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dtype import DType
+from ..ir.model import DType
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
     DENSE_PIXEL,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from ..errors import UsageError
-from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.copying import drop_dead_tensors
 from ..ir.model import Model
 from ..memory.layout import memory_layout
-from ..memory.schedule_problem import schedule_problem
+from ..memory.problems import schedule_problem
 from ..options import Options
 from ..plan.methods import STRATEGIES
 from ..plan.methods import solve as solve_plan

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.clock import now
 from ..graph.interval import intersect
+from ..graph.limits import now
 from ..plan.bounds import maximal_sections
 from ..plan.problem import Item
 

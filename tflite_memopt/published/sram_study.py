@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..graph.dependency_graph import bits
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 from ..report.model import SramStudy, TrafficUse
-from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve
-from ..schedule.problem import ScheduleProblem
+from ..schedule.problem import ScheduleProblem, memory_graph
 
 BLOCK_BYTES = 1024
 """What is moved at once; the last block of a tensor may be smaller."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..graph.dependency_graph import bits
-from ..schedule.memory_graph import MemoryGraph
-from ..schedule.problem import Reuse, ScheduleProblem, Step
+from ..schedule.problem import MemoryGraph, Reuse, ScheduleProblem, Step
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ..analysis.loops import loops_of
 from ..analysis.side_effects import has_side_effects
-from ..ir.dtype import DType
-from ..ir.model import Model
+from ..ir.model import DType, Model
 from ..kernels.profile import KernelProfile
 from ..memory.figures import MemoryUse
 from ..options import Options

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..analysis.placeholders import cleared_inputs
+from ..analysis.loops import cleared_inputs
 from ..equivalence.verification import Verification
 from ..io import offline_plan, plan_label
 from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
@@ -16,20 +16,34 @@ from ..kernels.code_size import flash_of
 from ..kernels.profile import KernelProfile
 from ..kernels.since import needed_since
 from ..kernels.support import RUNS, TflmSupport, support_of
-from ..memory.arena_map import arena_map
-from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
-from ..memory.cost import Declined, needed_bytes
-from ..memory.figures import ArenaMap, InterfaceTensor, LibraryNeed, MemoryUse
+from ..memory.arrange import (
+    Arrangement,
+    Declined,
+    ModelPlacement,
+    miscomputed,
+    needed_bytes,
+    needs_by_library,
+    reuse_in_force,
+)
+from ..memory.figures import (
+    ArenaMap,
+    InterfaceTensor,
+    LibraryNeed,
+    MemoryUse,
+    arena_map,
+    bounds_of,
+    interface_of,
+    memory_use,
+    operator_kinds,
+    step_uses,
+)
 from ..memory.layout import memory_layout
-from ..memory.libraries import miscomputed, needs_by_library
-from ..memory.schedule_problem import schedule_problem
-from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
+from ..memory.problems import schedule_problem
 from ..memory.work import slowest
 from ..options import Options
 from ..proof import Proof
-from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
-from ..schedule.memory_graph import memory_graph
+from ..schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
 from ..version import __version__
 from .advice import advice_for, of_types
 from .loops import loop_uses

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
+from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
-from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
-from ..memory.libraries import worse_under
+from ..memory.arrange import worse_under
 from ..options import Options, Step
 from .model import Report
 

@@ -20,17 +20,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.clock import deadline_in
+from ..graph.limits import deadline_in
 from ..graph.side_by_side import side_by_side
 from ..ir.change import Exactness, Refusal, out_of_time
-from ..ir.copying import copy_model
-from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.copying import copy_model, drop_dead_tensors
+from ..ir.editor import label
 from ..ir.model import Graph, Model, Operator
-from ..ir.names import label
-from ..memory.cost import Cost
-from .driver import Driver
-from .rule import AnyRule, Applied
-from .rules.channel_tiles import channel_tiles
+from ..memory.arrange import Cost
+from .channels import channel_tiles
+from .engine import AnyRule, Applied, Driver
 
 
 @dataclass(frozen=True, order=True)

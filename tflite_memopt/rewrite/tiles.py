@@ -19,30 +19,23 @@ from functools import partial
 from ..analysis.macs import model_macs
 from ..graph.side_by_side import side_by_side
 from ..ir.change import Changed, RewriteUse
-from ..ir.copying import copy_model
-from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.copying import copy_model, drop_dead_tensors, share_constants
+from ..ir.editor import label
 from ..ir.model import Model, Operator
-from ..ir.names import label
-from ..ir.share_constants import share_constants
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import Arrangement, arrange
-from ..memory.cost import Cost, cost_in, estimate_of
-from ..memory.figures import LibraryNeed
+from ..memory.arrange import Arrangement, Cost, arrange, cost_in, estimate_of, fitted
+from ..memory.figures import LibraryNeed, operator_count
 from ..memory.layout import memory_layout
-from ..memory.libraries import fitted
-from ..memory.schedule_problem import schedule_problem
-from ..memory.usage import operator_count
+from ..memory.problems import schedule_problem
 from ..memory.work import WorkLimit
 from ..options import Options
-from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
-from .driver import Driver
-from .fan_out import fan_out
-from .rule import AnyRule
+from ..schedule.problem import memory_graph
+from .channels import fan_out
+from .engine import AnyRule, Driver
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search
-from .stage import pinned, start_of, with_sites, within
-from .table import AFTER_STRIPES, SPLITS
+from .stage import AFTER_STRIPES, SPLITS, pinned, start_of, with_sites, within
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""

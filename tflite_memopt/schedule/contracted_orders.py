@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
-from ..graph.search_limit import SearchLimit
+from ..graph.limits import SearchLimit
 from ..graph.side_by_side import side_by_side
-from .memory_graph import memory_graph
 from .methods import solve
-from .problem import Reuse, ScheduleProblem, Step
+from .problem import Reuse, ScheduleProblem, Step, memory_graph
 
 MOST_ORDERS = 3
 """Orders to look at beside the model's own."""

@@ -7,14 +7,11 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.clock import now
 from ..graph.dependency_graph import kahn_order, reverse_post_order
-from ..graph.search_limit import SearchLimit
-from .best_first.method import best_first
-from .bounds import schedule_lower_bound
+from ..graph.limits import SearchLimit, now
+from .best_first import best_first
 from .check import check_order, check_problem, peak_of
-from .memory_graph import memory_graph
-from .problem import Method, Schedule, ScheduleAnswer, ScheduleProblem
+from .problem import Method, Schedule, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 
 
 def as_is(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:

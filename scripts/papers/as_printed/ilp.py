@@ -11,17 +11,21 @@ import math
 from dataclasses import dataclass, replace
 
 from tflite_memopt.graph.dependency_graph import set_of
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.fusion import unfused
 from tflite_memopt.published.ilp.partition import light_cuts
 from tflite_memopt.published.ilp.program import formulate
 from tflite_memopt.published.ilp.solver import run_program, solve_program
 from tflite_memopt.published.sub_problem import SubProblem, sub_problems
-from tflite_memopt.schedule.best_first.method import best_first as solve_best_first
-from tflite_memopt.schedule.bounds import schedule_lower_bound
+from tflite_memopt.schedule.best_first import best_first as solve_best_first
 from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem
+from tflite_memopt.schedule.problem import (
+    MemoryGraph,
+    ScheduleAnswer,
+    ScheduleProblem,
+    memory_graph,
+    schedule_lower_bound,
+)
 
 from .ilp_fusion import fuse_as_printed
 from .ilp_program import formulate_as_printed, variables_as_printed

@@ -12,7 +12,7 @@ section IV.B. Of the operators that wait, the first is taken whose own inputs ar
 first" only, and without this the ADD of a residual block would come before the block.
 
 As printed it can lose the optimum: the theorems look at half-done states of one inner order, and another one may pass
-through a lighter state. What orders models here looks at all of them (``graph/fusion.py``).
+through a lighter state. What orders models here looks at all of them (``graph/dependency_graph.py``).
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from collections.abc import Iterator, Sequence
 from tflite_memopt.graph.dependency_graph import TransitiveClosure, bits, set_of, transitive_closure, union
 from tflite_memopt.published.ilp.closed_set import ClosedSet, InnerOrder, inner_order
 from tflite_memopt.published.ilp.fusion import MAX_SIZE, FusedProblem, fused_by
-from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph
-from tflite_memopt.schedule.problem import ScheduleProblem
+from tflite_memopt.schedule.problem import MemoryGraph, ScheduleProblem, memory_graph
 
 
 def fuse_as_printed(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> FusedProblem:

@@ -21,8 +21,7 @@ from math import gcd
 
 from tflite_memopt.graph.dependency_graph import TransitiveClosure, bits, transitive_closure
 from tflite_memopt.published.ilp.program import ALWAYS, NEVER, PEAK, Constraints, StepColumns
-from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph
-from tflite_memopt.schedule.problem import ScheduleProblem
+from tflite_memopt.schedule.problem import MemoryGraph, ScheduleProblem, memory_graph
 
 
 @dataclass(frozen=True)

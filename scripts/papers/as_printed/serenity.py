@@ -14,12 +14,11 @@ import math
 from dataclasses import dataclass
 
 from tflite_memopt.graph.dependency_graph import kahn_order
-from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
 from tflite_memopt.published.serenity import dynamic_programming as dp
 from tflite_memopt.published.serenity.divide import split
 from tflite_memopt.published.serenity.method import SerenityParts, operators_of
-from tflite_memopt.schedule.memory_graph import memory_graph
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem
+from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, memory_graph
 
 _UNLIMITED = 1 << 60
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import math
 
 from ...graph.dependency_graph import bits, kahn_order, reverse_post_order, set_of
-from ...graph.search_limit import SearchLimit, WorkAllowance
-from ...schedule.bounds import schedule_lower_bound
-from ...schedule.memory_graph import MemoryGraph, memory_graph
-from ...schedule.problem import ScheduleAnswer, ScheduleProblem
+from ...graph.limits import SearchLimit, WorkAllowance
+from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..serenity import dynamic_programming as dp
 from ..serenity.divide import divide
 from .hierarchy import Hierarchy, build_hierarchy

@@ -1,7 +1,7 @@
 """Fusion of sets of operators that some optimal order runs in one go (Algorithm 1).
 
-Source: the paper of ``graph/fusion.py``, which holds the theorems, section IV.B. It speaks of one input and one output
-tensor; what its proof uses is less, and is asked for here (``closed_set.py``).
+Source: the paper of ``graph/dependency_graph.py``, which holds the theorems, section IV.B. It speaks of one input and
+one output tensor; what its proof uses is less, and is asked for here (``closed_set.py``).
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...graph.dependency_graph import TransitiveClosure, bits, transitive_closure, union
-from ...graph.fusion import runs_in_one_go
-from ...schedule.memory_graph import MemoryGraph, memory_graph
-from ...schedule.problem import ScheduleProblem, Step
+from ...graph.dependency_graph import TransitiveClosure, bits, runs_in_one_go, transitive_closure, union
+from ...schedule.problem import MemoryGraph, ScheduleProblem, Step, memory_graph
 from .closed_set import InnerOrder, closed_set, inner_order
 
 MAX_SIZE = 24

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ...graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
-from ...graph.search_limit import SearchLimit, WorkAllowance
-from ...schedule.bounds import schedule_lower_bound
+from ...graph.limits import SearchLimit, WorkAllowance
 from ...schedule.check import peak_of
-from ...schedule.memory_graph import MemoryGraph, memory_graph
-from ...schedule.problem import ScheduleAnswer, ScheduleProblem
+from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..sub_problem import sub_problems
 from .fusion import FusedProblem, fuse, unfused
 from .ordered_part import OrderedPart

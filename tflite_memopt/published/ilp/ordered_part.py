@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph.dependency_graph import reverse_post_order
-from ...graph.search_limit import WorkAllowance
-from ...schedule.bounds import schedule_lower_bound
+from ...graph.limits import WorkAllowance
 from ...schedule.check import peak_of
-from ...schedule.memory_graph import memory_graph
+from ...schedule.problem import memory_graph, schedule_lower_bound
 from ..sub_problem import SubProblem
 from .program import formulate
 from .solver import solve_program

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...graph.dependency_graph import bits, sets_at
-from ...schedule.memory_graph import MemoryGraph
+from ...schedule.problem import MemoryGraph
 
 IMBALANCE = 1.4
 """A part may have so many times the mean number of operators."""

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from ...graph.dependency_graph import TransitiveClosure, bits, transitive_closure
-from ...schedule.memory_graph import MemoryGraph, memory_graph
-from ...schedule.problem import Reuse, ScheduleProblem
+from ...schedule.problem import MemoryGraph, Reuse, ScheduleProblem, memory_graph
 
 PEAK = 0
 """The column of the objective, the paper's ``mem``."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Protocol
 
-from ...graph.search_limit import WorkAllowance
-from ...schedule.bounds import schedule_lower_bound
+from ...graph.limits import WorkAllowance
 from ...schedule.check import peak_of
-from ...schedule.problem import ScheduleProblem
+from ...schedule.problem import ScheduleProblem, schedule_lower_bound
 from .program import PEAK, Constraints, IntegerProgram
 
 ROUNDING = 0.4

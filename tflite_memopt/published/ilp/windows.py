@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph.dependency_graph import set_of
-from ...graph.search_limit import WorkAllowance
-from ...schedule.memory_graph import MemoryGraph
+from ...graph.limits import WorkAllowance
+from ...schedule.problem import MemoryGraph
 from ..sub_problem import sub_problems
 from .ordered_part import OrderedPart
 

@@ -7,11 +7,9 @@ parts are independent, whatever is alive at the cut: no optimum is lost.
 from __future__ import annotations
 
 from ...graph.dependency_graph import sets_at, single_vertex_cuts, transitive_closure
-from ...graph.search_limit import SearchLimit
-from ...schedule.bounds import schedule_lower_bound
-from ...schedule.memory_graph import memory_graph
+from ...graph.limits import SearchLimit
 from ...schedule.methods import kahn
-from ...schedule.problem import Method, ScheduleAnswer, ScheduleProblem
+from ...schedule.problem import Method, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..sub_problem import SubProblem, sub_problems
 
 

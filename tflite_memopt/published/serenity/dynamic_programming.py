@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from ...graph.clock import deadline_in
 from ...graph.dependency_graph import DependencyGraph, bits, dependency_graph, set_of, union
-from ...graph.search_limit import SearchLimit, WorkAllowance
-from ...schedule.memory_graph import MemoryGraph
+from ...graph.limits import SearchLimit, WorkAllowance, deadline_in
+from ...schedule.problem import MemoryGraph
 
 MOST_STATES = 500_000
 """Signatures that a search holds in the two levels at hand. Measured: 0.57 GB in all for 4,000 operators."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...graph.dependency_graph import kahn_order
-from ...graph.search_limit import SearchLimit, WorkAllowance
-from ...schedule.bounds import schedule_lower_bound
-from ...schedule.memory_graph import MemoryGraph, memory_graph
-from ...schedule.problem import ScheduleAnswer, ScheduleProblem
+from ...graph.limits import SearchLimit, WorkAllowance
+from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from . import dynamic_programming as dp
 from .divide import divide
 

@@ -1,0 +1,462 @@
+"""Clamped loops: everything is in the loop, and an iteration at an edge of the image is moved inwards.
+
+Every iteration runs the operators as they are, with their own padding, over the same number of rows. Padding at the
+upper or lower end of these rows is wrong unless that end is an edge of the image, so that a few rows there are invalid.
+The valid rows are cut out, and where they are depends on the iteration:
+
+    rows of the image            0                                            height
+    iteration at the top         |=======xxx|            x: invalid; another iteration makes them right
+    iteration in between                 |xxx=====xxx|
+    iteration at the bottom                              |xxx=======|
+
+An iteration's first row is a multiple of the stride, and so are the rows that are left out: then an operator pads its
+rows like those of the whole image. Iterations that are moved inwards make some rows again that another one has made.
+
+An iteration in pieces: all operators on some of the new rows, then on the next ones.
+
+    rows a turn      image 4                      A 3x3, stride 2: 2       B 3x3, stride 2: 1
+    piece 1          0 1  are there               makes 0                  -
+    piece 2          0 1 2 3                      makes 1                  makes 0
+
+With strides, an iteration takes many rows of the image for one of its result. As a whole it has all of the first, wide
+tensors at once; in pieces a few rows of them. No row is made twice, but a piece has operators of its own.
+
+Masked loops: rows are kept from iteration to iteration, and everything is in the loop.
+
+All tensors go through the image in step. A tensor that is read with a window must be ahead of its reader. So the first
+iterations only fill the line buffers (the rows that are kept), and in the last ones some tensors are past the end:
+
+    iteration       0    1    2    3    4
+    image rows      0    1    2    3    -          -: a row outside the image
+    A  3x3          -    0    1    2    3
+    B  3x3          -    -    0    1    2  ...     what is written in the first iterations is written again
+
+Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
+below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ..ir.model import Operator, Tensor
+from ..operators.rows import Axis, Rows
+from ..operators.table import kind_of
+from .region import Region
+from .stripes import Job, Stripe, Window, input_reads
+
+Starts = tuple[int, ...]
+"""The first row in each iteration."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """``count`` rows of a tensor that has ``of`` rows, from row ``starts[t]`` on in iteration t."""
+
+    count: int
+    of: int
+    starts: Starts
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows."""
+        return self.count == self.of
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
+
+    ``reads[o, k]``: what operator o reads in its input slot k: of the image where that comes from outside, else of the
+    rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count.
+    ``holds[k]``: the first row of tensor k that counts.
+    """
+
+    rows: int
+    writes: Starts
+    reads: Mapping[tuple[Operator, int], Part]
+    makes: Mapping[Operator, Part]
+    holds: Mapping[Tensor, Starts]
+
+
+@dataclass(frozen=True)
+class _TurnRows:
+    """``count`` rows of a tensor from row ``starts[t]`` on."""
+
+    count: int
+    starts: Starts
+
+
+def clamped(region: Region, rows: int) -> Clamped | str:
+    """The loop with ``rows`` rows per iteration, or the reason why there is none."""
+    height = region.exit.shape[1]
+    if rows >= height:
+        return f"{rows} rows are all of {height}"
+    writes = tuple(min(row, height - rows) for row in range(0, height, rows))
+    asked: dict[Tensor, list[_TurnRows]] = {region.exit: [_TurnRows(rows, writes)]}
+    held: dict[Tensor, _TurnRows] = {}
+    inputs: dict[tuple[Operator, int], tuple[Tensor, _TurnRows]] = {}
+    makes: dict[Operator, Part] = {}
+    for operator, way in reversed(region.steps):
+        output = operator.outputs[0]
+        held[output] = wanted = _hull(asked[output], output.shape[1])
+        made = _computed(way.rows, wanted)
+        makes[operator] = _part_of(wanted, made)
+        needed = _needed(way.rows, made)
+        if needed.count < 1:
+            return f"a turn of '{output.name}' would be padding only"
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor is not None:
+                inputs[operator, slot] = tensor, needed
+                asked.setdefault(tensor, []).append(needed)
+    reads = {
+        key: _part_of(window, held.get(tensor, _TurnRows(tensor.shape[1], (0,) * len(writes))))
+        for key, (tensor, window) in inputs.items()
+    }
+    return Clamped(rows, writes, reads, makes, {tensor: window.starts for tensor, window in held.items()})
+
+
+def _computed(axis: Axis, wanted: _TurnRows) -> _TurnRows:
+    """The rows to compute for those that are wanted: a few more where a window can meet padding."""
+    past = (axis.outputs - 1) * axis.stride - axis.before + axis.reach - axis.size
+    above, below = -(-axis.before // axis.stride), max(0, -(-past // axis.stride))  # whose window reaches beyond it
+    if above == below == 0:
+        return wanted
+    count = min(axis.outputs, wanted.count + above + below)
+    starts = tuple(max(0, min(start - above, axis.outputs - count)) for start in wanted.starts)
+    return _TurnRows(count, starts)
+
+
+def _needed(axis: Axis, made: _TurnRows) -> _TurnRows:
+    """The input rows from which exactly these output rows are computed, with the padding of the whole."""
+    count = axis.size - (axis.outputs - made.count) * axis.stride
+    starts = made.starts if axis.stride == 1 else tuple(start * axis.stride for start in made.starts)
+    return _TurnRows(count, starts)
+
+
+def _hull(windows: Sequence[_TurnRows], height: int) -> _TurnRows:
+    """The rows that all of them are in; a single window is within the height already."""
+    if len(windows) == 1:
+        return windows[0]
+    lowest = [min(starts) for starts in zip(*(window.starts for window in windows), strict=True)]
+    ends = [max(turn) for turn in zip(*([s + w.count for s in w.starts] for w in windows), strict=True)]
+    count = max(end - start for start, end in zip(lowest, ends, strict=True))
+    return _TurnRows(count, tuple(min(start, height - count) for start in lowest))
+
+
+def _part_of(part: _TurnRows, whole: _TurnRows) -> Part:
+    if part.starts is whole.starts:
+        return Part(part.count, whole.count, (0,) * len(part.starts))
+    starts = tuple(start - first for start, first in zip(part.starts, whole.starts, strict=True))
+    return Part(part.count, whole.count, starts)
+
+
+Ends = Mapping[Tensor, list[int]]
+"""For each tensor the row that it ends with before the first piece, and after each."""
+
+
+def pieces_of(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int) -> tuple[Stripe, ...] | str:
+    """``turn`` in pieces of equally many new rows of the inputs, or why there are none; ``steps`` as of ``Masked``."""
+    if count == 1:
+        return (turn,)
+    ends = _ends(region, turn, steps, count)
+    if isinstance(ends, str):
+        return ends
+    found = list[Stripe]()
+    # The first row of each tensor that the pieces from this one on read, or the next iteration.
+    first = {tensor: window.needed.start + steps[tensor] for tensor, window in turn.windows.items()}
+    for piece in reversed(range(count)):
+        made = {tensor: Rows(*each[piece : piece + 2]) for tensor, each in ends.items()}
+        jobs = _jobs(region, turn, made)
+        for operator, way in region.steps:
+            for tensor in way.images(operator):
+                if operator in jobs and tensor in first:
+                    first[tensor] = min(first[tensor], jobs[operator].read.start)
+        windows = {tensor: _window(start, made[tensor]) for tensor, start in first.items()}
+        found.insert(0, Stripe(jobs, windows))
+    return tuple(found)
+
+
+def _ends(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
+    """An operator makes its even share in each piece, or what it can of the rows that there are."""
+    ends: dict[Tensor, list[int]] = {}
+    for operator, way in region.steps:
+        output, last = operator.outputs[0], turn.jobs[operator].computed.end
+        before, step = last - steps[output], steps[output]
+        sources = [ends[tensor] for tensor in way.images(operator) if tensor in ends]
+        if not sources and step % count:
+            return f"{step} new rows of '{output.name}' are no {count} pieces"
+        ends[output] = [before]
+        for piece in range(1, count + 1):
+            end = before - (-step * piece // count)
+            for source in sources:
+                end = min(end, (source[piece] + way.rows.before - way.rows.reach) // way.rows.stride + 1)
+            ends[output].append(max(before, end))
+        assert ends[output][-1] == last
+    return ends
+
+
+def _jobs(region: Region, turn: Stripe, made: Mapping[Tensor, Rows]) -> dict[Operator, Job]:
+    jobs = {}
+    for operator, way in region.steps:
+        rows = made[operator.outputs[0]]
+        if rows.count:
+            read = Rows(*way.rows.reads(rows.start, rows.end))
+            job = replace(turn.jobs[operator], wanted=rows, computed=rows, read=read)
+            jobs[operator] = job.padding_columns_itself() if way.is_window else job
+    return jobs
+
+
+def _window(first: int, made: Rows) -> Window:
+    kept = Rows(min(first, made.start), made.start)
+    return Window(Rows(kept.start, made.end), kept, made)
+
+
+"""A row for each iteration."""
+Read = tuple[Tensor, Rows]
+"""An input of a region, and rows that an operator reads of it in the iteration that writes the exit's first rows."""
+Sides = tuple[int, int]
+"""Columns of padding, left and right."""
+Wanted = TypeVar("Wanted", Tensor, Read)
+"""What columns of padding are wanted of."""
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
+
+    ``turn`` is what an iteration does, in rows of the one that writes the exit's first rows; these may be outside the
+    image. It does so in ``pieces`` (pieces.py). ``reads[x, rows][t]``: the row of input x from which iteration
+    t reads in place of ``rows``; it is outside where padding is read. ``masks[p][k][t]``: in the rows that piece p of
+    iteration t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be
+    behind the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner
+    tensor k, where all that read it want them: they are put around new rows once; and ``read_wide``: those for what is
+    read of an input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_turn``: minus the iterations
+    that only fill what is kept.
+    """
+
+    rows: int
+    turn: Stripe
+    pieces: tuple[Stripe, ...]
+    reads: Mapping[Read, Starts]
+    writes: Starts
+    masks: tuple[Mapping[Tensor, Starts], ...]
+    wide: Mapping[Tensor, Sides]
+    read_wide: Mapping[Read, Sides]
+    steps: Mapping[Tensor, int]
+    first_turn: int
+
+
+def masked(
+    region: Region,
+    rows: int,
+    is_padded: Collection[Tensor] = (),
+    in_step: Collection[Tensor] = (),
+    pieces: int = 1,
+) -> Masked | str:
+    """The loop with ``rows`` rows per iteration, or the reason why there is none.
+
+    ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
+    which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
+    more of their rows are kept. ``pieces``: how many an iteration has, where its inputs are new rows.
+    """
+    height = region.exit.shape[1]
+    if height % rows or rows >= height:
+        return f"{rows} rows a turn are no part of {height}"
+    strides = strides_of(region)
+    if isinstance(strides, str):
+        return strides
+    wide = _wide(region, {tensor: -(-rows * stride // pieces) for tensor, stride in strides.items()})
+    turn = _turn(region, rows, strides, wide, in_step)
+    if isinstance(turn, str):
+        return turn
+    if _is_wasteful(turn, wide):
+        wide = {}
+        turn = _turn(region, rows, strides, wide, in_step)
+        assert not isinstance(turn, str)
+    read_wide = _sides_of_reads(region, turn)
+    padded = {op: job for op, job in turn.jobs.items() if (op.inputs[0], job.read) in read_wide}  # columns are there
+    turn = replace(turn, jobs={**turn.jobs, **{op: replace(job, padding=(0, 0, 0, 0)) for op, job in padded.items()}})
+    low = _lower_than_a_turn(region, turn)
+    if low is not None:
+        return f"'{low.name}' has fewer rows than a turn reads or makes"
+    early = _early(turn, rows, strides)
+    count = height // rows + early
+    reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
+    writes = tuple(max(0, (t - early) * rows) for t in range(count))
+    steps = {tensor: rows * stride for tensor, stride in strides.items()}
+    every = pieces_of(region, turn, steps, pieces)
+    if isinstance(every, str):
+        return every
+    is_masked = padded_in(region).difference(is_padded)
+    masks = [_masks(piece, is_masked, steps, range(-early, count - early)) for piece in every]
+    missing = [tensor for each in masks for tensor, starts in each.items() if min(starts) < 0]
+    if missing:
+        return f"too few rows of '{missing[0].name}' are kept"
+    return Masked(rows, turn, every, reads, writes, tuple(masks), wide, read_wide, steps, -early)
+
+
+def _masks(
+    piece: Stripe, is_masked: Collection[Tensor], steps: Mapping[Tensor, int], turns: range
+) -> dict[Tensor, Starts]:
+    """Where a piece of each iteration writes the zero point, of tensors in some of whose new rows it does."""
+    found = {}
+    for tensor, window in piece.windows.items():
+        if tensor in is_masked and window.made.count:
+            firsts = (window.made.start + turn * steps[tensor] for turn in turns)
+            starts = tuple(window.kept.count + _mask(first, window.made.count, tensor.shape[1]) for first in firsts)
+            if min(starts) < window.needed.count:
+                found[tensor] = starts
+    return found
+
+
+def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
+    """Iterations before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
+
+    Rows that a PAD puts above the image need no iteration, since what is kept starts as padding: a causal convolution,
+    whose padding is all above, is not ahead.
+    """
+    above = {
+        operator.outputs[0]: job.computed.start - job.read.start
+        for operator, job in turn.jobs.items()
+        if kind_of(operator).is_pad
+    }
+    ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in turn.windows.items())
+    ahead = max((-(-end // (rows * strides[tensor])) for tensor, end in ends), default=1)
+    return max(0, ahead - 1)
+
+
+def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
+    """A tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
+    for operator, way in region.steps:
+        job = turn.jobs[operator]
+        if job.computed.count > operator.outputs[0].shape[1]:
+            return operator.outputs[0]
+        for tensor in way.images(operator):
+            if tensor in region.inputs and job.read.count > tensor.shape[1]:
+                return tensor
+    return None
+
+
+def strides_of(region: Region) -> dict[Tensor, int] | str:
+    """For every tensor with rows: how many of its rows one row of the exit stands for."""
+    strides = {region.exit: 1}
+    for operator, way in reversed(region.steps):
+        stride = strides[operator.outputs[0]] * way.rows.stride
+        for tensor in way.images(operator):
+            if strides.setdefault(tensor, stride) != stride:
+                return f"'{tensor.name}' is read at two strides"
+    return strides
+
+
+def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]) -> dict[Read, Starts]:
+    """Where each iteration reads the inputs; ``firsts[t]``: the first row of the exit that iteration t makes.
+
+    Where an iteration makes no row of a tensor, it does not matter what is read: rows of the image are the cheapest.
+    """
+    readers: dict[Read, list[Operator]] = {}
+    for operator, tensor, rows in input_reads(region, turn):
+        readers.setdefault((tensor, rows), []).append(operator)
+
+    def start(read: Read, first: int) -> int:
+        (x, rows), at = read, read[1].start + first * strides[read[0]]
+        makes_a_row = any(
+            turn.jobs[operator].computed.end + first * strides[operator.outputs[0]] > 0
+            and turn.jobs[operator].computed.start + first * strides[operator.outputs[0]] < operator.outputs[0].shape[1]
+            for operator in readers[read]
+        )
+        return at if makes_a_row else max(0, min(at, x.shape[1] - rows.count))
+
+    return {read: tuple(start(read, first) for first in firsts) for read in readers}
+
+
+def _sides_of_reads(region: Region, turn: Stripe) -> dict[Read, Sides]:
+    """The columns of padding that all who read the same rows of an input want."""
+    found: dict[Read, set[Sides]] = {}
+    for operator, tensor, rows in input_reads(region, turn):
+        padding = turn.jobs[operator].padding
+        is_window = padding is not None and not kind_of(operator).is_pad
+        found.setdefault((tensor, rows), set()).add(padding[2:] if is_window and padding is not None else (0, 0))
+    return _in_common(found)
+
+
+def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides]:
+    """The columns of padding of inner tensors that are read by windows with the same padding, and by nothing else.
+
+    A window that makes one row in an iteration pads columns by itself.
+    """
+    found: dict[Tensor, set[Sides]] = {operator.outputs[0]: set() for operator in region.operators}
+    for operator, way in region.steps:
+        for tensor in way.images(operator):
+            if tensor in found:
+                is_wanted = way.is_window and rows_made[operator.outputs[0]] > 1
+                found[tensor].add((way.columns.before, way.columns.after) if is_wanted else (0, 0))
+    return _in_common(found)
+
+
+def _in_common(found: Mapping[Wanted, Collection[Sides]]) -> dict[Wanted, Sides]:
+    """The columns of padding on which all readers agree, where there are any."""
+    return {of: sides for of, every in found.items() for sides in every if len(every) == 1 and any(sides)}
+
+
+def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
+    """Whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a tensor.
+
+    That copy is what each window gets otherwise, one after the other.
+    """
+    added, largest = 0, 0
+    for tensor, window in turn.windows.items():
+        if tensor in wide:
+            column = window.needed.count * tensor.shape[3]
+            added += column * sum(wide[tensor])
+            largest = max(largest, column * (tensor.shape[2] + sum(wide[tensor])))
+    return added > largest
+
+
+def _turn(
+    region: Region,
+    rows: int,
+    strides: Mapping[Tensor, int],
+    wide: Mapping[Tensor, Sides],
+    in_step: Collection[Tensor],
+) -> Stripe | str:
+    """The jobs and windows of the iteration that writes the exit's first rows, without regard to the image's edges."""
+    needed = {region.exit: Rows(0, rows)}
+    jobs: dict[Operator, Job] = {}
+    windows: dict[Tensor, Window] = {}
+    for operator, way in reversed(region.steps):
+        output = operator.outputs[0]
+        end, step = needed[output].end, rows * strides[output]
+        if output in in_step:
+            end = -(-end // step) * step
+        made = Rows(end - step, end)
+        needed[output] = Rows(min(needed[output].start, made.start), end)
+        windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)
+        beyond = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
+        if any(beyond) and kind_of(operator).beyond != "zero point":
+            return f"'{output.name}' is padded by something else than the zero point"
+        read = Rows(*way.rows.reads(made.start, made.end))
+        is_padded = way.is_window or kind_of(operator).is_pad
+        sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
+        job = Job(made, made, read, (0, 0, *sides) if is_padded else None)
+        jobs[operator] = job.padding_columns_itself() if way.is_window else job
+        for tensor in way.images(operator):
+            needed[tensor] = read if tensor not in needed else needed[tensor].hull(read)
+    return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
+
+
+def padded_in(region: Region) -> set[Tensor]:
+    """Tensors that some operator reads with padding above or below."""
+    return {
+        tensor for operator, way in region.steps for tensor in way.images(operator) if way.rows.before or way.rows.after
+    }
+
+
+def _mask(first: int, count: int, height: int) -> int:
+    """Where to write ``count`` rows of the zero point, from the new rows on, the first of which is row ``first``."""
+    if first >= 0:
+        return max(0, min(count, height - first))
+    return max(-count, -first - count) if first > -count else 0

@@ -1,0 +1,131 @@
+"""The package's one clock. It never goes back; the time of day may.
+
+How much a search may spend: shared by schedulers and planners.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+
+now = time.monotonic
+"""Seconds since some fixed moment."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment on the clock of :func:`now`."""
+
+    moment: float
+
+    def has_passed(self) -> bool:
+        """Whether no time is left."""
+        return now() >= self.moment
+
+    def left(self) -> float:
+        """Seconds that are left; never negative."""
+        return max(0.0, self.moment - now())
+
+
+NO_DEADLINE = Deadline(math.inf)
+
+
+def deadline_in(seconds: float, until: Deadline = NO_DEADLINE) -> Deadline:
+    """The moment that comes after so many seconds, and no later than ``until``."""
+    return Deadline(min(now() + seconds, until.moment))
+
+
+class EmergencyStop:
+    """Wall time at which a search ends; it is no part of the answer unless it strikes, and then it stays struck."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = deadline_in(seconds)
+        self.has_struck = False
+
+    def strikes(self) -> bool:
+        """Whether the time is over."""
+        self.has_struck = self.has_struck or self._deadline.has_passed()
+        return self.has_struck
+
+
+class StageClock:
+    """Wall time by stage, in seconds to the microsecond."""
+
+    def __init__(self) -> None:
+        self._stages: dict[str, float] = {}
+        self._started = now()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Times what runs inside the ``with`` statement; a stage that runs again, or fails, adds up."""
+        started = now()
+        try:
+            yield
+        finally:
+            self._stages[name] = round(self._stages.get(name, 0) + now() - started, 6)
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage so far, and ``total`` since the clock was made."""
+        return {**self._stages, "total": round(now() - self._started, 6)}
+
+
+@dataclass(frozen=True)
+class SearchLimit:
+    """``work`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
+
+    A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
+    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
+    for all searches of a run together, whichever comes first. ``seed`` makes a randomized method repeatable. ``below``:
+    bytes of a peak; where no order needs less, any order is an answer. A scheduler may use that; planners do not.
+    """
+
+    time_limit: float = 600.0
+    seed: int = 0
+    work: float = 1.0
+    until: Deadline = NO_DEADLINE
+    below: int | None = None
+
+    def deadline(self) -> Deadline:
+        """When a search that begins now must end."""
+        return deadline_in(self.time_limit, self.until)
+
+
+class WorkAllowance:
+    """What is left of a limit: ``left`` turns of loops, for all parts of one search, and the emergency stop."""
+
+    def __init__(self, turns: int, limit: SearchLimit) -> None:
+        """``turns`` is the method's own limit, of which it may use the limit's part."""
+        self.left = int(turns * limit.work)
+        self.stopped_by_clock = False
+        self._deadline = limit.deadline()
+
+    def another(self, turns: int) -> WorkAllowance:
+        """One of so many turns beside this one, no more than are left of this one, with the same emergency stop."""
+        other = copy(self)
+        other.left = min(turns, self.left)
+        return other
+
+    def is_spent(self) -> bool:
+        """Whether the search must end: the work is done, or it is so late that the clock ends it."""
+        return self.left <= 0 or self.is_too_late()
+
+    def is_too_late(self) -> bool:
+        """Whether the emergency stop has struck, now or before."""
+        self.stopped_by_clock = self.stopped_by_clock or self._deadline.has_passed()
+        return self.stopped_by_clock
+
+    @contextmanager
+    def part_of(self, parts: int) -> Iterator[None]:
+        """Inside, only one of so many equal parts is left."""
+        others = self.left - self.left // parts
+        self.left -= others
+        yield
+        self.left += others
+
+    def seconds_left(self) -> float:
+        """Until the emergency stop; never negative."""
+        return self._deadline.left()

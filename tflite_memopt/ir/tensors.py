@@ -1,0 +1,142 @@
+"""Values of constants: integer operands, such as axes and paddings, and weights.
+
+Questions about quantizations that more than one stage asks.
+
+The part of a constant that some of the channels need: of its values and of its quantization.
+
+Which tensors TFLM places in the head of its arena.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .model import DType, Extras, Quantization, Tensor
+
+_INTEGERS = (DType.INT32, DType.INT64)
+_NUMPY = {
+    DType.FLOAT32: "<f4",
+    DType.INT8: "<i1",
+    DType.INT16: "<i2",
+    DType.INT32: "<i4",
+    DType.INT64: "<i8",
+    DType.BOOL: "?",
+}
+
+
+def integers(tensor: Tensor | None) -> npt.NDArray[np.int64] | None:
+    """The values of a constant, flat; None for a missing tensor, one that is computed, or another type."""
+    if tensor is None or tensor.dtype not in _INTEGERS:
+        return None
+    found = values(tensor)
+    return None if found is None else found.ravel().astype(np.int64)
+
+
+def values(tensor: Tensor) -> npt.NDArray[Any] | None:
+    """The values of a constant in its shape; None for one that is computed or empty, or another type.
+
+    Packed types (int4, int2) are not unpacked.
+    """
+    if tensor.buffer.data is None or tensor.dtype not in _NUMPY:
+        return None
+    data = np.ascontiguousarray(tensor.buffer.data)
+    if data.size != tensor.elements * np.dtype(_NUMPY[tensor.dtype]).itemsize or not data.size:
+        return None
+    return data.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
+
+
+def per_tensor(scale: float, zero_point: int) -> Quantization:
+    """One scale and zero point for all elements."""
+    return Quantization(np.asarray([scale], np.float32), np.asarray([zero_point], np.int64))
+
+
+def is_quantized(quantization: Quantization | None) -> bool:
+    """Whether there are scales; an absent table and an empty one both mean none."""
+    return quantization is not None and quantization.scale.size > 0
+
+
+def quantized_alike(a: Quantization | None, b: Quantization | None) -> bool:
+    """Whether the same integers mean the same numbers."""
+    if a is None or b is None or not a.scale.size or not b.scale.size:
+        return not is_quantized(a) and not is_quantized(b)
+    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``real = scale * (q - zero_point)``, for the whole tensor."""
+
+    scale: float
+    zero_point: int
+
+
+def affine_of(tensor: Tensor) -> Affine | None:
+    """The parameters of a tensor; None when it has none, or more than one."""
+    found = tensor.quantization
+    if found is None or found.scale.size != 1 or found.zero_point.size != 1:
+        return None
+    return Affine(float(found.scale[0]), int(found.zero_point[0]))
+
+
+def channels_of(values: npt.NDArray[Any], start: int, count: int, axis: int = -1) -> npt.NDArray[Any]:
+    """``count`` channels of an array from ``start`` on, which are dimension ``axis``.
+
+    One that has no channels, a scalar or one value for all of them, stays as it is.
+    """
+    if not values.shape or values.shape[axis] == 1:
+        return values
+    cut = [slice(None)] * values.ndim
+    cut[axis] = slice(start, start + count)
+    return values[tuple(cut)]
+
+
+def quantization_of_channels(
+    quantization: Quantization | None, axis: int, start: int, count: int
+) -> Quantization | None:
+    """The quantization of ``count`` channels from ``start`` on, when the channels are dimension ``axis``.
+
+    One that is for the whole tensor, or along another axis, stays as it is.
+    """
+    if quantization is None or not is_per_channel(quantization) or quantization.axis != axis:
+        return quantization
+    cut = slice(start, start + count)
+    size, zero_point = quantization.scale.size, quantization.zero_point
+    return Quantization(
+        quantization.scale[cut],
+        zero_point[cut] if zero_point.size == size else zero_point,
+        quantization.axis,
+        _extras_of_channels(quantization.extras, size, cut),
+    )
+
+
+def is_per_channel(quantization: Quantization | None) -> bool:
+    """Whether there is more than one scale or zero point."""
+    return quantization is not None and max(quantization.scale.size, quantization.zero_point.size) > 1
+
+
+def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, Any]:
+    """The range that the converter saw is cut with the channels; one of another length is left out."""
+    kept = dict(extras)
+    for name in ("min", "max"):
+        found = kept.get(name)
+        if found is not None and len(found) > 1:
+            kept[name] = np.asarray(found)[cut] if len(found) == size else None
+    return kept
+
+
+def in_head(tensor: Tensor) -> bool:
+    """Whether TFLM places a tensor in the head: constants are in the file, variables in the tail.
+
+    A placeholder is a variable that the plan has an offset for: then it is in the head as well (micro_allocator.cc).
+
+    The handle that VAR_HANDLE gives lives in the kernel's own data (TFLM kernels/var_handle.cc).
+    """
+    if tensor.is_placeholder:
+        return tensor.nbytes != 0
+    is_handle = tensor.producer is not None and tensor.producer.name == "VAR_HANDLE"
+    return not (tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or is_handle)

@@ -1,0 +1,124 @@
+"""A file as the model that its plan makes of it, with the places that an NPU expects its tensors at.
+
+A plan written into its model, with a label that says what it was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..analysis.lifetimes import compute_timeline
+from ..analysis.loops import mark_placeholders
+from ..errors import ModelFormatError, UnsupportedModelError
+from ..graph.interval import intersect
+from ..io import offline_plan, plan_label
+from ..io.metadata import detach_if_moved
+from ..io.plan_label import PlanLabel
+from ..io.reader import read_model
+from ..ir.change import NOTHING_DECIDED, Decision
+from ..ir.check import check_model, npu_operators
+from ..ir.model import Model, Tensor
+from ..ir.tensors import in_head
+from ..kernels.profile import KernelProfile
+from ..version import __version__
+from .arrange import ModelPlacement, reuse_in_force
+
+
+def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
+    """Fix the tensors that an operator of an NPU reads or writes, and those that are alive while it runs.
+
+    The latter lie in memory that the NPU leaves alone, as only its compiler knows; what the plan leaves to TFLM is not
+    among them, since TFLM keeps it clear of the NPU's memory. Raises UnsupportedModelError where the file says no
+    offset for an operand: then its command stream is right by luck alone.
+    """
+    operators = [operator for graph in model.graphs for operator in npu_operators(graph)]
+    if not operators:
+        return
+    timeline = compute_timeline(model)
+    for operator in operators:
+        span = timeline.spans.get(operator)
+        if span is None:
+            continue
+        for tensor in (*operator.present_inputs(), *operator.outputs):
+            if in_head(tensor) and tensor not in planned:
+                raise UnsupportedModelError(
+                    f"operator {operator.opcode.label}: the file has no offset for its tensor '{tensor.name}', which "
+                    "the NPU's commands have addresses in; compile the model with Vela again"
+                )
+        for tensor, life in timeline.tensors.items():
+            if tensor in planned and intersect(life, span):
+                tensor.fixed_offset = planned[tensor]
+
+
+def read_planned(data: bytes, name: str | None = None) -> Model:
+    """The model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
+
+    Whoever reads a file to plan it anew needs these marks: without them such a variable has a first value to keep.
+    What an NPU's commands have addresses of is fixed where the plan has it. ``name``: of the file, for messages.
+    Raises ModelFormatError for a bad file, UnsupportedModelError where the NPU's places are not said.
+    """
+    with naming(name):
+        model = read_model(data)
+        check_model(model)  # loops are followed next: their subgraphs must be there
+        planned = offline_plan.decode(model) or {}
+        mark_placeholders(model, planned)
+        mark_npu_places(model, planned)
+    return model
+
+
+@contextmanager
+def naming(name: str | None) -> Iterator[None]:
+    """Name the file in the errors that it causes; None where it has no name."""
+    try:
+        yield
+    except (ModelFormatError, UnsupportedModelError) as error:
+        if name is None:
+            raise
+        raise type(error)(f"'{name}': {error}") from error
+
+
+def attach_plan(
+    model: Model,
+    profile: KernelProfile,
+    placement: ModelPlacement,
+    original: Model,
+    decision: Decision,
+    options: Mapping[str, Any],
+) -> tuple[str, ...]:
+    """Write the plan and its label into the model; the names of metadata that is left out.
+
+    That is what names operators by their positions in the ``original``, once they have moved. ``decision`` and
+    ``options`` (those that are not the default ones and shape the file): with which another run makes the same model of
+    the original. Where nothing was decided, what the original says of itself stays.
+    """
+    offline_plan.attach(model, placement.offsets)
+    plan_label.attach(model, _label_of(profile, placement, original, decision, options))
+    return detach_if_moved(model, original)
+
+
+def _label_of(
+    profile: KernelProfile,
+    placement: ModelPlacement,
+    original: Model,
+    decision: Decision,
+    options: Mapping[str, Any],
+) -> PlanLabel | None:
+    """The label to write beside a plan; None where there is no plan."""
+    if not placement.offsets:
+        return None
+    overlaps = not profile.is_portable and any(use.kind != "view" for use in reuse_in_force(placement))
+    before = _label_before(original) if decision == NOTHING_DECIDED else None
+    decided, asked = str(decision), dict(options)
+    if before is not None:
+        decided, asked = before.decision or decided, {**before.options, **options}
+    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked)
+
+
+def _label_before(original: Model) -> PlanLabel | None:
+    """That of an earlier run, which made the original."""
+    try:
+        return plan_label.decode(original)
+    except ModelFormatError:
+        return None  # a damaged label is written anew

@@ -1,1 +1,0 @@
-"""The default method: contraction, then a best-first search on the largest working set."""
