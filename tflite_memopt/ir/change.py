@@ -74,6 +74,8 @@ def _ranges(order: Sequence[int]) -> Iterator[str]:
 Exactness = Literal["exact", "reassociates", "approximates"]
 EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
 """From the strictest: the same bits; the same sums in another order (float); a requantized value more (integers)."""
+DEAD_CHANNELS = "dead_channels"
+"""The first word of the rule that deletes channels, in reports."""
 BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
 INFERRED_SHAPES = "inferred_shapes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..equivalence.verdict import Verdict
-from ..ir.change import RewriteUse
+from ..ir.change import DEAD_CHANNELS, RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
 from .model import Advice, DeviceUse, Report, Summary
@@ -168,14 +168,15 @@ def _changes(report: Report) -> Iterator[str]:
 def done_of(report: Report) -> str:
     """What was done, in one sentence that counts and names nothing."""
     regions = [use for use in report.rewrites if use.stripes is not None]
-    others = len(report.rewrites) - len(regions)
-    parts = []
+    dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
+    others = len(report.rewrites) - len(regions) - len(dead)
+    parts = [f"no weight reads {use.rule.partition(': ')[2]}: removed" for use in dead]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
         size = sum(len(use.operators) for use in regions)
         parts.append(f"{counted(size, 'operator')} now {'runs' if size == 1 else 'run'} a few rows at a time{loops}")
     if others:
-        parts.append(counted(others, "other rewrite" if regions else "rewrite"))
+        parts.append(counted(others, "other rewrite" if parts else "rewrite"))
     return "; ".join((*parts, *_sharing(report.sharing), _STORED))
 
 

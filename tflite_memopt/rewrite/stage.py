@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ..ir.change import BOUNDARY, EXACTNESS, Changed, Decision, Refusal, RewriteUse, loosest
+from ..ir.change import BOUNDARY, DEAD_CHANNELS, EXACTNESS, Changed, Decision, Refusal, RewriteUse, loosest
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import label
@@ -36,6 +36,7 @@ from .channels import (
     SPLIT_DEPTHWISE,
     SPLIT_GROUPED_CONVOLUTION,
 )
+from .dead_channels import drop_dead_channels
 from .engine import AnyRule, Driver
 from .folding import ADJOINT_MATMUL, CONSTANT_FOLDING, FOLDED_BIAS, FOLDED_SHAPES
 from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
@@ -326,6 +327,10 @@ def clean_up(model: Model, options: Options) -> Changed:
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+    dead = drop_dead_channels(model)
+    if dead is not None:
+        said = f"{DEAD_CHANNELS}: {dead.removed:,} of {dead.channels:,} channels"
+        uses = (*uses, RewriteUse(said, dead.names, "exact", 0))
     shared = share_constants(model)
     if shared:
         uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
