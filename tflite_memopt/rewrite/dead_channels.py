@@ -7,9 +7,10 @@ A weight of 0 adds ``0 * (q - zero_point)`` to an integer sum: the sum is the sa
 any order and with any kernels. In float the sum of fewer terms may be rounded in another order, so that only integer
 operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to 0.
 
-Tensors whose channels correspond one to one form a group, with one mask. The masks are the least fixed point of: what
-the graph returns or an operator outside of the table touches is read; a channel with a weight other than 0 for a channel
-that is read is read. So channels that only feed each other around a residual connection are deleted as well.
+Tensors whose channels correspond one to one form a group with one mask. The masks are the least fixed point of two
+rules: a channel is read if the graph returns it or an operator outside of the table touches it, and if a weight other
+than 0 multiplies it for a channel that is read. So channels that only feed each other around a residual connection are
+deleted as well.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _INTEGERS = (DType.INT8, DType.INT16)
 
 @dataclass(frozen=True)
 class DeadChannels:
-    """``removed`` of ``channels`` that convolutions and dense layers compute; ``names``: outputs that have fewer now."""
+    """``removed`` of ``channels`` that convolutions and dense layers compute; ``names``: outputs that have fewer."""
 
     removed: int
     channels: int
