@@ -146,7 +146,7 @@ def test_an_error_before_the_proof_ends_the_interpreters(
     def failing(*_: Any) -> Any:
         raise ValueError("never proved")
 
-    monkeypatch.setattr(pipeline, "best_candidate", failing)
+    monkeypatch.setattr(pipeline, "worthy_candidate", failing)
     with pytest.raises(ValueError, match="never proved"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
     assert all_gone(started)

@@ -111,7 +111,7 @@ def test_a_pinned_concatenation_is_not_taken_apart() -> None:
     model = concat_model()
     model.main.outputs = model.main.outputs[:1]
     joined = next(op.outputs[0].name for op in model.main.operators if op.name == "CONCATENATION")
-    wide = replace(QUICK, allow_approximate=True, objective="head", max_extra_work=1.0)
+    wide = replace(QUICK, allow_approximate=True, objective="head", max_extra_work=1.0, every_byte=True)
     free = tflite_memopt.optimize(write_model(model), wide)
     assert joined not in {tensor.name for tensor in read_model(free.model).main.tensors}
     kept = tflite_memopt.optimize(write_model(model), replace(wide, pins=((joined, 0),)))

@@ -146,7 +146,7 @@ def test_damaged_receipts_are_refused_in_one_line(both: tuple[bytes, str]) -> No
 def test_the_commands_write_and_check_it(tmp_path: Path) -> None:
     source, output, receipt = (tmp_path / name for name in ("in.tflite", "out.tflite", "receipt.json"))
     source.write_bytes(ORIGINAL)
-    common = ["--no-cascade", "--samples", "1", "-q"]
+    common = ["--changes", "rewrites", "-q"]
     arguments = ["optimize", str(source), "-o", str(output), "--receipt", str(receipt), *common]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output

@@ -177,13 +177,18 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
         older = best_candidate(run, replace(options, tflm_since=since - timedelta(days=1)))
         plain = older if _pays(run, plain, older, options) else plain
         kept = kept if _pays(run, plain, kept, options) else plain
-    return kept, _declined(run, best, kept, options)
+    if kept is best:
+        return kept, None
+    # The report says what the widest search refused, and how far below it looked.
+    told = replace(kept.cascaded, refused=best.cascaded.refused, least=best.cascaded.least)
+    rewritten = replace(kept.rewritten, refused=best.rewritten.refused)
+    return replace(kept, rewritten=rewritten, cascaded=told), _declined(run, best, kept, options)
 
 
 def _pays(run: RunContext, plain: Candidate, other: Candidate, options: Options) -> bool:
-    """Return whether ``other`` is cheaper, and all that it has and ``plain`` does without pays."""
+    """Return whether ``other`` costs no more, and all that it has and ``plain`` does without pays."""
     (is_worse, cost), (was_worse, before) = other.price(options), plain.price(options)
-    if (is_worse, cost) >= (was_worse, before):
+    if (is_worse, cost) > (was_worse, before):
         return False
     if was_worse or not _news(run, other) - _news(run, plain):
         return True
