@@ -3,10 +3,9 @@
 Integers that are computed from constants alone are followed through the turns: the counter, and with it where every
 SLICE and DYNAMIC_UPDATE_SLICE of the body begins.
 
-Variables whose first value nobody reads: the place where a loop's result grows.
-
-Such a variable goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every turn, to the next; nothing else
-reads what they make until every byte has been written.
+A *placeholder* is a variable whose first value nobody reads: the place where a loop's result grows. Such a variable
+goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every turn, to the next; nothing else reads what they
+make until every byte has been written.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ Stripes: what is alive while each operator of each stripe runs, for many ways to
     inputs, from the first row that this stripe or a later one reads
 
 Loops: image, result and kept rows, and the largest operator of an iteration. Bytes are of the head, on 32 bits.
-
-Which operators may have their output on an input, whatever their numbers of rows.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@
 
 Work is counted, not timed. A search begins with sets far below the present need, of which there are few.
 
-What a set of tilings really costs: written into a copy of the model, ordered and planned.
-
-A set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
+``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, ordered and planned. A
+set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
 is written and in the scheduler's, with more work. The plan that is written comes of the same planner with a wider
 limit: it is no worse.
 """

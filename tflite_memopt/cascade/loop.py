@@ -1,6 +1,6 @@
-r"""A region in stripes as one loop: the operators of a stripe exist once, and WHILE runs them for all stripes.
+"""A region in stripes as one loop: the operators of a stripe exist once, and WHILE runs them for all stripes.
 
-The two subgraphs of a loop: what is common to all loops.
+All loops have two subgraphs:
 
     body    at = SLICE(table, counter)      rows = SLICE(image, at)      operators over these rows
             result' = DYNAMIC_UPDATE_SLICE(result, made, at)             counter' = SLICE(next, counter)
@@ -10,20 +10,15 @@ Where each iteration reads and writes is in tables of four integers per iteratio
 counter goes up by four; that too, and where it ends, is in tables: SLICE is in the loop anyway, and keeps nothing in
 the arena's tail.
 
-What an iteration does, written into the body of its loop.
-
-A region as one loop, written in stock operators.
+The operators of the region are replaced by WHILE:
 
     main    image -------------------------+
             result (a variable, not set) --+--> WHILE --> y
             rows kept (padding at first) --+
 
-Exactness: exact.
-
-Dilated sequences as a loop over phases, each written over its own input.
-
-A convolution with dilation d reads the steps t, t - d, t - 2 d, ...: where P divides all dilations and paddings of a
-region, the steps with the same ``t mod P`` are a sequence of their own, and no two of them ever meet.
+A loop may also run over the *phases* of a dilated sequence, each written over its own input. A convolution with
+dilation d reads the steps t, t - d, t - 2 d, ...: where P divides all dilations and paddings of a region, the steps
+with the same ``t mod P`` are a sequence of their own, and no two of them ever meet.
 
     x (1, L, 1, C)  is  (1, L / P, P, C): column p has the steps p, p + P, p + 2 P, ...
 

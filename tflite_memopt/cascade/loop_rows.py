@@ -1,4 +1,6 @@
-"""Clamped loops: everything is in the loop, and an iteration at an edge of the image is moved inwards.
+"""The rows of each iteration of a loop: integers only, no graph is touched.
+
+**Clamped** loops: everything is in the loop, and an iteration at an edge of the image is moved inwards.
 
 Every iteration runs the operators as they are, with their own padding, over the same number of rows. Padding at the
 upper or lower end of these rows is wrong unless that end is an edge of the image, so that a few rows there are invalid.
@@ -12,7 +14,7 @@ The valid rows are cut out, and where they are depends on the iteration:
 An iteration's first row is a multiple of the stride, and so are the rows that are left out: then an operator pads its
 rows like those of the whole image. Iterations that are moved inwards make some rows again that another one has made.
 
-An iteration in pieces: all operators on some of the new rows, then on the next ones.
+An iteration in **slices**: all operators on some of the new rows, then on the next ones.
 
     rows a turn      image 4                      A 3x3, stride 2: 2       B 3x3, stride 2: 1
     piece 1          0 1  are there               makes 0                  -
@@ -21,7 +23,7 @@ An iteration in pieces: all operators on some of the new rows, then on the next 
 With strides, an iteration takes many rows of the image for one of its result. As a whole it has all of the first, wide
 tensors at once; in pieces a few rows of them. No row is made twice, but a piece has operators of its own.
 
-Masked loops: rows are kept from iteration to iteration, and everything is in the loop.
+**Masked** loops: rows are kept from iteration to iteration, and everything is in the loop.
 
 All tensors go through the image in step. A tensor that is read with a window must be ahead of its reader. So the first
 iterations only fill the line buffers (the rows that are kept), and in the last ones some tensors are past the end:

@@ -5,8 +5,6 @@
 
 Work is counted, not timed: the same model and options give the same answer on every machine. The time limit is an
 emergency stop, and the report says so when it struck.
-
-Orders of a model in which more regions are intervals: see ``schedule/contracted_orders.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sets of small numbers are one ``int`` with a bit for each: bit ``v`` is number ``v``.
 
-Which operators some optimal order runs in one go: Theorems IV.1 and IV.2, for whoever looks for candidates.
+Theorems IV.1 and IV.2 give candidates for operators that some optimal order runs in one go.
 
 Source: Zhong et al., "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph Optimization",
 section IV.B.

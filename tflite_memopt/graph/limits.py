@@ -1,6 +1,6 @@
-"""The package's one clock. It never goes back; the time of day may.
+"""The package's one clock, and how much a search may spend: shared by schedulers and planners.
 
-How much a search may spend: shared by schedulers and planners.
+The clock never goes back; the time of day may.
 """
 
 from __future__ import annotations

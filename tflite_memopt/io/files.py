@@ -1,6 +1,6 @@
 """Files on disk: read with a clear message, write whole or not at all.
 
-Files that people give in place of a .tflite model: what they are, by their first bytes, and how to convert them.
+Files that people give in place of a .tflite model are recognized by their first bytes, with advice how to convert them.
 """
 
 from __future__ import annotations

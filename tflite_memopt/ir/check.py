@@ -2,16 +2,13 @@
 
 It trusts nothing: links are recomputed from the operators' lists. It says nothing of numerics.
 
-Operators that an NPU runs: a command stream that its compiler wrote, with the addresses of what it reads and writes.
-
+An NPU runs operators from a command stream that its compiler wrote, with the addresses of what it reads and writes.
 Vela compiles parts of a network for Arm's Ethos-U to one custom operator each. It reads its command stream and weights,
 then the memory that the NPU works in: a tensor that nothing writes, and that TFLM gives bytes as any other. The command
 stream names places in it by their distance from its first byte, inputs and outputs among them, so that all of these
 must lie where the file's offline plan has them.
 
 Source: tflite-micro commit 90b983c2b3f1, micro/kernels/ethos_u/ethosu.cc.
-
-Which subgraphs an operator calls, in the order in which TFLM lays them out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Writes operators into the middle of a graph: what rewrites are made with.
-
-Short names for operators and tensors, for reports and for new tensors.
-
-Makes constants and operators, in new models and in given ones.
-"""
+"""Write operators into the middle of a graph: the tool of rewrites; constants, operators and short names for both."""
 
 from __future__ import annotations
 

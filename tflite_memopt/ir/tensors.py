@@ -1,11 +1,4 @@
-"""Values of constants: integer operands, such as axes and paddings, and weights.
-
-Questions about quantizations that more than one stage asks.
-
-The part of a constant that some of the channels need: of its values and of its quantization.
-
-Which tensors TFLM places in the head of its arena.
-"""
+"""Questions about tensors that more than one stage asks: constants, quantizations, channels, place in memory."""
 
 from __future__ import annotations
 

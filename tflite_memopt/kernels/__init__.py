@@ -1,7 +1,24 @@
 """What kernel libraries guarantee and what they take: profiles, and the cost model of TFLM's arena.
 
-Other folders import ``profile`` and ``profiles`` (the table), ``requests`` (bytes that a kernel asks for),
-``relations`` (where its output may lie on its input), ``arena`` (TFLM's allocator replayed), ``prices``, ``support``
-(types that TFLM runs), ``since`` (its dates), ``targets`` with ``chips`` and ``boards``, and ``window`` (a
-convolution's geometry). ``cmsis_nn`` and ``esp_nn`` are behind the profiles.
+``requests`` has the bytes that a kernel asks for, ``relations`` where its output may lie on its input, ``arena`` TFLM's
+allocator replayed, ``support`` and ``since`` what TFLM runs and since when, ``window`` a convolution's geometry.
 """
+
+from __future__ import annotations
+
+DOOR = (
+    "arena",
+    "boards",
+    "chips",
+    "cmsis_nn",
+    "prices",
+    "profile",
+    "profiles",
+    "relations",
+    "requests",
+    "since",
+    "support",
+    "targets",
+    "window",
+)
+"""The modules that other folders import; the rest is private to this one."""

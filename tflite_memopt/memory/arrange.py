@@ -1,8 +1,6 @@
-"""The order and the offsets of a model, found and judged. Nothing here changes the model: the caller applies them.
+"""Order a model's operators, place its tensors, and judge the result: its cost, and its need with each library.
 
-What a rewritten model really costs: ordered, planned, and counted as TFLM will.
-
-What a model needs under each library that firmware may link, and a placement with which none needs more.
+Nothing here changes the model: the caller applies order and offsets.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""The memory of a model in figures: plain data that reports show. All sizes are bytes.
+"""The memory of a model in figures: plain data that reports show, and its computation. All sizes are bytes.
 
-TFLM's tail and planner temporaries as sums: what they become when operators and tensors are added.
-
-A replay of the allocator (``kernels/arena.py``) in closed form, without its alignment, so that bytes can be added one
+``ArenaTerms`` has TFLM's tail and planner temporaries as sums, to which operators and tensors can be added. It is a
+replay of the allocator (``kernels/arena.py``) in closed form, without its alignment, so that bytes can be added one
 by one: structures come first, then the operators' persistent buffers, each aligned to 16. The tail can be 30 bytes
 larger than such a sum, and a few bytes more with short enums, where some structures are no multiples of a word.
-
-A model in its present order and plan -> the figures that reports show.
-
-What lies where in TFLM's arena, and when: the data of pictures and of tables with one row per operator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A file as the model that its plan makes of it, with the places that an NPU expects its tensors at.
-
-A plan written into its model, with a label that says what it was made for.
-"""
+"""Plans in files: read a model with its plan, write a plan with a label that says what it was made for."""
 
 from __future__ import annotations
 

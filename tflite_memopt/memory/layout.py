@@ -1,10 +1,7 @@
-"""What TFLM must place in the head when a model runs in some order: tensors and scratch, as items for the planner.
+"""The items that TFLM must place in the head when a model runs in some order, and the offsets that it ends up with.
 
-Offsets that the user reserves for tensors by name, such as an input buffer that a camera fills.
-
-The offsets that TFLM ends up with: what is planned as it says, the rest in TFLM's own way around that.
-
-A plan in force as the proof of plans takes it: offsets of tensors, ranges of scratch, and what kernels permit.
+Tensors and scratch become items for the planner; pins fix the offsets that the user reserves, such as an input buffer
+that a camera fills. TFLM takes the planned offsets as they are, and places the rest in its own way around them.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""Plans in which some items lie at one offset: such items become one for the planner, and are many for the checker.
+"""A model as problems of integers for planners and schedulers, and lower bounds on its head in its own order.
 
-Ties: an output at the place of the input that it feeds, so that state passes from run to run without a copy.
+Items that must lie at one offset become one for the planner, and stay many for the checker. *Ties* are such: an output
+at the place of the input that it feeds, so that state passes from run to run without a copy.
 
     run 1:   x, h --> ... --> y, h'        h' is written where h was, once nothing reads h any more
     run 2:   x, h --> ...                  h is what run 1 wrote there
 
 From the last reader of the input to the writer of the output the bytes are nobody's state: other tensors may use them.
-
-The ordering problem of a graph, as integers for the schedulers.
-
-What is alive at the steps of a model in its own order: lower bounds on the head, for any plan.
 """
 
 from __future__ import annotations

@@ -7,10 +7,7 @@ For the scheduler a storage is cut at all ends of its tensors. Each piece is ali
 it to the last reader of any tensor that lies on it, so that it is an ordinary tensor to a scheduler, and bytes that
 several tensors share are counted once.
 
-What the kernels of a profile permit in a model: for the planner as relations, for the scheduler as storages.
-
-A *storage* is a run of bytes that tensors are views of; where a tensor lies in it is a fixed distance. Views of one
-storage hold the same bytes wherever they overlap, so they may do so whether or not an operator links them directly.
+The kernels of a profile permit more: for the planner as relations, for the scheduler as storages.
 """
 
 from __future__ import annotations

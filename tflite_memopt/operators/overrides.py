@@ -1,13 +1,11 @@
-"""What an operator is told anew where it is written for other shapes: operands, and fields of its options.
+"""Operands and options that an operator gets where it is written for other shapes.
 
-Operators over one phase of a sequence: the steps t with the same ``t mod P`` are a sequence of their own.
+*Phases*: the steps t of a sequence with the same ``t mod P`` are a sequence of their own. Where P divides dilations and
+paddings, no two phases meet (``cascade/loop.py``).
 
-Where P divides dilations and paddings, no two phases meet (``cascade/loop.py``).
-
-Operators over sequences that are laid along H: (1, L, C), (1, 1, L, C) or (L, C) becomes (1, L, 1, C).
-
-These are the same bytes in the same order. Here: which operators compute the same then, and what they are told about
-rows and columns; the shapes of their tensors are still as they were.
+*Along H*: sequences (1, L, C), (1, 1, L, C) or (L, C) become (1, L, 1, C), the same bytes in the same order. Here are
+the operators that compute the same then, and what changes of their rows and columns; the shapes of their tensors are
+still as they were.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ An operator that makes ``factor`` rows of one reads the rows
 
 and makes all rows of these; those that are not wanted, which lack a neighbor, are cut off.
 
-The receptive rows of each kind of operator: how one is run for some of its rows, or the reason why it is not.
-
+For each kind of operator there is a function that returns its ``RowByRow``, or the reason why it cannot run by rows.
 All ask for an output that is one NHWC tensor with batch 1.
 """
 

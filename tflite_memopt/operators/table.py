@@ -2,7 +2,7 @@
 
 What cuts and turns operators asks the table, and knows no names. To add a kind:
 
-1. Its rows, in ``receptive_field.py``: ``(Operator) -> RowByRow | str``, the string being the reason for the report.
+1. Its rows, in ``rows.py``: ``(Operator) -> RowByRow | str``, the string being the reason for the report.
    A window (``is_window``) has TFLite's option ``padding``, which the writer sets to VALID.
 2. The entry in ``OPERATORS``: an ``OperatorKind`` with these rows; of elementwise kinds it is ``_ELEMENTWISE``.
    Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the operator pads

@@ -5,11 +5,8 @@ inputs from the first step on, its outputs to the last. A tensor here is a range
 several tensors of a model are views of the same bytes, the problem has those bytes once, with the readers of all of
 them, so that no method has to know views.
 
-Lower bounds on the peak of any order.
-
-What every search needs of a problem: who waits for whom, and what running an operator does to memory.
-
-A set of operators is an ``int`` with one bit for each: bit ``v`` is operator ``v``.
+``MemoryGraph`` has what every search needs of a problem: who waits for whom, and what running an operator does to
+memory. A set of operators is an ``int`` with one bit for each: bit ``v`` is operator ``v``.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""Operators that run back to back, seen from outside as one: what they need, what they leave, what they release.
+"""Exact reductions: operators that may run back to back in some optimal order become one fused operator.
 
 Memory is counted relative to what is alive when the fused operator starts. Its need is computed from its
 *candidates*: one for each operator in it that may have the largest working set. Whether an input was read for the
 last time depends on which other operators ran, so a candidate keeps the input's number, not its bytes.
 
-A graph of fused operators that can be contracted edge by edge until a search takes over.
-
-Exact reductions: operators that may run back to back in some optimal order become one fused operator.
-
-These are the fusion theorems of ``graph/dependency_graph.py`` on two operators, first -> second, where one waits for
-the other alone:
+The reductions are the fusion theorems of ``graph/dependency_graph.py`` on two operators, first -> second, where one
+waits for the other alone:
 
     late     second alone waits for first, and the two are rising: running first earlier only holds memory;
     soon     second waits for first alone, and the two are falling: running second at once only frees memory;
