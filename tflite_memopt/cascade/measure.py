@@ -168,7 +168,7 @@ class _RegionKeys:
         self._tensors = {tensor: self._of_tensor(tensor) for tensor in touched}
         self._last_read = _last_reads(model.main)
         self._found: dict[tuple[int, int], Key] = {}
-        self._read_later: dict[int, frozenset[Tensor]] = {}
+        self._later: tuple[int, frozenset[Tensor]] = -1, frozenset()
 
     def of(self, first: int, end: int) -> Key:
         """Of steps ``first`` to ``end``, half-open: tensors by numbers in order, and whether they live on."""
@@ -178,15 +178,16 @@ class _RegionKeys:
             for operator in self._operators[first:end]:
                 ends = (*operator.inputs, *operator.outputs)
                 edges.append(tuple(-1 if t is None else places.setdefault(t, len(places)) for t in ends))
-            later = self.read_later(end)
-            tensors = tuple((self._tensors[t], t in later) for t in places)
+            tensors = tuple((self._tensors[t], self._last_read.get(t, -1) >= end) for t in places)
             self._found[first, end] = self._profile, tuple(self._described[first:end]), tuple(edges), tensors
         return self._found[first, end]
 
     def read_later(self, end: int) -> frozenset[Tensor]:
-        if end not in self._read_later:
-            self._read_later[end] = frozenset(tensor for tensor, at in self._last_read.items() if at >= end)
-        return self._read_later[end]
+        if (
+            self._later[0] != end
+        ):  # asked for one step many times in a row: all sets together would grow with its square
+            self._later = end, frozenset(tensor for tensor, at in self._last_read.items() if at >= end)
+        return self._later[1]
 
     def _of_operator(self, operator: Operator) -> Key:
         shared = (operator.opcode, operator.options, operator.options2, operator.custom_options)

@@ -180,6 +180,8 @@ def source_for_one_reader(match: Match, copying: Operator) -> Tensor | str:
 
 
 _EXACT: tuple[Exactness, ...] = ("exact",)
+_MORE_WALKS = 100
+"""Walks over a graph beyond one for each of its operators."""
 _MOST_CHECKED = 500
 """Operators of a model that is checked after each rewrite; a larger one is checked where a walk ends."""
 
@@ -208,11 +210,18 @@ class Driver:
         self._check()
 
     def apply_everywhere(self, rules: Sequence[AnyRule]) -> None:
-        """Apply the rules in every graph, first rule first, until none has a match left that it accepts."""
+        """Apply the rules in every graph, first rule first, until none has a match left that it accepts.
+
+        Each walk applies at least one rule. More walks than the graph has operators are a sign of rules that undo each
+        other, which is a fault of this program.
+        """
         for graph in self.model.graphs:
-            changes = 1
-            while changes:
-                changes = sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators))
+            most = len(graph.operators) + _MORE_WALKS
+            while sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators)):
+                most -= 1
+                if not most:
+                    last = ", ".join(sorted({each.rule for each in self.applied[-_MORE_WALKS:]}))
+                    raise AssertionError(f"rules undo each other: {last}")
         check_model(self.model)
 
     def apply_below(self, rules: Sequence[AnyRule], graph: Graph, operator: Operator) -> None:
@@ -227,7 +236,7 @@ class Driver:
 
     def apply_at(self, rules: Sequence[AnyRule], graph: Graph, anchor: Operator) -> bool:
         """Apply the first rule that accepts a match at ``anchor``. False when none does."""
-        if anchor not in graph.operators:
+        if not _is_in(graph, anchor):
             return False
         for rule in rules:
             match = match_at(rule.pattern, graph, anchor, self._pinned)
@@ -270,6 +279,13 @@ class Driver:
         proposal.write(edit)
         _drop_unread(match.graph, match.anchor)
         self._check()
+
+
+def _is_in(graph: Graph, operator: Operator) -> bool:
+    """Tell whether an operator that was in the graph still is; only one without outputs has to be looked for."""
+    if operator.outputs:
+        return operator.outputs[0].producer is operator
+    return operator in graph.operators
 
 
 def _readers(operator: Operator) -> Iterator[Operator]:

@@ -370,7 +370,9 @@ def _rewrite_skipping_convolution(found: PickedPixels, edit: Editor) -> None:
         window[:, rows, columns, :] = whole[:, 0, 0, :]
         weights = edit.constant(f"{weights.name}/window", window, weights.quantization)
     inputs: Sequence[Tensor | None] = (found.source, weights, *convolution.inputs[2:])
-    fields = {"padding": VALID, "strideH": found.stride[0], "strideW": found.stride[1]}
+    strides = {"strideH": found.stride[0], "strideW": found.stride[1]}
+    # A dilation means nothing to a window of one tap, and would spread the taps of a larger one.
+    fields = {"padding": VALID, **strides, "dilationHFactor": 1, "dilationWFactor": 1}
     # Where the pixels were picked, so that the image lives no longer than it did.
     edit.position = edit.graph.operators.index(found.picking)
     edit.twin(convolution, inputs, convolution.outputs, **fields)
