@@ -1,4 +1,4 @@
-"""What a model's order means for memory and arithmetic: lifetimes, working sets, loops, MACs."""
+"""The meaning of a model's order for memory and arithmetic: lifetimes, working sets, loops, MACs."""
 
 from __future__ import annotations
 

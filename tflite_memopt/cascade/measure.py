@@ -1,4 +1,4 @@
-"""What a region needs in some form: it is written into a copy of the region alone, and that is measured.
+"""Measure the needs of a region in some form, written into a copy of the region alone.
 
 One measure for all forms. A region is known by its operators, so that other orders and other models, which have many of
 the same regions, find the figures of one. Copies of a model share operator codes, options, buffers and quantization,
@@ -58,7 +58,7 @@ class Measure:
         self._uncut: dict[tuple[int, int], Figures] = {}
 
     def is_known(self, tiling: Tiling) -> bool:
-        """Whether it takes no time to ask."""
+        """Tell whether it takes no time to ask."""
         return self._key(tiling) in self._measured.found
 
     def add(self, tiling: Tiling, figures: Figures | None) -> None:
@@ -75,7 +75,7 @@ class Measure:
     def bounds(
         self, first: int, end: int, forms: tuple[Form, ...], compute: Callable[[], Mapping[Form, Figures]]
     ) -> Mapping[Form, Figures]:
-        """What ``compute`` finds of a region in these forms, once for all orders that have the region."""
+        """Return the result of ``compute`` for a region in these forms, once for all orders that have the region."""
         key = *self._keys.of(first, end), forms
         if key not in self._measured.bounds:
             self._measured.bounds[key] = compute()
@@ -103,7 +103,9 @@ class Measure:
         return self._difference(self._as_it_is(tiling.first, tiling.end), self._totals(part))
 
     def _difference(self, before: Figures, after: Figures) -> Figures:
-        """What a form adds. Weights that have moved into a loop are taken off at once, as no other region has them."""
+        """Compute the figures that a form adds. Weights that have moved into a loop are taken off at once, as no other
+        region has them.
+        """
         constants = after.constants - before.constants
         tail, temporaries = (size.on(self._profile.abi) * min(0, constants) for size in CONSTANT)
         return Figures(
@@ -183,9 +185,8 @@ class _RegionKeys:
         return self._found[first, end]
 
     def read_later(self, end: int) -> frozenset[Tensor]:
-        if (
-            self._later[0] != end
-        ):  # asked for one step many times in a row: all sets together would grow with its square
+        # Asked for one step many times in a row; all sets together would grow with the square of the steps.
+        if self._later[0] != end:
             self._later = end, frozenset(tensor for tensor, at in self._last_read.items() if at >= end)
         return self._later[1]
 

@@ -1,4 +1,4 @@
-"""What schedulers, planners and analyses share: integers only, no model."""
+"""Tools that schedulers, planners and analyses share: integers only, no model."""
 
 from __future__ import annotations
 

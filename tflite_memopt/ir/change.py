@@ -86,7 +86,7 @@ Cause = Literal["judged", "out_of_time", "needs_approximation"]
 
 @dataclass(frozen=True)
 class RewriteUse:
-    """What was applied at one place: its rules' names, joined by `` + ``, and the operators they changed.
+    """A place where rules were applied: their names, joined by `` + ``, and the operators they changed.
 
     ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
     ``stripes``: how a region runs a few rows at a time; None for what is no region.

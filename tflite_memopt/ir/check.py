@@ -21,11 +21,11 @@ from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
 NPU_CODES = frozenset({"ethos-u"})
 """Custom codes."""
 NPU_HAS_ADDRESSES = "an NPU's commands have addresses in the arena, which hold for this graph and this order alone"
-"""Why such a graph is left as it is."""
+"""The reason to leave such a graph as it is."""
 
 
 def is_npu(operator: Operator) -> bool:
-    """Whether an NPU runs it."""
+    """Tell whether an NPU runs it."""
     return operator.name == "CUSTOM" and operator.opcode.custom_code in NPU_CODES
 
 
@@ -35,12 +35,12 @@ def npu_operators(graph: Graph) -> list[Operator]:
 
 
 def has_npu(model: Model) -> bool:
-    """Whether an NPU runs any part of the model."""
+    """Tell whether an NPU runs any part of the model."""
     return any(npu_operators(graph) for graph in model.graphs)
 
 
 def is_work_memory(tensor: Tensor) -> bool:
-    """Whether it is memory that an NPU works in: nothing writes it, and nothing else reads it.
+    """Tell whether it is memory that an NPU works in: nothing writes it, and nothing else reads it.
 
     The caller knows that it is no input of its graph.
     """
@@ -124,7 +124,7 @@ def check_model(model: Model) -> None:
 
 
 def describe(graph_index: int, position: int, operator: Operator) -> str:
-    """How every message names an operator: subgraph, index, opcode, and its first output's name."""
+    """Name an operator as every message does: subgraph, index, opcode, and its first output's name."""
     label = operator.outputs[0].name if operator.outputs else "no output"
     return f"subgraph {graph_index}, operator {position} ({operator.opcode.label}, '{label}')"
 

@@ -13,7 +13,7 @@ from .model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOption
 
 
 def label(operator: Operator) -> str:
-    """How reports name an operator: by its first output."""
+    """Name an operator as reports do, by its first output."""
     return operator.outputs[0].name if operator.outputs else operator.opcode.label
 
 

@@ -137,7 +137,7 @@ class Buffer:
 
 @dataclass(eq=False)
 class OpCode:
-    """Which operator: the builtin's name in the schema, or ``CUSTOM`` with a ``custom_code``."""
+    """The builtin's name in the schema, or ``CUSTOM`` with a ``custom_code``."""
 
     name: str
     version: int = 1

@@ -114,7 +114,7 @@ def _label_of(
 
 
 def _label_before(original: Model) -> PlanLabel | None:
-    """That of an earlier run, which made the original."""
+    """Return the label of an earlier run, which made the original."""
     try:
         return plan_label.decode(original)
     except ModelFormatError:

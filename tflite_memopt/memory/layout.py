@@ -86,7 +86,8 @@ _ABI_OF_SCRATCH = ILP32
 
 @dataclass(frozen=True)
 class MemoryLayout:
-    """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in the order of running.
+    """The items that TFLM must place in the head: ``tensors`` in file order, then the scratch requests in the order of
+    running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
     Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
@@ -217,7 +218,7 @@ def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
 
 
 def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[int, ...]:
-    """Where TFLM puts each item: what is planned as it says, the rest in its own way around that."""
+    """Compute the offset of each item in TFLM: planned ones as written, the rest placed by TFLM around them."""
     places = [planned.get(tensor) for tensor in layout.tensors]
     places += [None] * (len(layout.items) - len(places))
     lives = [layout.timeline.tensors[tensor] for tensor in layout.tensors]

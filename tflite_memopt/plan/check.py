@@ -55,7 +55,9 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     else:
         relations = _by_pair(r for r in problem.relations if r.first in items and r.second in items)
         shared = sum(_most_shared(relations[pair], sizes, unit) for pair in relations)
-        shared -= sum(_too_much(relations, sizes, room, unit) for room in _rooms_in(problem, certificate))
+        shared -= sum(
+            _too_much(relations, sizes, container, unit) for container in _containers_in(problem, certificate)
+        )
         padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
         proved = sum(sizes.values()) - shared - padding
     if proved < certificate.nbytes:
@@ -83,42 +85,45 @@ def _most_shared(relations: Sequence[Relation], sizes: Mapping[int, int], unit: 
     return found
 
 
-def _rooms_in(problem: PlanProblem, certificate: BoundCertificate) -> Sequence[Sequence[int]]:
-    """Its rooms. Raises InfeasibleError where two items of one may share bytes, or a pair of items is in two."""
+def _containers_in(problem: PlanProblem, certificate: BoundCertificate) -> Sequence[Sequence[int]]:
+    """Its containers. Raises InfeasibleError where two items of one may share bytes, or a pair of items is in two."""
     related = _by_pair(problem.relations)
     pairs: list[set[int]] = []
-    for host, *guests in certificate.rooms:
-        if any(frozenset((a, b)) in related for a in guests for b in guests if a != b):
-            raise InfeasibleError(f"bound: two of the items {guests} may share bytes")
-        pairs += [{host, guest} for guest in guests]
+    for holder, *members in certificate.containers:
+        if any(frozenset((a, b)) in related for a in members for b in members if a != b):
+            raise InfeasibleError(f"bound: two of the items {members} may share bytes")
+        pairs += [{holder, member} for member in members]
     if any(pair in pairs[:at] for at, pair in enumerate(pairs)):
-        raise InfeasibleError("bound: a pair of items is in two rooms")
-    return certificate.rooms
+        raise InfeasibleError("bound: a pair of items is in two containers")
+    return certificate.containers
 
 
 def _too_much(
-    relations: Mapping[frozenset[int], Sequence[Relation]], sizes: Mapping[int, int], room: Sequence[int], unit: int
+    relations: Mapping[frozenset[int], Sequence[Relation]],
+    sizes: Mapping[int, int],
+    container: Sequence[int],
+    unit: int,
 ) -> int:
-    """By how many bytes the pairs of a host and its guests, if all are there, count more than the host has room for."""
-    host, *guests = (i for i in room if i in sizes)
-    if host != room[0]:
+    """Compute the bytes by which the pairs of a container and its members exceed what the container can share."""
+    holder, *members = (i for i in container if i in sizes)
+    if holder != container[0]:
         return 0
     reached: set[int] = set()
-    pairs = [relations.get(frozenset((host, guest)), ()) for guest in guests]
+    pairs = [relations.get(frozenset((holder, member)), ()) for member in members]
     for r in (r for pair in pairs for r in pair if not (r.exact and r.distance % unit)):
-        reached |= _reached(r, sizes, host, unit)
+        reached |= _reached(r, sizes, holder, unit)
     shared = sum(_most_shared(pair, sizes, unit) for pair in pairs)
     return max(0, shared - len(reached) * unit)
 
 
-def _reached(r: Relation, sizes: Mapping[int, int], host: int, unit: int) -> set[int]:
-    """Units of the host on which the other item of a relation may lie, numbered from its start."""
-    other, whole = sizes[r.first + r.second - host], sizes[host]
+def _reached(r: Relation, sizes: Mapping[int, int], holder: int, unit: int) -> set[int]:
+    """Units of the holder on which the other item of a relation may lie, numbered from its start."""
+    other, whole = sizes[r.first + r.second - holder], sizes[holder]
     if r.exact:
-        start = r.distance if r.second == host else -r.distance
+        start = r.distance if r.second == holder else -r.distance
         return set(range(max(0, start) // unit, min(whole, start + other) // unit))
     least = aligned(r.distance, unit)
-    if r.second == host:
+    if r.second == holder:
         return set(range(max(0, least) // unit, whole // unit))
     return set(range(min(whole, other - least) // unit))
 

@@ -45,11 +45,11 @@ class Match:
         return self.operators[role]
 
     def is_returned(self, tensor: Tensor) -> bool:
-        """Whether the tensor is an output of the graph."""
+        """Tell whether the tensor is an output of the graph."""
         return any(tensor is output for output in self.graph.outputs)
 
     def must_stay(self, tensor: Tensor) -> bool:
-        """Whether the tensor is returned or pinned."""
+        """Tell whether the tensor is returned or pinned."""
         return tensor.name in self.pinned or self.is_returned(tensor)
 
 
@@ -110,7 +110,7 @@ class Rule(Generic[Findings]):
     exactness: Callable[[Findings], Exactness] = always_exact
 
     def propose(self, match: Match) -> Proposal | str | None:
-        """What the rule would do at a match, the reason against it, or None where there is nothing to report."""
+        """Return the rule's proposal for a match, the reason against it, or None where there is nothing to report."""
         found = self.check(match)
         if found is None or isinstance(found, str):
             return found
@@ -155,7 +155,7 @@ class CopyReader:
 
 
 def is_shape_computed(reshape: Operator) -> bool:
-    """Whether an operand of a reshape is known at run time only."""
+    """Tell whether an operand of a reshape is known at run time only."""
     return any(tensor is not None and not tensor.is_constant for tensor in reshape.inputs[1:])
 
 
@@ -169,7 +169,7 @@ def source_of(source: Tensor | None, copied: Tensor) -> Tensor | str:
 
 
 def source_for_one_reader(match: Match, copying: Operator) -> Tensor | str:
-    """What ``copying`` copies, for the match's anchor to read in its place; or why it must not.
+    """Return the source of ``copying``, which the match's anchor may read instead, or the reason why it must not.
 
     Where others read the copy too it stays, and the source would have to live longer beside it.
     """
@@ -304,7 +304,7 @@ def _drop_unread(graph: Graph, removed: Operator) -> None:
 
 
 def is_dead(graph: Graph, operator: Operator) -> bool:
-    """Whether nobody needs the operator: nothing reads or returns its outputs, and it has no side effect."""
+    """Tell whether nobody needs the operator: nothing reads or returns its outputs, and it has no side effect."""
     if has_side_effects(operator) or not operator.outputs:
         return False
     return not any(tensor.uses or any(tensor is each for each in graph.outputs) for tensor in operator.outputs)
