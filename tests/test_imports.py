@@ -30,6 +30,8 @@ LEVELS = (
 """The parts of the package, lowest first. A part imports from lower levels only."""
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 SOLVERS = ("graph", "plan", "schedule")
+CORE = (*SOLVERS, "analysis", "cascade", "io", "ir", "kernels", "memory", "operators", "rewrite")
+"""Folders with a door."""
 FILES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -101,6 +103,27 @@ def test_imports_form_no_circle() -> None:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         raise AssertionError(f"a circle: {' -> '.join(error.args[1])}") from None
+
+
+def door_of(part: str) -> set[str]:
+    """The modules that a folder's ``__init__`` names as those that others may import."""
+    for node in tree_of(f"{part}/__init__.py").body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "DOOR":
+            return set(ast.literal_eval(node.value))
+    raise AssertionError(f"{part}/__init__.py has no DOOR")
+
+
+@pytest.mark.parametrize("part", CORE)
+def test_a_folder_is_entered_by_its_door_alone(part: str) -> None:
+    """A module in the door that nobody enters by is private, too."""
+    entered = {
+        other.partition("/")[2].removesuffix(".py")
+        for file in FILES
+        if part_of(file) != part
+        for other in imported(file)
+        if part_of(other) == part
+    }
+    assert entered == door_of(part)
 
 
 def test_solvers_see_only_integers() -> None:

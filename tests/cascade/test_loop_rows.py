@@ -38,7 +38,7 @@ def rows_read(region: Region) -> dict[str, set[int]]:
     """By tensor: the rows that all rows of the exit depend on."""
     found: dict[str, set[int]] = {operator.outputs[0].name: set() for operator in region.operators}
     found[region.exit.name] = set(range(region.exit.shape[1]))
-    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+    for operator, way in reversed(list(zip(region.operators, region.row_maps, strict=True))):
         for slot in way.sliced:
             tensor = operator.inputs[slot]
             if tensor is not None and tensor.name in found:

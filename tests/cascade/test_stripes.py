@@ -19,7 +19,7 @@ from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.stripes import Job, Stripe, Window, cuts_at, even_ends, stripes_of
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Operator, Tensor
-from tflite_memopt.operators.rows import RowByRow, Rows
+from tflite_memopt.operators.rows import RowMap, Rows
 
 NOTHING = Window(Rows(0, 0), Rows(0, 0), Rows(0, 0))
 
@@ -76,7 +76,7 @@ def check_windows(stripe: Stripe, before: Stripe | None) -> None:
 
 
 def check_jobs(region: Region, stripe: Stripe, rows: Rows) -> None:
-    for operator, way in zip(region.operators, region.ways, strict=True):
+    for operator, way in zip(region.operators, region.row_maps, strict=True):
         output, job = operator.outputs[0], stripe.jobs.get(operator)
         made = rows if output is region.exit else stripe.windows[output].made
         if job is None:
@@ -92,7 +92,7 @@ def check_jobs(region: Region, stripe: Stripe, rows: Rows) -> None:
             check_window_job(operator, way, job)
 
 
-def check_window_job(operator: Operator, way: RowByRow, job: Job) -> None:
+def check_window_job(operator: Operator, way: RowMap, job: Job) -> None:
     """Every wanted row sees, tap by tap, the rows of the whole image that it sees in the whole operator."""
     taps = operator.inputs[1].shape[1] if operator.name.endswith("CONV_2D") else operator.option("filterHeight")  # type: ignore[union-attr]
     window = taps, int(operator.option("strideH")), int(operator.option("dilationHFactor", 1))

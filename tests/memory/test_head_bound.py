@@ -19,7 +19,7 @@ from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import schedule_problem
-from tflite_memopt.operators.table import row_by_row
+from tflite_memopt.operators.table import row_map_of
 from tflite_memopt.plan.methods import solve as solve_plan
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import (
@@ -49,7 +49,7 @@ def drawn_order(graph: MemoryGraph, rng: random.Random) -> tuple[int, ...]:
 def striped_network(seed: int, dtype: DType, layers: int) -> Model:
     """Operators in stripes where they can be: kept rows and slices cut a tensor into several ranges of bytes."""
     model, rng = random_network(seed, dtype, layers), random.Random(seed)
-    ways = [row_by_row(operator) for operator in model.main.operators]
+    ways = [row_map_of(operator) for operator in model.main.operators]
     for exit_ in rng.sample(range(len(ways)), len(ways)):
         if (first := start_of_region(model.main, exit_, ways, 40)) > exit_:
             continue

@@ -19,8 +19,8 @@ from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, Operator, OperatorOptions, Tensor
-from tflite_memopt.operators.rows import Axis, RowByRow, Rows
-from tflite_memopt.operators.table import OPERATORS, OperatorKind, row_by_row
+from tflite_memopt.operators.rows import Axis, RowMap, Rows
+from tflite_memopt.operators.table import OPERATORS, OperatorKind, row_map_of
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:
@@ -54,8 +54,8 @@ def test_a_row_changes_the_rows_that_read_it_and_no_others(seed: int, kind: str,
     (operator,) = model.main.operators
     if kind == "conv" and operator.options is not None:  # RELU6 would hide some changes
         operator.options = OperatorOptions("Conv2DOptions", {**operator.options.fields, "fusedActivationFunction": 0})
-    way = row_by_row(operator)
-    assert isinstance(way, RowByRow)
+    way = row_map_of(operator)
+    assert isinstance(way, RowMap)
     images = [operator.inputs[slot] for slot in way.sliced]
     assert images == [tensor for tensor in operator.inputs if tensor in model.main.inputs]
     for tensor in model.main.inputs:
@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[Callable[[], Operator], str]] = {
 @pytest.mark.parametrize("case", list(REFUSED))
 def test_what_cannot_be_run_by_rows_is_refused_with_the_reason(case: str) -> None:
     make, reason = REFUSED[case]
-    way = row_by_row(make())
+    way = row_map_of(make())
     assert isinstance(way, str)
     assert reason in way
 
@@ -181,20 +181,20 @@ def test_what_cannot_be_run_by_rows_is_refused_with_the_reason(case: str) -> Non
 def test_a_constant_in_a_channel_concat_is_refused() -> None:
     b = ModelBuilder()
     x, c = b.input("x", IMAGE, DType.FLOAT32), b.constant("c", np.ones(IMAGE, np.float32))
-    way = row_by_row(b.operator("CONCATENATION", (x, c), [b.tensor("y", (1, 8, 8, 8))], "ConcatenationOptions", axis=3))
+    way = row_map_of(b.operator("CONCATENATION", (x, c), [b.tensor("y", (1, 8, 8, 8))], "ConcatenationOptions", axis=3))
     assert way == "it joins a constant"
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, 1, 4), (8, 1), (1, 1, 8, 1)])
 def test_a_computed_operand_broadcast_over_the_rows_is_read_whole(shape: tuple[int, ...]) -> None:
-    way = row_by_row(_operator("MUL", IMAGE, shape))
-    assert isinstance(way, RowByRow)
+    way = row_map_of(_operator("MUL", IMAGE, shape))
+    assert isinstance(way, RowMap)
     assert way.sliced == (0,)
 
 
 def test_an_operand_of_one_column_is_read_by_rows() -> None:
-    way = row_by_row(_operator("ADD", IMAGE, (1, 8, 1, 4)))
-    assert isinstance(way, RowByRow)
+    way = row_map_of(_operator("ADD", IMAGE, (1, 8, 1, 4)))
+    assert isinstance(way, RowMap)
     assert way.sliced == (0, 1)
 
 
@@ -209,7 +209,7 @@ def float_conv_with_int8_weights() -> Tensor:
 
 def test_a_hybrid_convolution_is_refused() -> None:
     # LiteRT quantizes its float input by the range of all rows.
-    way = row_by_row(float_conv_with_int8_weights().producer)  # type: ignore[arg-type]
+    way = row_map_of(float_conv_with_int8_weights().producer)  # type: ignore[arg-type]
     assert isinstance(way, str)
     assert "range of all" in way
 
@@ -239,7 +239,7 @@ def test_a_reshape_begins_and_ends_no_region(kind: str) -> None:
     steps = model.main.operators
     alone, first = (region_of(model.main, steps[:end]) for end in (1, 2))
     assert isinstance(alone, Region) == isinstance(first, Region) == (kind == "SLICE")
-    ways = [row_by_row(operator) for operator in steps]
+    ways = [row_map_of(operator) for operator in steps]
     assert start_of_region(model.main, 0, ways, 9) == (1 if kind == "RESHAPE" else 0)
 
 
@@ -270,7 +270,7 @@ def test_a_reshape_begins_and_ends_no_region(kind: str) -> None:
     ],
 )
 def test_what_is_enlarged_otherwise_is_refused_with_the_reason(operator: Operator, reason: str) -> None:
-    way = row_by_row(operator)
+    way = row_map_of(operator)
     assert isinstance(way, str)
     assert reason in way
 
@@ -279,8 +279,8 @@ def test_what_is_enlarged_otherwise_is_refused_with_the_reason(operator: Operato
 @pytest.mark.parametrize("name", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
 def test_rows_that_are_enlarged_are_those_that_the_formula_reads(name: str, half: bool) -> None:
     """Source of the formula: tensorflow/lite/kernels/internal/reference/resize_bilinear.h and resize_nearest_*.h."""
-    way = row_by_row(_resize(name, rows=32, halfPixelCenters=half))
-    assert isinstance(way, RowByRow)
+    way = row_map_of(_resize(name, rows=32, halfPixelCenters=half))
+    assert isinstance(way, RowMap)
     for row in range(32):
         at = (row + 0.5) / 4 - (0.5 if name == "RESIZE_BILINEAR" else 0) if half else row / 4
         above, below = (np.floor(at), np.ceil(at)) if name == "RESIZE_BILINEAR" else (np.floor(at), np.floor(at))

@@ -226,3 +226,18 @@ def test_dead_operators() -> None:
     graph.outputs = (y,)
     assert not is_dead(graph, graph.operators[0])
     assert not is_dead(graph, Operator(graph.operators[0].opcode, (), ()))
+
+
+def test_rules_that_undo_each_other_are_found_out() -> None:
+    def other(kind: str) -> AnyRule:
+        swapped = {"RELU": "RELU6", "RELU6": "RELU"}[kind]
+
+        def rewrite(found: Operator, edit: Editor) -> None:
+            edit.operator(swapped, found.inputs, found.outputs)
+
+        return Rule(f"not_{kind}", Pattern("operator", (kind,)), lambda match: match.anchor, rewrite)
+
+    b = ModelBuilder()
+    model = b.finish(relu(b, b.input("x", (1, 4, 4, 2))))
+    with pytest.raises(AssertionError, match="rules undo each other: not_RELU, not_RELU6"):
+        Driver(model).apply_everywhere([other("RELU"), other("RELU6")])

@@ -46,6 +46,7 @@ def picked(branch: Branch) -> None:
     values = np.maximum(branch.values((3, 1, 1, y.shape[3]), I8), -127)
     bias = branch.constant(np.asarray([-3, 0, 40], np.int32 if dtype is I8 else np.int64))
     fields = {"padding": pick.choice((0, 1)), "strideH": own, "strideW": own}
+    fields |= {"dilationHFactor": pick.choice((1, 2)), "dilationWFactor": pick.choice((1, 2))}  # of one tap: no matter
     operands = (y, branch.constant(values, weights_quantization(branch, 3, 0)), bias)
     branch.run("CONV_2D", operands, z, "Conv2DOptions", **fields, fusedActivationFunction=pick.choice((0, 1)))
 

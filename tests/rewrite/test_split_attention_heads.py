@@ -23,7 +23,7 @@ from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.operators.table import row_by_row
+from tflite_memopt.operators.table import row_map_of
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.rewrite.engine import Driver
 from tflite_memopt.rewrite.sequences_along_h import SPLIT_ATTENTION_HEADS, sequences_along_h
@@ -123,7 +123,7 @@ def test_both_rewrites_are_said() -> None:
 def with_regions_in_a_row(model: Model) -> list[tuple[int, int]]:
     """Reorder so that each attention's queries are one region behind all that they need; returns the regions."""
     operators = list(model.main.operators)
-    ways = [row_by_row(operator) for operator in operators]
+    ways = [row_map_of(operator) for operator in operators]
     order: list[int] = []
     regions = []
     for at, operator in enumerate(operators):

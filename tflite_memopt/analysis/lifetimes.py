@@ -7,7 +7,7 @@ scope -1: TFLM allocates them all the same.
 
 Source: TFLM micro_allocation_info.cc (``MarkAllocationLifetimes``, ``MarkSubgraphLifetimesIfNecessary``).
 
-Working sets: the bytes that are alive while an operator runs, and where they peak.
+A *working set* has the bytes that are alive while an operator runs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What a WHILE does turn by turn, where that does not depend on data.
+"""The iterations of a WHILE, where they do not depend on data.
 
 Integers that are computed from constants alone are followed through the turns: the counter, and with it where every
 SLICE and DYNAMIC_UPDATE_SLICE of the body begins.
 
-Variables whose first value nobody reads: the place where a loop's result grows.
-
-Such a variable goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every turn, to the next; nothing else
-reads what they make until every byte has been written.
+A *placeholder* is a variable whose first value nobody reads: the place where a loop's result grows. Such a variable
+goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every turn, to the next; nothing else reads what they
+make until every byte has been written.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def bytes_of(box: Box, tensor: Tensor) -> tuple[int, int]:
 
 
 def is_one_run(box: Box, tensor: Tensor) -> bool:
-    """Whether a part is consecutive bytes."""
+    """Tell whether a part is consecutive bytes."""
     low, high = bytes_of(box, tensor)
     return high - low == prod(box[1]) * tensor.dtype.arena_bytes
 
@@ -147,7 +146,7 @@ class _Followed:
 
 
 def _is_counter(tensor: Tensor) -> bool:
-    """Whether a tensor has integers that may say where, or when, a turn works."""
+    """Tell whether a tensor has integers that may say where, or when, a turn works."""
     return tensor.is_constant and len(tensor.shape) <= 1
 
 
@@ -238,13 +237,13 @@ def _in_rows(loops: Iterable[Loop]) -> Iterator[tuple[Loop, int]]:
 
 
 def _is_read_in_rows(loop: Loop, slot: int) -> bool:
-    """Whether the turns read parts alone of what they get in a slot."""
+    """Tell whether the turns read parts alone of what they get in a slot."""
     uses = loop.body.inputs[slot].uses
     return bool(uses) and all(use.operator in loop.begins and use.slot == 0 for use in uses)
 
 
 def _is_overwritten(variable: Tensor, loops: Mapping[Operator, Loop], returned: Iterable[Tensor]) -> bool:
-    """Whether all bytes are written before anything but the next writer reads them."""
+    """Tell whether all bytes are written before anything but the next writer reads them."""
     return _until_whole(variable, loops, returned) is not None
 
 
@@ -267,7 +266,7 @@ def _until_whole(variable: Tensor, loops: Mapping[Operator, Loop], returned: Ite
 
 
 def _written_by(operator: Operator, slot: int, loops: Mapping[Operator, Loop]) -> tuple[Tensor, Written] | None:
-    """What an operator makes of the tensor in this slot, and the bytes that it has written there."""
+    """Return the output that an operator makes of the tensor in this slot, and the bytes that it has written there."""
     if operator.name == "DYNAMIC_UPDATE_SLICE" and slot == 0:
         box = box_of(operator)
         output = operator.outputs[0]

@@ -1,4 +1,4 @@
-"""Which operators do more than compute their outputs, and so must keep their order."""
+"""Side effects: operators that do more than compute their outputs, and so must keep their order."""
 
 from __future__ import annotations
 

@@ -1,1 +1,10 @@
-"""Run a region of operators stripe by stripe, so that the tensors inside it never exist whole."""
+"""Run a region of operators stripe by stripe, so that the tensors inside it never exist whole.
+
+``search`` is the stage. ``measure`` has what earlier searches have measured; ``region``, ``loop`` and ``loop_rows`` are
+for ``program/``, whose fed fronts are loops, too.
+"""
+
+from __future__ import annotations
+
+DOOR = ("loop", "loop_rows", "measure", "region", "search")
+"""The modules that other folders import; the rest is private to this one."""

@@ -6,8 +6,6 @@ Stripes: what is alive while each operator of each stripe runs, for many ways to
     inputs, from the first row that this stripe or a later one reads
 
 Loops: image, result and kept rows, and the largest operator of an iteration. Bytes are of the head, on 32 bits.
-
-Which operators may have their output on an input, whatever their numbers of rows.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ from ..kernels.requests import ILP32
 from ..memory.figures import ArenaTerms, params_bytes
 from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from ..operators.overrides import ShapeOperand
-from ..operators.rows import RowByRow, Rows
-from ..operators.table import kind_of, row_by_row
+from ..operators.rows import RowMap, Rows
+from ..operators.table import kind_of, row_map_of
 from .loop import Turns
 from .loop_rows import Clamped
 from .lower import row_bytes
@@ -57,7 +55,7 @@ class MayShare:
         self._views: dict[Operator, bool] = {}
 
     def __call__(self, operator: Operator) -> bool:
-        """Whether the output of the operator, on whatever rows, may lie on an input."""
+        """Tell whether the output of the operator, on whatever rows, may lie on an input."""
         if operator.name in SHARED_CODE:
             if operator not in self._views:
                 self._views[operator] = self._may_be_view(operator)
@@ -80,7 +78,7 @@ def one_row(operator: Operator) -> Operator:
         return operator
     inputs = [tensor if tensor is None or not _is_cut(tensor) else _row_of(tensor) for tensor in operator.inputs]
     made, resized = _row_of(operator.outputs[0]), kind_of(operator).resized
-    if isinstance(resized, ShapeOperand) and not isinstance(row_by_row(operator), str):
+    if isinstance(resized, ShapeOperand) and not isinstance(row_map_of(operator), str):
         inputs[resized.slot] = _integers(resized.of(made.shape))
     return replace(operator, inputs=tuple(inputs), outputs=(made,))
 
@@ -116,8 +114,8 @@ class RunCosts:
     """Of one run of an operator, whatever its rows: ``tail`` bytes, scratch ``requests`` and ``scratch`` bytes.
 
     ``macs`` and ``work`` of one row of its output at least, on average; ``call`` is the work beside that. With all rows
-    at once it takes ``whole_tail`` and ``whole_work``. ``spoilt``: the part of ``work`` that a row takes at least which
-    sees padding.
+    at once it takes ``whole_tail`` and ``whole_work``. ``padded_row_cost``: the part of ``work`` that a row takes at
+    least which sees padding.
     """
 
     tail: int
@@ -128,11 +126,11 @@ class RunCosts:
     work: float
     call: int
     whole_work: int
-    spoilt: float
+    padded_row_cost: float
 
 
 class Costs:
-    """What operators of a model cost under one kernel profile."""
+    """The costs of a model's operators under one kernel profile."""
 
     def __init__(self, profile: KernelProfile) -> None:
         self.profile, self.shares = profile, MayShare(profile)
@@ -157,7 +155,7 @@ class Costs:
             work=max(0, work),
             call=call,
             whole_work=operator_work(operator, self.profile.prices),
-            spoilt=_SPOILT if skips_padding(operator, self.profile.prices) else 1.0,
+            padded_row_cost=_SPOILT if skips_padding(operator, self.profile.prices) else 1.0,
         )
 
     def _buffers(self, operator: Operator) -> int:
@@ -218,7 +216,9 @@ class StripeBounder:
         nbytes[:last] += self._cuts.following(kept, 0)
 
     def _saved(self, at: int, rows: OperatorRows, computed: Integers) -> Integers | int:
-        """What kernel and padding may save at most or take at least, beside rows that are read and made."""
+        """Compute the most that kernel and padding save, or the least that they take, beside rows that are read and
+        made.
+        """
         shares, joins = self._costs.shares(rows.operator), rows.operator.name in SHARED_CODE
         saved: Integers = np.zeros_like(computed)
         dying: Integers = np.zeros_like(computed)
@@ -254,8 +254,8 @@ class StripeBounder:
         self._tail += jobs * cost.tail
         self._requests += (jobs - 1) * cost.requests
         self._macs += np.rint(computed * cost.macs).astype(np.int64)
-        spoilt = (computed - made) * cost.spoilt
-        self._work += (made + spoilt) * cost.work + jobs * cost.call + (pads + windows) * price.call
+        padded_row_cost = (computed - made) * cost.padded_row_cost
+        self._work += (made + padded_row_cost) * cost.work + jobs * cost.call + (pads + windows) * price.call
         if windows.any():
             joined = sums(np.where((rows.kept.count > 0) & rows.runs, rows.needed.count, 0))
             self._work += joined * row_bytes(output) * price.joined
@@ -272,7 +272,7 @@ class StripeBounder:
 
         Where one row of the input becomes several, it is those that are read that cost.
         """
-        axis, sums = rows.way.rows, self._cuts.sums
+        axis, sums = rows.row_map.rows, self._cuts.sums
         if axis.factor > 1:
             read: Floats = sums(np.where(rows.runs, rows.read.count, 0)) * (axis.outputs / axis.size)
             return read, read
@@ -281,7 +281,7 @@ class StripeBounder:
         return computed, made
 
     def bounds(self, terms: ArenaTerms) -> tuple[Flags, Integers]:
-        """Whether the region of all operators so far can be cut so; its ``Figures``, a row for each way to cut it."""
+        """Return whether the region of all operators so far can be cut, and its ``Figures``, a row for each way to."""
         count, cuts = len(self._steps), self._cuts
         nbytes = self._inside[:count].copy()
         slices, work = np.zeros(len(cuts.ways), np.int64), self._work - self._work_before
@@ -316,7 +316,7 @@ class StripeBounder:
         return self._demand.possible.copy(), np.stack(figures, axis=1).astype(np.int64)
 
     def _is_cut(self, rows: OperatorRows, height: int) -> Flags:
-        """Whether a stripe has a slice of an input for itself: not of all rows, nor of those of the stripe before."""
+        """Tell whether a stripe has a slice of an input of its own: not of all rows, nor those of the stripe before."""
         start, end = rows.read.start, rows.read.end
         is_same = (self._cuts.previous(start, -1) == start) & (self._cuts.previous(end, -1) == end)
         found: Flags = rows.has_job & ~is_same & (rows.read.count < height)
@@ -346,7 +346,7 @@ def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, l
         cost, made = costs.of(operator), float(rows)
         if isinstance(turns, Clamped):
             part = turns.makes[operator]
-            made = part.count + cost.spoilt * (part.of - part.count)
+            made = part.count + cost.padded_row_cost * (part.of - part.count)
         work += _SURE * count * (cost.work * made + cost.call) - cost.whole_work
         tail += cost.tail - cost.whole_tail
     kept = 0 if isinstance(turns, Clamped) else len(turns.turn.kept())
@@ -382,8 +382,8 @@ def least_head(
     kept = {} if isinstance(turns, Clamped) else turns.turn.kept()
     held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
     working = 0
-    for operator, way, read, made in _work(region, turns):
-        rows = _rows_beside(region, turns, kept, operator, way, read)
+    for operator, row_map, read, made in _work(region, turns):
+        rows = _rows_beside(region, turns, kept, operator, row_map, read)
         before = sum(aligned(count * row_bytes(tensor)) for tensor, count in rows.items())
         after = aligned(made * row_bytes(operator.outputs[0]))
         if not shares(operator):
@@ -394,11 +394,11 @@ def least_head(
 
 
 def _rows_beside(
-    region: Region, turns: Turns, kept: Mapping[Tensor, Rows], operator: Operator, way: RowByRow, read: int
+    region: Region, turns: Turns, kept: Mapping[Tensor, Rows], operator: Operator, row_map: RowMap, read: int
 ) -> dict[Tensor, int]:
     """The rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
     found: dict[Tensor, int] = {}
-    for slot in way.sliced:
+    for slot in row_map.sliced:
         tensor = operator.inputs[slot]
         if tensor is None:
             continue
@@ -452,15 +452,15 @@ def _starts(turns: Turns, tensor: Tensor) -> list[Sequence[int]]:
     ]
 
 
-def _work(region: Region, turns: Turns) -> Iterator[tuple[Operator, RowByRow, int, int]]:
+def _work(region: Region, turns: Turns) -> Iterator[tuple[Operator, RowMap, int, int]]:
     """Each operator of an iteration, with the rows that it reads of each input, and those that it makes."""
-    for operator, way in region.steps:
+    for operator, row_map in region.steps:
         if isinstance(turns, Clamped):
-            reads = [turns.reads[operator, slot].count for slot in way.sliced]
-            yield operator, way, min(reads), turns.makes[operator].of
+            reads = [turns.reads[operator, slot].count for slot in row_map.sliced]
+            yield operator, row_map, min(reads), turns.makes[operator].of
         elif operator in turns.turn.jobs:
             job = turns.turn.jobs[operator]
-            yield operator, way, job.read.count, job.computed.count
+            yield operator, row_map, job.read.count, job.computed.count
 
 
 def _macs(operator: Operator, rows: int) -> int:

@@ -7,9 +7,8 @@
 
 Work is counted, not timed. A search begins with sets far below the present need, of which there are few.
 
-What a set of tilings really costs: written into a copy of the model, ordered and planned.
-
-A set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
+``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, ordered and planned. A
+set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
 is written and in the scheduler's, with more work. The plan that is written comes of the same planner with a wider
 limit: it is no worse.
 """
@@ -88,7 +87,7 @@ class Plans:
         return [(cost, chosen) for chosen, cost in self._full.items() if cost is not None]
 
     def price(self, cost: Cost) -> tuple[int, ...]:
-        """What is compared. Under a budget all that meet it need as much, and the one with fewest MACs is best."""
+        """Return a key to compare costs by. Under a budget all that meet it need as much, and fewest MACs are best."""
         need = cost.need if self._options.budget is None else max(cost.need, self._options.budget)
         return (need, cost.macs, cost.operators, cost.head) if need > cost.need else astuple(cost)
 
@@ -104,7 +103,7 @@ class Plans:
                 self._orders[chosen] = order
 
     def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
-        """What a set costs, and in which order if it is planned in full; the operators of its model."""
+        """Return the cost of a set, its order if it is planned in full, and the operators of its model."""
         model = apply_tilings(copy_model(self._model), chosen)
         cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
         return cost, order, operator_count(model)
@@ -132,7 +131,7 @@ class Plans:
         return self._work.is_kept_by(made)
 
     def _placed(self, model: Model, order: Order) -> Cost | None:
-        """What TFLM makes of the plan in one order, which may be more than was planned; None where pins collide."""
+        """Return the cost in one order as TFLM counts it, which may be above the plan; None where pins collide."""
         work = _FULL / PLAN_WORK[self._options.effort]
         placement = place(model, order, self._profile, self._options, work)
         return None if placement is None else cost_in(placement.memory, self._options)
@@ -154,7 +153,7 @@ class Plans:
 Progress = Callable[[float, Cost], None]
 _LOG = logging.getLogger(__name__)
 PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
-"""How often sets are planned without a better one among them, before it goes on with larger needs."""
+"""The number of plans without a better one, after which the search goes on with larger needs."""
 _AT_ONCE = 8
 """Sets that are measured or drafted together."""
 _IN_FULL = 2
@@ -162,9 +161,9 @@ _IN_FULL = 2
 _NEAR = 12
 """Sets next to another one that are drafted."""
 _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
-"""How many sets have neighbors that are looked at."""
+"""The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
-"""How often sets are chosen, at most: the iterations of the search."""
+"""The most iterations of the search."""
 _AFTERWARDS = 0.5
 """The part of the limit on work that each step after the search may take."""
 _WORK: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
@@ -287,7 +286,7 @@ class OrderSearch:
         return [*first.values(), *others][:_AT_ONCE], len(first)
 
     def _run_time(self, choice: OptionSet) -> tuple[int, int, int]:
-        """What run time a set costs: whole percents of work first, then operators."""
+        """Return the run time that a set costs: whole percents first, then operators."""
         figures = choice.figures
         return 100 * figures.work // max(1, self._work), figures.operators, figures.macs
 
@@ -321,14 +320,14 @@ class OrderSearch:
         return best
 
     def _sets_afterwards(self, best: Cost) -> int:
-        """How many sets like the best one may be planned in a step after the search."""
+        """Return the number of sets like the best one that a step after the search may plan."""
         return int(_AFTERWARDS * _WORK[self._options.effort]) // max(1, best.operators)
 
     def _has_work(self, share: float) -> bool:
-        """Whether models planned and regions measured have taken less than ``share`` of the limit on work."""
+        """Tell whether models planned and regions measured have taken less than ``share`` of the limit on work."""
         return self.plans.work + self.space.work // _MEASURED < share * _WORK[self._options.effort]
 
 
 def _cutoff(cost: Cost) -> int:
-    """What a bound must be below, for an objective below a cost: that is a multiple of 16 bytes."""
+    """Return the value that a bound must be below, for an objective below a cost: a multiple of 16 bytes."""
     return (cost.need - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1

@@ -1,6 +1,6 @@
-r"""A region in stripes as one loop: the operators of a stripe exist once, and WHILE runs them for all stripes.
+"""A region in stripes as one loop: the operators of a stripe exist once, and WHILE runs them for all stripes.
 
-The two subgraphs of a loop: what is common to all loops.
+All loops have two subgraphs:
 
     body    at = SLICE(table, counter)      rows = SLICE(image, at)      operators over these rows
             result' = DYNAMIC_UPDATE_SLICE(result, made, at)             counter' = SLICE(next, counter)
@@ -10,20 +10,15 @@ Where each iteration reads and writes is in tables of four integers per iteratio
 counter goes up by four; that too, and where it ends, is in tables: SLICE is in the loop anyway, and keeps nothing in
 the arena's tail.
 
-What an iteration does, written into the body of its loop.
-
-A region as one loop, written in stock operators.
+The operators of the region are replaced by WHILE:
 
     main    image -------------------------+
             result (a variable, not set) --+--> WHILE --> y
             rows kept (padding at first) --+
 
-Exactness: exact.
-
-Dilated sequences as a loop over phases, each written over its own input.
-
-A convolution with dilation d reads the steps t, t - d, t - 2 d, ...: where P divides all dilations and paddings of a
-region, the steps with the same ``t mod P`` are a sequence of their own, and no two of them ever meet.
+A loop may also run over the *phases* of a dilated sequence, each written over its own input. A convolution with
+dilation d reads the steps t, t - d, t - 2 d, ...: where P divides all dilations and paddings of a region, the steps
+with the same ``t mod P`` are a sequence of their own, and no two of them ever meet.
 
     x (1, L, 1, C)  is  (1, L / P, P, C): column p has the steps p, p + P, p + 2 P, ...
 
@@ -106,7 +101,7 @@ class TurnGraph:
         return self.slice(tensor, self.begin(starts), self.rows_like(tensor, count, name))
 
     def begin(self, rows: tuple[int, ...]) -> Tensor:
-        """Where a slice begins: in iteration t at row ``rows[t]``, or that place of the other axis."""
+        """Return the begin of a slice: in iteration t at row ``rows[t]``, or that place of the other axis."""
         if rows not in self._begins:
             table = np.zeros((len(rows), NHWC), np.int32)
             table[:, self._axis] = rows
@@ -115,7 +110,7 @@ class TurnGraph:
         return self._begins[rows]
 
     def flag(self, holds: tuple[bool, ...]) -> Tensor:
-        """Whether something holds in this iteration: in iteration t ``holds[t]``."""
+        """Tell whether something holds in this iteration: in iteration t ``holds[t]``."""
         if holds not in self._flags:
             table = np.repeat(np.asarray(holds, np.bool_), NHWC)
             flag = self.edit.integers("flag", (1,), DType.BOOL)
@@ -171,7 +166,7 @@ class TurnGraph:
 
 
 def _read_from_outside(region: Region) -> tuple[Tensor, ...]:
-    """What the region reads and does not make, without constants: inputs by rows, then what is read whole."""
+    """Return the tensors from outside that a region reads, without constants: inputs by rows, then those read whole."""
     inside = {operator.outputs[0] for operator in region.operators}
     read = (tensor for operator in region.operators for tensor in operator.present_inputs())
     whole = (tensor for tensor in read if not tensor.is_constant and tensor not in inside)
@@ -240,7 +235,9 @@ class RollingBody:
         return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
 
     def _write_pieces(self, writer: StripeWriter, last: Mapping[Tensor, Rows]) -> Iterator[Tensor]:
-        """What the pieces of an iteration make of the exit; ``last``: what the next iteration keeps."""
+        """Yield the rows of the exit that each slice of an iteration makes; ``last``: rows that the next iteration
+        keeps.
+        """
         pieces = self._turns.pieces
         keeps = [*(piece.kept() for piece in pieces[1:]), last]
         for number, (self._piece, keep) in enumerate(zip(pieces, keeps, strict=True)):
@@ -366,8 +363,8 @@ def turns_of(region: Region, rows: int, form: LoopForm) -> Turns | str:
 
 
 def reason_against_loops(region: Region) -> str | None:
-    """Why a region cannot run in iterations over rows; None where it can."""
-    if any(way.rows.factor > 1 for way in region.ways):
+    """Return the reason why a region cannot run in iterations over rows; None where it can."""
+    if any(row_map.rows.factor > 1 for row_map in region.row_maps):
         return "an operator in it makes several rows of one"
     if len(region.exit.shape) != 4:
         return "its result has no channels"
@@ -458,7 +455,7 @@ def _start(graph: Graph, fits: Sequence[bool], end: int, pinned: Collection[str]
 
 
 def _is_one(graph: Graph, first: int, end: int, pinned: Collection[str]) -> bool:
-    """Whether these steps make a sequence of one that nothing else reads, of the same bytes."""
+    """Tell whether these steps make a sequence of one that nothing else reads, of the same bytes."""
     region = region_of(graph, graph.operators[first:end])
     if isinstance(region, str) or len(region.inputs) != 1:
         return False
@@ -471,7 +468,7 @@ def _is_one(graph: Graph, first: int, end: int, pinned: Collection[str]) -> bool
 
 
 def _has_phases(operator: Operator, phases: int) -> bool:
-    """Whether the operator does the same to every phase by itself."""
+    """Tell whether the operator does the same to every phase by itself."""
     if len(operator.outputs) != 1 or not _is_sequence(operator.outputs[0], phases):
         return False
     source = operator.inputs[0]
@@ -521,9 +518,9 @@ def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSub
         inputs = [None if each is None else have.get(each) or turn.twins[each] for each in operator.inputs]
         by_phase = kind_of(operator).by_phase
         assert by_phase is not None
-        told = by_phase.told(edit, operator, phases)
+        overrides = by_phase.overrides_for(edit, operator, phases)
         have[output] = edit.activation(stem(output), _column(output, phases), output)
-        edit.twin(operator, told.given(inputs), (have[output],), **told.fields)
+        edit.twin(operator, overrides.apply_to(inputs), (have[output],), **overrides.fields)
     return turn.finish(have[region.exit], tuple(range(phases)), ())
 
 

@@ -1,4 +1,6 @@
-"""Clamped loops: everything is in the loop, and an iteration at an edge of the image is moved inwards.
+"""The rows of each iteration of a loop: integers only, no graph is touched.
+
+**Clamped** loops: everything is in the loop, and an iteration at an edge of the image is moved inwards.
 
 Every iteration runs the operators as they are, with their own padding, over the same number of rows. Padding at the
 upper or lower end of these rows is wrong unless that end is an edge of the image, so that a few rows there are invalid.
@@ -12,7 +14,7 @@ The valid rows are cut out, and where they are depends on the iteration:
 An iteration's first row is a multiple of the stride, and so are the rows that are left out: then an operator pads its
 rows like those of the whole image. Iterations that are moved inwards make some rows again that another one has made.
 
-An iteration in pieces: all operators on some of the new rows, then on the next ones.
+An iteration in **slices**: all operators on some of the new rows, then on the next ones.
 
     rows a turn      image 4                      A 3x3, stride 2: 2       B 3x3, stride 2: 1
     piece 1          0 1  are there               makes 0                  -
@@ -21,7 +23,7 @@ An iteration in pieces: all operators on some of the new rows, then on the next 
 With strides, an iteration takes many rows of the image for one of its result. As a whole it has all of the first, wide
 tensors at once; in pieces a few rows of them. No row is made twice, but a piece has operators of its own.
 
-Masked loops: rows are kept from iteration to iteration, and everything is in the loop.
+**Masked** loops: rows are kept from iteration to iteration, and everything is in the loop.
 
 All tensors go through the image in step. A tensor that is read with a window must be ahead of its reader. So the first
 iterations only fill the line buffers (the rows that are kept), and in the last ones some tensors are past the end:
@@ -61,7 +63,7 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all rows."""
+        """Tell whether these are all rows."""
         return self.count == self.of
 
 
@@ -99,15 +101,15 @@ def clamped(region: Region, rows: int) -> Clamped | str:
     held: dict[Tensor, _TurnRows] = {}
     inputs: dict[tuple[Operator, int], tuple[Tensor, _TurnRows]] = {}
     makes: dict[Operator, Part] = {}
-    for operator, way in reversed(region.steps):
+    for operator, row_map in reversed(region.steps):
         output = operator.outputs[0]
         held[output] = wanted = _hull(asked[output], output.shape[1])
-        made = _computed(way.rows, wanted)
+        made = _computed(row_map.rows, wanted)
         makes[operator] = _part_of(wanted, made)
-        needed = _needed(way.rows, made)
+        needed = _needed(row_map.rows, made)
         if needed.count < 1:
             return f"a turn of '{output.name}' would be padding only"
-        for slot in way.sliced:
+        for slot in row_map.sliced:
             tensor = operator.inputs[slot]
             if tensor is not None:
                 inputs[operator, slot] = tensor, needed
@@ -171,8 +173,8 @@ def pieces_of(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: 
     for piece in reversed(range(count)):
         made = {tensor: Rows(*each[piece : piece + 2]) for tensor, each in ends.items()}
         jobs = _jobs(region, turn, made)
-        for operator, way in region.steps:
-            for tensor in way.images(operator):
+        for operator, row_map in region.steps:
+            for tensor in row_map.images(operator):
                 if operator in jobs and tensor in first:
                     first[tensor] = min(first[tensor], jobs[operator].read.start)
         windows = {tensor: _window(start, made[tensor]) for tensor, start in first.items()}
@@ -183,17 +185,17 @@ def pieces_of(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: 
 def _ends(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
     """An operator makes its even share in each piece, or what it can of the rows that there are."""
     ends: dict[Tensor, list[int]] = {}
-    for operator, way in region.steps:
+    for operator, row_map in region.steps:
         output, last = operator.outputs[0], turn.jobs[operator].computed.end
         before, step = last - steps[output], steps[output]
-        sources = [ends[tensor] for tensor in way.images(operator) if tensor in ends]
+        sources = [ends[tensor] for tensor in row_map.images(operator) if tensor in ends]
         if not sources and step % count:
             return f"{step} new rows of '{output.name}' are no {count} pieces"
         ends[output] = [before]
         for piece in range(1, count + 1):
             end = before - (-step * piece // count)
             for source in sources:
-                end = min(end, (source[piece] + way.rows.before - way.rows.reach) // way.rows.stride + 1)
+                end = min(end, (source[piece] + row_map.rows.before - row_map.rows.reach) // row_map.rows.stride + 1)
             ends[output].append(max(before, end))
         assert ends[output][-1] == last
     return ends
@@ -201,12 +203,12 @@ def _ends(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int)
 
 def _jobs(region: Region, turn: Stripe, made: Mapping[Tensor, Rows]) -> dict[Operator, Job]:
     jobs = {}
-    for operator, way in region.steps:
+    for operator, row_map in region.steps:
         rows = made[operator.outputs[0]]
         if rows.count:
-            read = Rows(*way.rows.reads(rows.start, rows.end))
+            read = Rows(*row_map.rows.reads(rows.start, rows.end))
             job = replace(turn.jobs[operator], wanted=rows, computed=rows, read=read)
-            jobs[operator] = job.padding_columns_itself() if way.is_window else job
+            jobs[operator] = job.padding_columns_itself() if row_map.is_window else job
     return jobs
 
 
@@ -221,7 +223,7 @@ Read = tuple[Tensor, Rows]
 Sides = tuple[int, int]
 """Columns of padding, left and right."""
 Wanted = TypeVar("Wanted", Tensor, Read)
-"""What columns of padding are wanted of."""
+"""A tensor, or rows of one, that readers want with columns of padding."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,7 @@ def masked(
 def _masks(
     piece: Stripe, is_masked: Collection[Tensor], steps: Mapping[Tensor, int], turns: range
 ) -> dict[Tensor, Starts]:
-    """Where a piece of each iteration writes the zero point, of tensors in some of whose new rows it does."""
+    """Return the rows where a slice of each iteration writes the zero point, for each tensor that has such rows."""
     found = {}
     for tensor, window in piece.windows.items():
         if tensor in is_masked and window.made.count:
@@ -331,11 +333,11 @@ def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
 
 def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
     """A tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
-    for operator, way in region.steps:
+    for operator, row_map in region.steps:
         job = turn.jobs[operator]
         if job.computed.count > operator.outputs[0].shape[1]:
             return operator.outputs[0]
-        for tensor in way.images(operator):
+        for tensor in row_map.images(operator):
             if tensor in region.inputs and job.read.count > tensor.shape[1]:
                 return tensor
     return None
@@ -344,16 +346,17 @@ def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
 def strides_of(region: Region) -> dict[Tensor, int] | str:
     """For every tensor with rows: how many of its rows one row of the exit stands for."""
     strides = {region.exit: 1}
-    for operator, way in reversed(region.steps):
-        stride = strides[operator.outputs[0]] * way.rows.stride
-        for tensor in way.images(operator):
+    for operator, row_map in reversed(region.steps):
+        stride = strides[operator.outputs[0]] * row_map.rows.stride
+        for tensor in row_map.images(operator):
             if strides.setdefault(tensor, stride) != stride:
                 return f"'{tensor.name}' is read at two strides"
     return strides
 
 
 def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]) -> dict[Read, Starts]:
-    """Where each iteration reads the inputs; ``firsts[t]``: the first row of the exit that iteration t makes.
+    """Return the first row of the inputs that each iteration reads; ``firsts[t]``: the first row of the exit that
+    iteration t makes.
 
     Where an iteration makes no row of a tensor, it does not matter what is read: rows of the image are the cheapest.
     """
@@ -389,11 +392,11 @@ def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides
     A window that makes one row in an iteration pads columns by itself.
     """
     found: dict[Tensor, set[Sides]] = {operator.outputs[0]: set() for operator in region.operators}
-    for operator, way in region.steps:
-        for tensor in way.images(operator):
+    for operator, row_map in region.steps:
+        for tensor in row_map.images(operator):
             if tensor in found:
-                is_wanted = way.is_window and rows_made[operator.outputs[0]] > 1
-                found[tensor].add((way.columns.before, way.columns.after) if is_wanted else (0, 0))
+                is_wanted = row_map.is_window and rows_made[operator.outputs[0]] > 1
+                found[tensor].add((row_map.columns.before, row_map.columns.after) if is_wanted else (0, 0))
     return _in_common(found)
 
 
@@ -403,7 +406,8 @@ def _in_common(found: Mapping[Wanted, Collection[Sides]]) -> dict[Wanted, Sides]
 
 
 def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
-    """Whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a tensor.
+    """Tell whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a
+    tensor.
 
     That copy is what each window gets otherwise, one after the other.
     """
@@ -427,7 +431,7 @@ def _turn(
     needed = {region.exit: Rows(0, rows)}
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
-    for operator, way in reversed(region.steps):
+    for operator, row_map in reversed(region.steps):
         output = operator.outputs[0]
         end, step = needed[output].end, rows * strides[output]
         if output in in_step:
@@ -435,15 +439,15 @@ def _turn(
         made = Rows(end - step, end)
         needed[output] = Rows(min(needed[output].start, made.start), end)
         windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)
-        beyond = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
+        beyond = (row_map.rows.before, row_map.rows.after, row_map.columns.before, row_map.columns.after)
         if any(beyond) and kind_of(operator).beyond != "zero point":
             return f"'{output.name}' is padded by something else than the zero point"
-        read = Rows(*way.rows.reads(made.start, made.end))
-        is_padded = way.is_window or kind_of(operator).is_pad
-        sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
+        read = Rows(*row_map.rows.reads(made.start, made.end))
+        is_padded = row_map.is_window or kind_of(operator).is_pad
+        sides = (0, 0) if operator.inputs[0] in wide else (row_map.columns.before, row_map.columns.after)
         job = Job(made, made, read, (0, 0, *sides) if is_padded else None)
-        jobs[operator] = job.padding_columns_itself() if way.is_window else job
-        for tensor in way.images(operator):
+        jobs[operator] = job.padding_columns_itself() if row_map.is_window else job
+        for tensor in row_map.images(operator):
             needed[tensor] = read if tensor not in needed else needed[tensor].hull(read)
     return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
 
@@ -451,12 +455,17 @@ def _turn(
 def padded_in(region: Region) -> set[Tensor]:
     """Tensors that some operator reads with padding above or below."""
     return {
-        tensor for operator, way in region.steps for tensor in way.images(operator) if way.rows.before or way.rows.after
+        tensor
+        for operator, row_map in region.steps
+        for tensor in row_map.images(operator)
+        if row_map.rows.before or row_map.rows.after
     }
 
 
 def _mask(first: int, count: int, height: int) -> int:
-    """Where to write ``count`` rows of the zero point, from the new rows on, the first of which is row ``first``."""
+    """Return the place to write ``count`` rows of the zero point, from the new rows on, the first of which is row
+    ``first``.
+    """
     if first >= 0:
         return max(0, min(count, height - first))
     return max(-count, -first - count) if first > -count else 0

@@ -18,8 +18,8 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.editor import SAME, VALID, Editor, last_part, stem
 from ..ir.model import Graph, Model, Operator, Tensor, piece_of
 from ..ir.tensors import quantized_alike
-from ..operators.overrides import PaddingsOperand, ShapeOperand, Told
-from ..operators.rows import RowByRow, Rows
+from ..operators.overrides import Overrides, PaddingsOperand, ShapeOperand
+from ..operators.rows import RowMap, Rows
 from ..operators.table import kind_of
 from .region import Region
 from .stripes import Job, Stripe, input_reads
@@ -63,7 +63,7 @@ def rows_of(
 ) -> Tensor:
     """The wanted rows of a tensor that has the present ones: a slice, unless they are the same.
 
-    ``size``: what SLICE is told, in place of the shape; -1 is all that is left.
+    ``size``: the operand of SLICE, in place of the shape; -1 is all that is left.
     """
     if wanted == present:
         return tensor
@@ -74,7 +74,7 @@ def rows_of(
 
 
 def groups_of(count: int) -> list[tuple[int, int]]:
-    """Which of so many parts are joined together, half-open, where TFLM takes no more at once."""
+    """Divide so many parts into groups, half-open, that TFLM can join at once."""
     groups = 1 if count <= MAX_CONCATENATION_INPUTS else -(-count // MAX_CONCATENATION_INPUTS)
     ends = [count * (k + 1) // groups for k in range(groups)]
     return list(zip([0, *ends], ends, strict=False))
@@ -136,8 +136,8 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
     if len(late) != 1 or len(region.inputs) != 1 or len(readers) != 1:
         return late
     # Then the input and its copies are alive at once, at the end the output and the rows that the last operator reads.
-    operator, way = region.steps[-1]
-    inner = {tensor for tensor in way.images(operator) if tensor not in region.inputs}
+    operator, row_map = region.steps[-1]
+    inner = {tensor for tensor in row_map.images(operator) if tensor not in region.inputs}
     rows = last.jobs[operator].read.count
     at_end = aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
     at_once = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in copies) + aligned(region.inputs[0].nbytes)
@@ -192,9 +192,9 @@ class StripeWriter:
         self._suffix, self._keep = suffix, keep
         unread = _last_reads(self._region, stripe)
         made: Tensor | None = None
-        for operator, way in self._region.steps:
+        for operator, row_map in self._region.steps:
             output, job = operator.outputs[0], stripe.jobs.get(operator)
-            made = None if job is None else self._run(operator, way, job, unread.get(operator, ()))
+            made = None if job is None else self._run(operator, row_map, job, unread.get(operator, ()))
             window = stripe.windows.get(output)
             if window is not None and window.needed.count:
                 parts = [] if made is None else [made]
@@ -216,11 +216,11 @@ class StripeWriter:
         self._edit.join(parts, joined, 1)
         return joined, rows
 
-    def _run(self, operator: Operator, way: RowByRow, job: Job, unread: Iterable[Tensor]) -> Tensor:
+    def _run(self, operator: Operator, row_map: RowMap, job: Job, unread: Iterable[Tensor]) -> Tensor:
         name = f"{self._name(operator.outputs[0])}/{self._suffix}"
         inputs = [None if tensor is None else self._whole.get(tensor, tensor) for tensor in operator.inputs]
         found: dict[Tensor, Tensor] = {}
-        for slot in way.sliced:
+        for slot in row_map.sliced:
             tensor = operator.inputs[slot]
             assert tensor is not None
             if tensor not in found:
@@ -233,7 +233,7 @@ class StripeWriter:
             assert inputs[0] is not None
             return inputs[0]
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
-        if way.is_window and job.padding is not None:
+        if row_map.is_window and job.padding is not None:
             assert inputs[0] is not None
             inputs[0] = padded(self._edit, inputs[0], job.padding, f"{name}/padded")
             fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
@@ -280,20 +280,20 @@ def write_twin(
     output: Tensor,
     padding: tuple[int, int, int, int] | None = None,
 ) -> None:
-    """The operator with another number of rows, of which it is told where it wants to be.
+    """Write the operator with another number of rows, and with the overrides that this takes.
 
     ``padding``: what a PAD puts around these rows, (above, below, left, right); None: what it says.
     """
-    resized, told = kind_of(operator).resized, Told()
+    resized, overrides = kind_of(operator).resized, Overrides()
     if isinstance(resized, ShapeOperand):
-        told = resized.told(edit, output)
+        overrides = resized.overrides_for(edit, output)
     elif resized is not None and padding is not None:
-        told = resized.told(edit, operator, output, padding[:2])
-    edit.twin(operator, told.given(inputs), (output,), **told.fields)
+        overrides = resized.overrides_for(edit, operator, output, padding[:2])
+    edit.twin(operator, overrides.apply_to(inputs), (output,), **overrides.fields)
 
 
 def adds_nothing(operator: Operator, job: Job) -> bool:
-    """Whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
+    """Tell whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
     kind, source, output = kind_of(operator), operator.inputs[0], operator.outputs[0]
     if not isinstance(kind.resized, PaddingsOperand) or kind.beyond != "zero point":
         return False

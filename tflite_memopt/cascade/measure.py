@@ -1,4 +1,4 @@
-"""What a region needs in some form: it is written into a copy of the region alone, and that is measured.
+"""Measure the needs of a region in some form, written into a copy of the region alone.
 
 One measure for all forms. A region is known by its operators, so that other orders and other models, which have many of
 the same regions, find the figures of one. Copies of a model share operator codes, options, buffers and quantization,
@@ -58,7 +58,7 @@ class Measure:
         self._uncut: dict[tuple[int, int], Figures] = {}
 
     def is_known(self, tiling: Tiling) -> bool:
-        """Whether it takes no time to ask."""
+        """Tell whether it takes no time to ask."""
         return self._key(tiling) in self._measured.found
 
     def add(self, tiling: Tiling, figures: Figures | None) -> None:
@@ -75,7 +75,7 @@ class Measure:
     def bounds(
         self, first: int, end: int, forms: tuple[Form, ...], compute: Callable[[], Mapping[Form, Figures]]
     ) -> Mapping[Form, Figures]:
-        """What ``compute`` finds of a region in these forms, once for all orders that have the region."""
+        """Return the result of ``compute`` for a region in these forms, once for all orders that have the region."""
         key = *self._keys.of(first, end), forms
         if key not in self._measured.bounds:
             self._measured.bounds[key] = compute()
@@ -103,7 +103,9 @@ class Measure:
         return self._difference(self._as_it_is(tiling.first, tiling.end), self._totals(part))
 
     def _difference(self, before: Figures, after: Figures) -> Figures:
-        """What a form adds. Weights that have moved into a loop are taken off at once, as no other region has them."""
+        """Compute the figures that a form adds. Weights that have moved into a loop are taken off at once, as no other
+        region has them.
+        """
         constants = after.constants - before.constants
         tail, temporaries = (size.on(self._profile.abi) * min(0, constants) for size in CONSTANT)
         return Figures(
@@ -168,7 +170,7 @@ class _RegionKeys:
         self._tensors = {tensor: self._of_tensor(tensor) for tensor in touched}
         self._last_read = _last_reads(model.main)
         self._found: dict[tuple[int, int], Key] = {}
-        self._read_later: dict[int, frozenset[Tensor]] = {}
+        self._later: tuple[int, frozenset[Tensor]] = -1, frozenset()
 
     def of(self, first: int, end: int) -> Key:
         """Of steps ``first`` to ``end``, half-open: tensors by numbers in order, and whether they live on."""
@@ -178,15 +180,15 @@ class _RegionKeys:
             for operator in self._operators[first:end]:
                 ends = (*operator.inputs, *operator.outputs)
                 edges.append(tuple(-1 if t is None else places.setdefault(t, len(places)) for t in ends))
-            later = self.read_later(end)
-            tensors = tuple((self._tensors[t], t in later) for t in places)
+            tensors = tuple((self._tensors[t], self._last_read.get(t, -1) >= end) for t in places)
             self._found[first, end] = self._profile, tuple(self._described[first:end]), tuple(edges), tensors
         return self._found[first, end]
 
     def read_later(self, end: int) -> frozenset[Tensor]:
-        if end not in self._read_later:
-            self._read_later[end] = frozenset(tensor for tensor, at in self._last_read.items() if at >= end)
-        return self._read_later[end]
+        # Asked for one step many times in a row; all sets together would grow with the square of the steps.
+        if self._later[0] != end:
+            self._later = end, frozenset(tensor for tensor, at in self._last_read.items() if at >= end)
+        return self._later[1]
 
     def _of_operator(self, operator: Operator) -> Key:
         shared = (operator.opcode, operator.options, operator.options2, operator.custom_options)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.model import DType, Graph, Operator, Tensor
-from ..operators.rows import RowByRow
-from ..operators.table import row_by_row
+from ..operators.rows import RowMap
+from ..operators.table import row_map_of
 
 _CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
 """Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""
@@ -20,18 +20,18 @@ _INTEGERS = frozenset({DType.INT8, DType.INT16, DType.INT32})
 class Region:
     """Operators, in execution order, whose last one writes the only tensor that is read outside them.
 
-    ``ways[i]`` is how operator i is run for some rows. ``inputs`` are the tensors from outside that are cut into
+    ``row_maps[i]`` is how operator i is run for some rows. ``inputs`` are the tensors from outside that are cut into
     stripes; what is read whole is not among them.
     """
 
     operators: tuple[Operator, ...]
-    ways: tuple[RowByRow, ...]
+    row_maps: tuple[RowMap, ...]
     inputs: tuple[Tensor, ...]
 
     @property
-    def steps(self) -> tuple[tuple[Operator, RowByRow], ...]:
-        """Each operator with its way."""
-        return tuple(zip(self.operators, self.ways, strict=True))
+    def steps(self) -> tuple[tuple[Operator, RowMap], ...]:
+        """Each operator with its row map."""
+        return tuple(zip(self.operators, self.row_maps, strict=True))
 
     @property
     def exit(self) -> Tensor:
@@ -41,46 +41,46 @@ class Region:
 
 def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
     """The region of these operators, given in execution order, or the reason why they are no region."""
-    ways = []
+    row_maps = []
     for operator in operators:
-        way = row_by_row(operator)
-        if isinstance(way, str):
-            return f"{operator.name} '{operator.outputs[0].name if operator.outputs else ''}': {way}"
-        ways.append(way)
+        row_map = row_map_of(operator)
+        if isinstance(row_map, str):
+            return f"{operator.name} '{operator.outputs[0].name if operator.outputs else ''}': {row_map}"
+        row_maps.append(row_map)
     inside = dict.fromkeys(operator.outputs[0] for operator in operators)
     inputs: dict[Tensor, None] = {}
-    for operator, way in zip(operators, ways, strict=True):
+    for operator, row_map in zip(operators, row_maps, strict=True):
         for slot, tensor in enumerate(operator.inputs):
             if tensor is None or tensor.is_constant:
                 continue
-            if tensor.is_variable or (tensor in inside and slot not in way.sliced):
+            if tensor.is_variable or (tensor in inside and slot not in row_map.sliced):
                 return f"'{tensor.name}' is a variable, or needed whole inside the region"
-            if tensor not in inside and slot in way.sliced:
+            if tensor not in inside and slot in row_map.sliced:
                 inputs[tensor] = None
     reason = _reason_against_types((*inputs, *inside)) or _reason_against_exit(graph, operators, inside)
-    reason = reason or _reason_against_reshapes(operators, ways, inside)
-    return reason or Region(tuple(operators), tuple(ways), tuple(inputs))
+    reason = reason or _reason_against_reshapes(operators, row_maps, inside)
+    return reason or Region(tuple(operators), tuple(row_maps), tuple(inputs))
 
 
 def start_of_region(
-    graph: Graph, exit_: int, ways: Sequence[RowByRow | str], longest: int, whole: Collection[str] = ()
+    graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int, whole: Collection[str] = ()
 ) -> int:
     """The first step of the longest region that ends with step ``exit_``: it is one from every step after that too.
 
-    ``ways[s]`` is how step s is run for some rows, or why it is not. At most ``longest`` operators; no tensor with a
-    name in ``whole`` inside. ``exit_ + 1`` when the step is no region itself.
+    ``row_maps[s]`` is how step s is run for some rows, or why it is not. At most ``longest`` operators; no tensor with
+    a name in ``whole`` inside. ``exit_ + 1`` when the step is no region itself.
     """
     operators, inside = graph.operators, set[Operator]()
     for first in range(exit_, max(-1, exit_ - longest), -1):
-        operator, way = operators[first], ways[first]
-        if isinstance(way, str) or not _is_inner(graph, operator, inside, way, first == exit_, whole):
+        operator, row_map = operators[first], row_maps[first]
+        if isinstance(row_map, str) or not _is_inner(graph, operator, inside, row_map, first == exit_, whole):
             return first + 1
         inside.add(operator)
     return max(0, exit_ - longest + 1)
 
 
 def regions_above(
-    graph: Graph, exit_: int, ways: Sequence[RowByRow | str], longest: int, whole: Collection[str] = ()
+    graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int, whole: Collection[str] = ()
 ) -> Iterator[tuple[int, ...]]:
     """The steps of regions that end with step ``exit_``, each with one operator more than the one before it.
 
@@ -90,8 +90,8 @@ def regions_above(
     operators, inside = graph.operators, set[Operator]()
     found: tuple[int, ...] = ()
     for step in range(exit_, -1, -1):
-        way = ways[step]
-        if isinstance(way, str) or not _is_inner(graph, operators[step], inside, way, step == exit_, whole):
+        row_map = row_maps[step]
+        if isinstance(row_map, str) or not _is_inner(graph, operators[step], inside, row_map, step == exit_, whole):
             if step == exit_:
                 return
             continue
@@ -106,16 +106,16 @@ def _is_inner(
     graph: Graph,
     operator: Operator,
     inside: set[Operator],
-    way: RowByRow,
+    row_map: RowMap,
     is_exit: bool,
     whole: Collection[str],
 ) -> bool:
-    """Whether an operator can stand before those inside, all of its output's readers being among them."""
+    """Tell whether an operator can stand before those inside, all of its output's readers being among them."""
     output = operator.outputs[0]
     sources = [tensor for tensor in operator.present_inputs() if not tensor.is_constant]
     if any(tensor.is_variable for tensor in sources) or _reason_against_types((*sources, output)) is not None:
         return False
-    if way.passes_on and (is_exit or len(sources[0].uses) > 1):
+    if row_map.passes_on and (is_exit or len(sources[0].uses) > 1):
         return False
     if is_exit:
         return bool(output.uses) or any(output is each for each in graph.outputs)
@@ -124,7 +124,7 @@ def _is_inner(
     for use in output.uses:
         if use.operator not in inside:
             return False
-        found = row_by_row(use.operator)
+        found = row_map_of(use.operator)
         if isinstance(found, str) or use.slot not in found.sliced:
             return False
     return True
@@ -140,7 +140,7 @@ def _reason_against_types(tensors: Iterable[Tensor]) -> str | None:
 
 
 def _has_zero(tensor: Tensor) -> bool:
-    """Whether the tensor's type has its zero point; in a damaged file it may be any number."""
+    """Tell whether the tensor's type has its zero point; in a damaged file it may be any number."""
     if tensor.quantization is None or tensor.dtype not in _INTEGERS:
         return True
     limits = np.iinfo(tensor.dtype.label)
@@ -148,18 +148,18 @@ def _has_zero(tensor: Tensor) -> bool:
 
 
 def _reason_against_reshapes(
-    operators: Sequence[Operator], ways: Sequence[RowByRow], inside: Collection[Tensor]
+    operators: Sequence[Operator], row_maps: Sequence[RowMap], inside: Collection[Tensor]
 ) -> str | None:
     """A reshape stands between two operators of a region: at an end of it, the region may as well do without."""
-    for operator, way in zip(operators, ways, strict=True):
-        source = operator.inputs[0] if way.passes_on else None
+    for operator, row_map in zip(operators, row_maps, strict=True):
+        source = operator.inputs[0] if row_map.passes_on else None
         if source is not None and (source not in inside or operator is operators[-1] or len(source.uses) > 1):
             return f"'{operator.outputs[0].name}' is another shape of what the region begins or ends with"
     return None
 
 
 def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: Collection[Tensor]) -> str | None:
-    """Why the last operator's output is not the only one that is read outside, and outside only."""
+    """Return the reason why the last operator's output is not the only one that is read outside, and outside only."""
     chosen, last = set(operators), operators[-1].outputs[0]
     for tensor in inside:
         readers_inside = [use.operator in chosen for use in tensor.uses]

@@ -5,8 +5,6 @@
 
 Work is counted, not timed: the same model and options give the same answer on every machine. The time limit is an
 emergency stop, and the report says so when it struck.
-
-Orders of a model in which more regions are intervals: see ``schedule/contracted_orders.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from ..memory.arrange import Cost, arrange, cost_in
 from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
 from ..memory.work import WorkLimit, instructions
-from ..operators.table import row_by_row
+from ..operators.table import row_map_of
 from ..options import Options
 from ..schedule.contracted_orders import Repeatable, contracted_orders
 from .in_order import ANY, OrderSearch, Plans
@@ -53,13 +51,13 @@ def promising_orders(
 def _regions(model: Model, pinned: Collection[str]) -> list[Repeatable]:
     """All regions, small ones first."""
     operators = model.main.operators
-    ways = [row_by_row(operator) for operator in operators]
+    row_maps = [row_map_of(operator) for operator in operators]
     kinds = [(operator.name, *(output.shape for output in operator.outputs)) for operator in operators]
     found: list[tuple[int, ...]] = []
     for exit_, operator in enumerate(operators):
         shape = operator.outputs[0].shape if operator.outputs else ()
         if len(shape) == 4 and shape[1] > 1:
-            found += regions_above(model.main, exit_, ways, _LONGEST, pinned)
+            found += regions_above(model.main, exit_, row_maps, _LONGEST, pinned)
     several = sorted((region for region in found if len(region) > 1), key=lambda region: (len(region), region))
     return [Repeatable(region, tuple(kinds[step] for step in region)) for region in several]
 
@@ -170,7 +168,7 @@ class _Cascade:
         self._best: tuple[Cost, OrderSearch | None, Tilings] | None = None
 
     def run(self, along_h: _Variant | None) -> Changed:
-        """What is found, with its bound; ``along_h``: another form of the model."""
+        """Run the search; return its result and bound. ``along_h``: another form of the model."""
         self._own, self._untiled = self._arranged(self._own)
         if along_h is not None:
             along_h, cost = self._arranged(along_h)
@@ -257,7 +255,7 @@ class _Cascade:
         return variant.in_order(placement.order), cost_in(placement.memory, self._options)
 
     def _uses(self, search: OrderSearch, chosen: Tilings) -> Iterator[RewriteUse]:
-        """What is said of each region: it saves what is needed more without it."""
+        """Describe each region; it saves the bytes that are added without it."""
         without = [chosen[:at] + chosen[at + 1 :] for at in range(len(chosen))]
         search.plans.draft([rest for rest in without if rest], ANY)
         for tiling, rest in zip(chosen, without, strict=True):
@@ -266,7 +264,7 @@ class _Cascade:
             yield use_of(search.model, tiling, saved)
 
     def _notes(self) -> Iterator[Refusal]:
-        """What was looked at, or why there was nothing to look at; and whether the clock has ended the search."""
+        """Describe the search: the number of candidates, or the reason why there was none; and a stop by the clock."""
         if self._stop.has_struck:
             yield out_of_time(_RULE, "the search")
         elif not any(search.space.looked_at for search in self._searches):
@@ -279,7 +277,7 @@ class _Cascade:
             yield Refusal(_RULE, "the search", said if orders == 1 else f"{said} in {orders} orders")
 
     def _no_region(self) -> Refusal:
-        """Why there is nothing to try, said of the operator that needs most."""
+        """Return the reason why there is nothing to try, for the operator that needs most."""
         search = list(self._searches)[-1]
         needs = search.space.needs
         operator = search.model.main.operators[needs.index(max(needs))]
@@ -289,7 +287,7 @@ class _Cascade:
 
 
 def use_of(model: Model, each: Tiling, saved: int = 0) -> RewriteUse:
-    """What is said of a tiling of ``model``; ``saved``: bytes, 0 where they were not computed."""
+    """Describe a tiling of ``model``; ``saved``: bytes, 0 where they were not computed."""
     names = tuple(label(operator) for operator in model.main.operators[each.first : each.end])
     stripes = _described(model, each)
     return RewriteUse(f"cascade in {stripes}", names, "exact", saved, stripes)

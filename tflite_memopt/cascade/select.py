@@ -1,4 +1,4 @@
-"""Which regions to tile, as a problem of integers: dynamic programming over the steps of a model.
+"""The choice of regions to tile, as a problem of integers: dynamic programming over the steps of a model.
 
 The steps, in order, each need some bytes, and *options* replace intervals of them. What a set of options needs at
 least follows from its largest step or option, and from the sums of what its options pay. At every step those sets stay
@@ -31,7 +31,7 @@ _HEAD, _TAIL, _TEMPORARIES, _MACS, _OPERATORS, _WORK, _CONSTANTS = range(7)
 
 
 class Figures(NamedTuple):
-    """What a region needs in some form. ``head``: bytes while it runs, beside what lies across it.
+    """The needs of a region in some form. ``head``: bytes while it runs, beside what lies across it.
 
     ``tail`` and ``temporaries`` (bytes), ``macs``, ``operators`` and ``work`` (``memory/work.py``) are what is added to
     the model's, without ``constants``: so many tensors, which several regions may have in common.
@@ -46,12 +46,12 @@ class Figures(NamedTuple):
     constants: int = 0
 
     def beside(self, other: Figures) -> Figures:
-        """What both need together: see ``_together``, which says the same of many."""
+        """Combine the needs of both: see ``_together``, which says the same of many."""
         sums = map(add, self[1:-1], other[1:-1])
         return Figures._make((max(self.head, other.head), *sums, max(self.constants, other.constants)))
 
     def beats(self, other: Figures) -> bool:
-        """Whether nothing of it is more than the other's."""
+        """Tell whether nothing of it is more than the other's."""
         return all(map(le, self, other))
 
 
@@ -72,7 +72,7 @@ class Limits:
     work: int
 
     def allow(self, figures: Figures) -> bool:
-        """Whether all that is added is within them."""
+        """Tell whether all that is added is within them."""
         return figures.macs <= self.macs and figures.operators <= self.operators and figures.work <= self.work
 
     def allow_each(self, figures: Integers) -> Flags:
@@ -84,7 +84,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Base:
-    """What the model takes beside its head, in bytes. ``interface``: the part of the tail that comes after the planner.
+    """The bytes of a model beside its head. ``interface``: the part of the tail that comes after the planner.
 
     ``constant``: tail and temporaries of one. ``counts_tail``: whether the objective is the whole arena, and not the
     head alone.
@@ -222,7 +222,7 @@ class _Selection:
         return self._found(self._sets_at(len(self._problem.needs)))
 
     def _is_good(self, sets: Integers, end: int) -> Flags:
-        """Which sets keep the limits and can still come below what is known."""
+        """Select the sets that keep the limits and can still come below the known need."""
         least = self._problem.base.least_of_each(np.maximum(sets[:, _HEAD], self._rest[end]), sets)
         found: Flags = (least + self._tails[end] < self._problem.below) & self._problem.limits.allow_each(sets)
         return found
@@ -271,7 +271,7 @@ class _Selection:
         return found
 
     def _whole(self, sets: Integers, head: Integers) -> Integers:
-        """What is compared: with constants, and without what is less than other needs anyway."""
+        """Return the figures to compare: with constants, and raised to what other needs take anyway."""
         whole = sets.copy()
         whole[:, _HEAD] = head
         for column, each in zip((_TAIL, _TEMPORARIES), self._problem.base.constant, strict=True):

@@ -18,8 +18,8 @@ from ..kernels.since import LOOPS, has_operators
 from ..memory.figures import arena_terms
 from ..memory.problems import Alive
 from ..memory.work import model_work
-from ..operators.rows import RowByRow
-from ..operators.table import row_by_row
+from ..operators.rows import RowMap
+from ..operators.table import row_map_of
 from ..options import Options
 from .bound import Costs, StripeBounder, loop_bounds, one_row
 from .loop import phase_regions
@@ -66,7 +66,7 @@ _MANY = 24
 
 @dataclass(frozen=True)
 class Modes:
-    """What tilings may do: with rows that two stripes need, at the edges of stripes, and as loops."""
+    """The modes of tilings: halos, edges of stripes, loops."""
 
     unrolled: tuple[tuple[Halo, Edges], ...]
     loops: tuple[type[RowLoop], ...]
@@ -84,7 +84,7 @@ def modes_of(options: Options) -> Modes:
 
 @dataclass
 class _Bounded:
-    """What a tiling needs: a bound, or what is measured."""
+    """The needs of a tiling: a bound, or a measure."""
 
     figures: Figures
     is_measured: bool = False
@@ -114,9 +114,9 @@ class Space:
         self._alive = Alive(model, profile)
         self.needs = self._alive.needs()
         self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
-        self._ways = [_unless_wrong(operator, profile) for operator in model.main.operators]
+        self._row_maps = [_unless_wrong(operator, profile) for operator in model.main.operators]
         # What no region can hold is there in any set.
-        fixed = [need for need, way in zip(self.needs, self._ways, strict=True) if isinstance(way, str)]
+        fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
         operators = len(self.needs) * 1000
         work = int(model_work(model, profile.prices) * options.max_extra_work * _SURE)
@@ -149,7 +149,7 @@ class Space:
 
     def _fill_above(self, exit_: int, below: int) -> None:
         """Find the tilings of the regions that end with this step."""
-        first = start_of_region(self.model.main, exit_, self._ways, LONGEST, self._pinned)
+        first = start_of_region(self.model.main, exit_, self._row_maps, LONGEST, self._pinned)
         if first > exit_ or max(self.needs[first : exit_ + 1]) <= self._floor:
             return
         for mode in self._modes.unrolled:
@@ -230,7 +230,7 @@ class Space:
         return tiling.first, tiling.end, ends, self._by_interval[tiling.first, tiling.end][tiling].figures
 
     def _together(self, chosen: Tilings) -> Figures:
-        """What a set comes to."""
+        """Add up the figures of a set."""
         every = [self._by_interval[each.first, each.end][each].figures for each in chosen]
         covered = {step for each in chosen for step in range(each.first, each.end)}
         bare = next((self.needs[step] for step in self._by_need if step not in covered), 0)
@@ -258,7 +258,7 @@ class Space:
         return kept
 
     def is_measured(self, chosen: Sequence[Tiling]) -> bool:
-        """Whether the figures of all of these are no bounds any more."""
+        """Tell whether the figures of all of these are no bounds any more."""
         return all(self._by_interval[tiling.first, tiling.end][tiling].is_measured for tiling in chosen)
 
     def measure(self, tilings: Sequence[Tiling]) -> None:
@@ -301,12 +301,12 @@ class Space:
         demand = Demand(cuts, halo, edges)
         bounder = StripeBounder(cuts, demand, self._costs, self._measure.read_later(exit_ + 1), exit_ + 1 - first)
         for step in range(exit_, first - 1, -1):
-            way = self._ways[step]
-            assert isinstance(way, RowByRow)
-            bounder.add(demand.add(operators[step], way))
+            row_map = self._row_maps[step]
+            assert isinstance(row_map, RowMap)
+            bounder.add(demand.add(operators[step], row_map))
             if not demand.possible.any():
                 return
-            if way.passes_on:
+            if row_map.passes_on:
                 continue
             whole, across = max(self.needs[step : exit_ + 1]), self._alive.across(step, exit_ + 1)
             if whole <= self._floor:
@@ -349,17 +349,17 @@ class Space:
 
     def _long_regions(self) -> Iterator[tuple[int, int]]:
         """Steps ``first`` to ``end``, half-open, of regions longer than others may be, none inside another one."""
-        count = len(self._ways)
+        count = len(self._row_maps)
         least = count
         for exit_ in reversed(range(count)):
-            first = start_of_region(self.model.main, exit_, self._ways, count, self._pinned)
+            first = start_of_region(self.model.main, exit_, self._row_maps, count, self._pinned)
             if first < least and exit_ + 1 - first > LONGEST:
                 least = first
                 yield first, exit_ + 1
 
 
-def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
-    """How an operator runs row by row; not at all where a library computes wrongly what one row would be."""
+def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowMap | str:
+    """Return the row map of an operator, or a reason, as where a library computes one row of it wrongly."""
     if profile.may_miscompute(one_row(operator)):
         return "a kernel library computes one row of it wrongly"
-    return row_by_row(operator)
+    return row_map_of(operator)

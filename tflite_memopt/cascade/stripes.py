@@ -1,4 +1,4 @@
-"""Which rows each operator of a region computes in each stripe: integers only, no graph is touched.
+"""The rows that each operator of a region computes in each stripe: integers only, no graph is touched.
 
     stripe       0        1        2          rows of the exit are cut into stripes; going up, every operator needs a
     exit      |------||------||------|        few more rows (the *halo*), which two stripes share
@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.model import Operator, Tensor
-from ..operators.rows import Axis, RowByRow, Rows
+from ..operators.rows import Axis, RowMap, Rows
 from ..operators.table import kind_of
 from .region import Region
 
@@ -189,7 +189,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Stripe:
-    """What runs in one stripe: a job for each operator that has something to do, a window for each inner tensor."""
+    """The operators of one stripe: a job for each operator that has something to do, a window for each inner tensor."""
 
     jobs: Mapping[Operator, Job]
     windows: Mapping[Tensor, Window]
@@ -203,8 +203,8 @@ def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -
     """The work of each stripe, for output rows ``cuts`` from row 0 on; or the reason why it cannot be done."""
     demand = Demand(CutTable((tuple(rows.end for rows in cuts),)), halo, edges)
     every: dict[Tensor, OperatorRows] = {}
-    for operator, way in reversed(region.steps):
-        every[operator.outputs[0]] = demand.add(operator, way)
+    for operator, row_map in reversed(region.steps):
+        every[operator.outputs[0]] = demand.add(operator, row_map)
         if not demand.possible.all():
             return f"a stripe of '{operator.outputs[0].name}' would be padding only"
     return tuple(_stripe(region, every, at) for at in range(len(cuts)))
@@ -229,10 +229,10 @@ def cuts_at(ends: Ends) -> tuple[Rows, ...]:
 
 def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tensor, Rows]]:
     """The operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
-    for operator, way in region.steps:
+    for operator, row_map in region.steps:
         if operator in stripe.jobs:
             rows = stripe.jobs[operator].read
-            yield from ((operator, tensor, rows) for tensor in way.images(operator) if tensor in region.inputs)
+            yield from ((operator, tensor, rows) for tensor in row_map.images(operator) if tensor in region.inputs)
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class RowArrays:
 
     @cached_property
     def count(self) -> Integers:
-        """How many rows."""
+        """The number of rows."""
         found: Integers = np.maximum(self.end - self.start, 0)
         return found
 
@@ -255,7 +255,7 @@ class RowArrays:
 
 @dataclass(frozen=True)
 class OperatorRows:
-    """What an operator does in each stripe: it makes ``made`` of ``computed`` rows of its output from ``read`` rows.
+    """An operator's rows in each stripe: it makes ``made`` of ``computed`` rows of its output from ``read`` rows.
 
     ``needed`` are the rows of the output that readers want, ``kept`` those of them that the stripe before has made.
     ``above`` and ``below``: rows of padding that are written first; ``left`` and ``right`` columns. ``pads``: whether
@@ -263,7 +263,7 @@ class OperatorRows:
     """
 
     operator: Operator
-    way: RowByRow
+    row_map: RowMap
     needed: RowArrays
     kept: RowArrays
     made: RowArrays
@@ -279,14 +279,14 @@ class OperatorRows:
 
     @cached_property
     def runs(self) -> Flags:
-        """Where the operator is written: a PAD that pads nothing is left out."""
+        """The stripes in which the operator is written: a PAD that pads nothing is left out."""
         is_pad = kind_of(self.operator).is_pad
         return self.has_job & ((self.above + self.below + self.left + self.right > 0) | (not is_pad))
 
     @cached_property
     def sources(self) -> tuple[Tensor, ...]:
         """The tensors of which it reads rows, each once."""
-        return tuple(dict.fromkeys(self.way.images(self.operator)))
+        return tuple(dict.fromkeys(self.row_map.images(self.operator)))
 
 
 @dataclass
@@ -305,7 +305,7 @@ class Demand:
     def __post_init__(self) -> None:
         self.possible = np.ones(len(self.cuts.ways), np.bool_)
 
-    def add(self, operator: Operator, way: RowByRow) -> OperatorRows:
+    def add(self, operator: Operator, row_map: RowMap) -> OperatorRows:
         """The next operator upwards. Its readers have been added before; the exit comes first."""
         output = operator.outputs[0]
         if not self._needs:
@@ -316,7 +316,7 @@ class Demand:
             kept = self._kept(needed)
         made = RowArrays(kept.end, needed.end)
         has_job = made.end > made.start
-        done = self._job(operator, way, needed, kept, made, has_job)
+        done = self._job(operator, row_map, needed, kept, made, has_job)
         if (has_job & (done.read.end <= done.read.start)).any():
             self.possible &= self.cuts.sums(has_job & (done.read.end <= done.read.start)) == 0
         for tensor in done.sources:
@@ -334,20 +334,20 @@ class Demand:
     def _job(
         self,
         operator: Operator,
-        way: RowByRow,
+        row_map: RowMap,
         needed: RowArrays,
         kept: RowArrays,
         made: RowArrays,
         has_job: Flags,
     ) -> OperatorRows:
-        axis, columns = way.rows, way.columns
+        axis, columns = row_map.rows, row_map.columns
         zero = np.zeros_like(made.start)
         above = below = zero
         left = right = 0
         computed, is_pad = made, kind_of(operator).is_pad
-        has_padding = way.is_window and any((axis.before, axis.after, columns.before, columns.after))
+        has_padding = row_map.is_window and any((axis.before, axis.after, columns.before, columns.after))
         is_trimmed = has_padding and (self.edges == "trim" or kind_of(operator).beyond == "not counted")
-        is_valid = way.is_window and not is_trimmed
+        is_valid = row_map.is_window and not is_trimmed
         first, last = axis.reads(made.start, made.end)
         read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
         if axis.factor > 1:
@@ -359,7 +359,7 @@ class Demand:
             left, right = columns.before, columns.after
         pads = zero.astype(np.bool_) if is_pad else ((above + below + left + right) > 0) & has_job
         return OperatorRows(
-            operator, way, needed, kept, made, computed, read, above, below, left, right, pads, has_job, is_valid
+            operator, row_map, needed, kept, made, computed, read, above, below, left, right, pads, has_job, is_valid
         )
 
     def _want(self, tensor: Tensor, read: RowArrays, has_job: Flags) -> None:

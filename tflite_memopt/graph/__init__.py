@@ -1,1 +1,6 @@
-"""What schedulers, planners and analyses share: integers only, no model."""
+"""Tools that schedulers, planners and analyses share: integers only, no model."""
+
+from __future__ import annotations
+
+DOOR = ("alignment", "dependency_graph", "interval", "limits", "side_by_side")
+"""The modules that other folders import; the rest is private to this one."""

@@ -1,8 +1,8 @@
-"""What must come before what: orders, all that comes before and after a vertex, and steps that every order passes.
+"""Precedence: orders, all that comes before and after a vertex, and steps that every order passes.
 
 Sets of small numbers are one ``int`` with a bit for each: bit ``v`` is number ``v``.
 
-Which operators some optimal order runs in one go: Theorems IV.1 and IV.2, for whoever looks for candidates.
+Theorems IV.1 and IV.2 give candidates for operators that some optimal order runs in one go.
 
 Source: Zhong et al., "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph Optimization",
 section IV.B.
@@ -157,7 +157,7 @@ def single_vertex_cuts(closure: TransitiveClosure) -> list[int]:
 
 
 def sets_at(order: Sequence[int], steps: Sequence[int], done: int = 0) -> list[int]:
-    """What has come before each of some ascending steps of an order, the first of which is 0, that goes on from a set.
+    """Collect the operators before each of some ascending steps of an order, from step 0, that goes on from a set.
 
     O(vertices), but for the width of the sets.
     """
@@ -166,7 +166,7 @@ def sets_at(order: Sequence[int], steps: Sequence[int], done: int = 0) -> list[i
 
 
 class MemoryProfile(NamedTuple):
-    """What a set of operators does to memory, in bytes on top of what is alive before its first operator.
+    """The effect of a set of operators on memory, in bytes on top of what is alive before its first operator.
 
     ``end``: alive when the set is complete. ``lightest``: alive in the lightest half-done state of *any* inner order.
     ``first_need`` and ``last_need``: least working set of any operator that can come first or last. ``peak``: the
@@ -196,7 +196,7 @@ class MemoryProfile(NamedTuple):
 
 
 def runs_in_one_go(profile: MemoryProfile) -> bool:
-    """Whether some optimal order of the whole runs the set in one go, in its best inner order.
+    """Tell whether some optimal order of the whole runs the set in one go, in its best inner order.
 
     Take any order of the whole, and gather the set at one moment between its first and its last operator. Every other
     operator that ran between those two then meets the set not begun or complete, instead of half done.

@@ -17,12 +17,12 @@ class Interval(Protocol):
 
 
 def intersect(first: Interval, second: Interval) -> bool:
-    """Whether some moment lies in both of two intervals, neither of which is empty."""
+    """Tell whether some moment lies in both of two intervals, neither of which is empty."""
     return first.start < second.end and second.start < first.end
 
 
 def covered(ranges: Iterable[tuple[int, int]]) -> int:
-    """How many integers are in at least one of the half-open ranges."""
+    """Count the integers that are in at least one of the half-open ranges."""
     total = reached = 0
     for start, end in sorted(ranges):
         total += max(0, end - max(start, reached))

@@ -1,6 +1,6 @@
-"""The package's one clock. It never goes back; the time of day may.
+"""The package's one clock, and how much a search may spend: shared by schedulers and planners.
 
-How much a search may spend: shared by schedulers and planners.
+The clock never goes back; the time of day may.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Deadline:
     moment: float
 
     def has_passed(self) -> bool:
-        """Whether no time is left."""
+        """Tell whether no time is left."""
         return now() >= self.moment
 
     def left(self) -> float:
@@ -47,7 +47,7 @@ class EmergencyStop:
         self.has_struck = False
 
     def strikes(self) -> bool:
-        """Whether the time is over."""
+        """Tell whether the time is over."""
         self.has_struck = self.has_struck or self._deadline.has_passed()
         return self.has_struck
 
@@ -95,7 +95,7 @@ class SearchLimit:
 
 
 class WorkAllowance:
-    """What is left of a limit: ``left`` turns of loops, for all parts of one search, and the emergency stop."""
+    """The rest of a limit: ``left`` turns of loops, for all parts of one search, and the emergency stop."""
 
     def __init__(self, turns: int, limit: SearchLimit) -> None:
         """``turns`` is the method's own limit, of which it may use the limit's part."""
@@ -110,11 +110,11 @@ class WorkAllowance:
         return other
 
     def is_spent(self) -> bool:
-        """Whether the search must end: the work is done, or it is so late that the clock ends it."""
+        """Tell whether the search must end: the work is done, or it is so late that the clock ends it."""
         return self.left <= 0 or self.is_too_late()
 
     def is_too_late(self) -> bool:
-        """Whether the emergency stop has struck, now or before."""
+        """Tell whether the emergency stop has struck, now or before."""
         self.stopped_by_clock = self.stopped_by_clock or self._deadline.has_passed()
         return self.stopped_by_clock
 

@@ -25,7 +25,7 @@ _STANDSTILL_SECONDS = 30.0
 
 
 def usable_cores() -> int:
-    """How many processes may run at a time on this machine, at most four."""
+    """Return the number of processes that may run at a time on this machine, at most four."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     return min(_MOST, cores)
 
@@ -69,7 +69,7 @@ def _hand_out(found: dict[int, Any], items: int, idle: list[Connection]) -> None
 
 
 def _is_given(process: Connection, waiting: Iterator[int]) -> bool:
-    """Whether there is an item left for it."""
+    """Tell whether there is an item left for it."""
     at = next(waiting, None)
     if at is None:
         return False
@@ -80,7 +80,7 @@ def _is_given(process: Connection, waiting: Iterator[int]) -> bool:
 
 @contextmanager
 def _processes(function: Callable[[Item], Found], items: Sequence[Item], count: int) -> Iterator[list[Connection]]:
-    """What to talk to them by; all are killed at the end, whatever happens.
+    """Yield the connections to them; all are killed at the end, whatever happens.
 
     Nobody waits until the system has cleared their memory away: it does so beside what comes next, and multiprocessing
     takes note of it at the next start, or when this process ends.
@@ -135,7 +135,7 @@ def _end_what_is_stuck(processes: Sequence[ForkProcess], is_over: threading.Even
 
 
 def _processor_time(process: ForkProcess) -> bytes | None:
-    """What the system says of the time that a process has spent, by itself and for itself; None once it is gone.
+    """Read the time that a process has spent, by itself and for itself; None once it is gone.
 
     Source: proc(5), utime and stime in /proc/PID/stat.
     """

@@ -57,7 +57,7 @@ def _is_within(header: bytes, buffers: Iterable[Bytes]) -> bool:
 
 
 def _ends_with_archive(data: bytes) -> bool:
-    """Whether the last record of an archive ends where the file ends, its comment included."""
+    """Tell whether the last record of an archive ends where the file ends, its comment included."""
     tail = data[-_LONGEST_END:]
     at = tail.rfind(_END_SIGNATURE)
     while at >= 0:

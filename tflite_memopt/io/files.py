@@ -1,6 +1,6 @@
 """Files on disk: read with a clear message, write whole or not at all.
 
-Files that people give in place of a .tflite model: what they are, by their first bytes, and how to convert them.
+Files that people give in place of a .tflite model are recognized by their first bytes, with advice how to convert them.
 """
 
 from __future__ import annotations
@@ -131,13 +131,13 @@ _BY_MEMBER = {
 }
 """By the name of a file within an archive, whatever its folder."""
 _ONNX_FIELDS = frozenset(b"\x12\x1a\x22\x2a\x32\x3a\x42")
-"""What may follow the version with which an ONNX file begins: tags of its other fields."""
+"""Bytes that may follow the version with which an ONNX file begins: tags of its other fields."""
 _NEWEST_ONNX = 32
 _TEXT = (b"#include", b"#ifndef", b"#pragma", b"//", b"/*", b"unsigned char", b"const ", b"alignas")
 
 
 def foreign_format(data: bytes) -> str | None:
-    """What a file is that is no .tflite model, and what to do with it; None where its first bytes do not say."""
+    """Describe a file that is no .tflite model, with advice; None where its first bytes do not tell."""
     if data.startswith(_ZIP):
         return _in_archive(data)
     if data.lstrip().startswith(_TEXT):

@@ -1,12 +1,9 @@
 """The Python flatbuffers runtime, corrected: reads that check their bounds, 16-byte buffers, equal vectors once.
 
-Numbers of the TFLite schema to names and back, from the maintained bindings.
-
-Refuses files whose vectors name the same table again and again.
-
-A flatbuffer may refer to one table from many places, and the object API makes a copy for each. A file of 1,700 bytes
-unpacks to 40,000 tensors that way, and one of 17,000 to four million. No writer of models shares tables, each of which
-takes eight bytes with its reference, so there are never more than the file has room for.
+Numbers of the schema become names and back by the maintained bindings. Files whose vectors name the same table again
+and again are refused. A flatbuffer may refer to one table from many places, and the object API makes a copy for each. A
+file of 1,700 bytes unpacks to 40,000 tensors that way, and one of 17,000 to four million. No writer of models shares
+tables, each of which takes eight bytes with its reference, so there are never more than the file has room for.
 """
 
 from __future__ import annotations

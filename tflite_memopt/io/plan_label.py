@@ -24,7 +24,7 @@ _MULTIPLE = 16
 
 @dataclass(frozen=True)
 class PlanLabel:
-    """What a plan was made for, and what led to it: the decision (``ir/change.py``), the version of the tool, and
+    """The purpose of a plan and its origin: the decision (``ir/change.py``), the version of the tool, and
     the options that are not the default ones and shape the file. Empty in files that do not say.
     """
 
@@ -36,7 +36,7 @@ class PlanLabel:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def is_wrong_with(self, kernels: str) -> bool:
-        """Whether a kernel library may compute wrongly under the plan."""
+        """Tell whether a kernel library may compute wrongly under the plan."""
         return self.overlaps and kernels != self.kernels
 
 

@@ -32,8 +32,10 @@ _OPERATOR_FIELDS = (
     *("largeCustomOptionsOffset", "largeCustomOptionsSize"),
 )
 
-# What the flatbuffers runtime raises when it follows a damaged offset.
-_DAMAGE = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
+_WRONG_VALUES = (struct.error, IndexError, ValueError, OverflowError, MemoryError)
+"""Raised where a damaged file has wrong numbers. A TypeError of our own code is a fault of ours, and passes through."""
+_WRONG_OFFSETS = (*_WRONG_VALUES, TypeError, AttributeError)
+"""Raised by the generated code of the bindings where it follows a damaged offset."""
 _T = TypeVar("_T")
 
 
@@ -52,11 +54,11 @@ def read_model(data: bytes) -> Model:
         table = schema.Model.GetRootAs(BoundedBytes(body), 0)
         check_table_budget(table, len(body))
         root = schema.ModelT.InitFromObj(table)
-    except _DAMAGE as error:
+    except _WRONG_OFFSETS as error:
         raise ModelFormatError(f"not a readable .tflite model (truncated or damaged): {error}") from error
     try:
         model = _Reader(root, body).model()
-    except _DAMAGE as error:
+    except _WRONG_VALUES as error:
         raise ModelFormatError(f"the model's tables are damaged: {error}") from error
     if not files:
         associated_files.refuse_cut_archive(body, [buffer.data for buffer in model.buffers if buffer.data is not None])

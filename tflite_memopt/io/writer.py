@@ -155,7 +155,7 @@ class _Writer:
 
 
 def _contents(extras: Extras) -> Iterator[tuple[str, object]]:
-    """What makes two tables with other fields alike: their contents; the same object where it is not seen through."""
+    """A key that is equal for tables of equal contents; the same object where it is not seen through."""
     for name, value in sorted(extras.items()):
         if isinstance(value, np.ndarray) or value not in (None, 0):
             is_plain = isinstance(value, (int, float, str, bytes, frozenset))

@@ -1,6 +1,6 @@
-"""What was done to a model, what was not and why, and how far each change may alter values.
+"""Records of changes: those made to a model, those refused and why, and how far each may alter values.
 
-What a run decided about a model, on one line, so that another run does the same without a search.
+A *decision* is all that a run decided about a model, on one line, so that another run does the same without a search.
 
     sites 12 15e 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2
 
@@ -88,7 +88,7 @@ Cause = Literal["judged", "out_of_time", "needs_approximation"]
 
 @dataclass(frozen=True)
 class RewriteUse:
-    """What was applied at one place: its rules' names, joined by `` + ``, and the operators they changed.
+    """A place where rules were applied: their names, joined by `` + ``, and the operators they changed.
 
     ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
     ``stripes``: how a region runs a few rows at a time; None for what is no region.

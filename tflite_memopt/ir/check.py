@@ -2,16 +2,13 @@
 
 It trusts nothing: links are recomputed from the operators' lists. It says nothing of numerics.
 
-Operators that an NPU runs: a command stream that its compiler wrote, with the addresses of what it reads and writes.
-
+An NPU runs operators from a command stream that its compiler wrote, with the addresses of what it reads and writes.
 Vela compiles parts of a network for Arm's Ethos-U to one custom operator each. It reads its command stream and weights,
 then the memory that the NPU works in: a tensor that nothing writes, and that TFLM gives bytes as any other. The command
 stream names places in it by their distance from its first byte, inputs and outputs among them, so that all of these
 must lie where the file's offline plan has them.
 
 Source: tflite-micro commit 90b983c2b3f1, micro/kernels/ethos_u/ethosu.cc.
-
-Which subgraphs an operator calls, in the order in which TFLM lays them out.
 """
 
 from __future__ import annotations
@@ -24,11 +21,11 @@ from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
 NPU_CODES = frozenset({"ethos-u"})
 """Custom codes."""
 NPU_HAS_ADDRESSES = "an NPU's commands have addresses in the arena, which hold for this graph and this order alone"
-"""Why such a graph is left as it is."""
+"""The reason to leave such a graph as it is."""
 
 
 def is_npu(operator: Operator) -> bool:
-    """Whether an NPU runs it."""
+    """Tell whether an NPU runs it."""
     return operator.name == "CUSTOM" and operator.opcode.custom_code in NPU_CODES
 
 
@@ -38,12 +35,12 @@ def npu_operators(graph: Graph) -> list[Operator]:
 
 
 def has_npu(model: Model) -> bool:
-    """Whether an NPU runs any part of the model."""
+    """Tell whether an NPU runs any part of the model."""
     return any(npu_operators(graph) for graph in model.graphs)
 
 
 def is_work_memory(tensor: Tensor) -> bool:
-    """Whether it is memory that an NPU works in: nothing writes it, and nothing else reads it.
+    """Tell whether it is memory that an NPU works in: nothing writes it, and nothing else reads it.
 
     The caller knows that it is no input of its graph.
     """
@@ -127,7 +124,7 @@ def check_model(model: Model) -> None:
 
 
 def describe(graph_index: int, position: int, operator: Operator) -> str:
-    """How every message names an operator: subgraph, index, opcode, and its first output's name."""
+    """Name an operator as every message does: subgraph, index, opcode, and its first output's name."""
     label = operator.outputs[0].name if operator.outputs else "no output"
     return f"subgraph {graph_index}, operator {position} ({operator.opcode.label}, '{label}')"
 

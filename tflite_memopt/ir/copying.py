@@ -1,6 +1,6 @@
-r"""A copy of a model that can be rewritten while the original stays as it is.
+r"""Copy a model, drop what nothing refers to, and share equal constants. All of it is exact.
 
-Drop tensors and constants that nothing refers to. Exactness: exact.
+Dead tensors:
 
     op --> a --> op         op --> a --> op
            b           =>
@@ -8,7 +8,7 @@ Drop tensors and constants that nothing refers to. Exactness: exact.
 
 TFLM keeps a structure for every tensor of the file, and arena bytes for every dead activation.
 
-Equal constants become one. Exactness: exact.
+Equal constants become one:
 
     op -- w1 (1, 2, 3)              op --\
     op -- w2 (1, 2, 3)      =>           w1 (1, 2, 3)

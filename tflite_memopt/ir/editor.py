@@ -1,9 +1,4 @@
-"""Writes operators into the middle of a graph: what rewrites are made with.
-
-Short names for operators and tensors, for reports and for new tensors.
-
-Makes constants and operators, in new models and in given ones.
-"""
+"""Write operators into the middle of a graph: the tool of rewrites; constants, operators and short names for both."""
 
 from __future__ import annotations
 
@@ -18,7 +13,7 @@ from .model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOption
 
 
 def label(operator: Operator) -> str:
-    """How reports name an operator: by its first output."""
+    """Name an operator as reports do, by its first output."""
     return operator.outputs[0].name if operator.outputs else operator.opcode.label
 
 

@@ -4,12 +4,9 @@ Objects refer to objects; nothing here has an index, except where a list has a p
 only through the methods of :class:`Graph`, which keep ``Tensor.producer`` and ``Tensor.uses`` right.
 What the project does not interpret is carried in ``extras`` and written back untouched.
 
-Element types: their names in the TFLite schema and their sizes in TFLM's arena.
-
-Where a tensor's values come from: which range of which tensor of the model as it was read.
-
-A rewrite that makes a tensor in pieces says so with :func:`piece_of`. It is kept beside the model and never written to
-the file: the verification compares each piece with its range of the original.
+An ``Origin`` says where a tensor's values come from: which range of which tensor of the model as it was read. A rewrite
+that makes a tensor in pieces says so with :func:`piece_of`. It is kept beside the model and never written to the file:
+the verification compares each piece with its range of the original.
 """
 
 from __future__ import annotations
@@ -140,7 +137,7 @@ class Buffer:
 
 @dataclass(eq=False)
 class OpCode:
-    """Which operator: the builtin's name in the schema, or ``CUSTOM`` with a ``custom_code``."""
+    """The builtin's name in the schema, or ``CUSTOM`` with a ``custom_code``."""
 
     name: str
     version: int = 1

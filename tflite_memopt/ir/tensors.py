@@ -1,11 +1,4 @@
-"""Values of constants: integer operands, such as axes and paddings, and weights.
-
-Questions about quantizations that more than one stage asks.
-
-The part of a constant that some of the channels need: of its values and of its quantization.
-
-Which tensors TFLM places in the head of its arena.
-"""
+"""Questions about tensors that more than one stage asks: constants, quantizations, channels, place in memory."""
 
 from __future__ import annotations
 
@@ -56,12 +49,12 @@ def per_tensor(scale: float, zero_point: int) -> Quantization:
 
 
 def is_quantized(quantization: Quantization | None) -> bool:
-    """Whether there are scales; an absent table and an empty one both mean none."""
+    """Tell whether there are scales; an absent table and an empty one both mean none."""
     return quantization is not None and quantization.scale.size > 0
 
 
 def quantized_alike(a: Quantization | None, b: Quantization | None) -> bool:
-    """Whether the same integers mean the same numbers."""
+    """Tell whether the same integers mean the same numbers."""
     if a is None or b is None or not a.scale.size or not b.scale.size:
         return not is_quantized(a) and not is_quantized(b)
     return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
@@ -115,7 +108,7 @@ def quantization_of_channels(
 
 
 def is_per_channel(quantization: Quantization | None) -> bool:
-    """Whether there is more than one scale or zero point."""
+    """Tell whether there is more than one scale or zero point."""
     return quantization is not None and max(quantization.scale.size, quantization.zero_point.size) > 1
 
 
@@ -130,7 +123,7 @@ def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, A
 
 
 def in_head(tensor: Tensor) -> bool:
-    """Whether TFLM places a tensor in the head: constants are in the file, variables in the tail.
+    """Tell whether TFLM places a tensor in the head: constants are in the file, variables in the tail.
 
     A placeholder is a variable that the plan has an offset for: then it is in the head as well (micro_allocator.cc).
 

@@ -1,4 +1,4 @@
-"""What kernel libraries guarantee and what they take: profiles, and the cost model of TFLM's arena.
+"""The guarantees and requests of kernel libraries: profiles, and the cost model of TFLM's arena.
 
 ``requests`` has the bytes that a kernel asks for, ``relations`` where its output may lie on its input, ``arena`` TFLM's
 allocator replayed, ``support`` and ``since`` what TFLM runs and since when, ``window`` a convolution's geometry.

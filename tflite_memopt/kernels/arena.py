@@ -47,7 +47,7 @@ _INT = 4
 
 
 MemoryPlanner = Literal["tflm", "table", "table_apart"]
-"""What places tensors when a firmware starts: TFLM's own planner, or a table that ``codegen`` wrote.
+"""The planner that places tensors when a firmware starts: TFLM's own planner, or a table that ``codegen`` wrote.
 
 "table_apart": all temporaries lie in a buffer that is not the arena, and so does the allocator's own structure.
 """
@@ -70,7 +70,7 @@ class ArenaUse:
 
 @dataclass(frozen=True)
 class ArenaBesideHead:
-    """What ``AllocateTensors`` takes beside the planned head, in bytes; ``tail``, ``temporaries`` as in ``ArenaUse``.
+    """The bytes that ``AllocateTensors`` takes beside the planned head; ``tail``, ``temporaries`` as in ``ArenaUse``.
 
     ``before_plan``: the arena that it needs until the plan is in force, whatever the head is then.
     """

@@ -81,7 +81,7 @@ def convolution_path(window: KernelWindow) -> ConvolutionPath:
 
 
 def is_refused(window: KernelWindow, build: Build) -> bool:
-    """Whether Helium's one-row kernel refuses the operator, so that its output is never written.
+    """Tell whether Helium's one-row kernel refuses the operator, so that its output is never written.
 
     It does where the windows leave out two columns or more at the end; TFLM looks at its status in debug builds only.
     Source: Source/ConvolutionFunctions/arm_convolve_1_x_n_s8.c.
@@ -93,7 +93,7 @@ def is_refused(window: KernelWindow, build: Build) -> bool:
 
 
 def may_be_wrong(window: KernelWindow, build: Build) -> bool:
-    """Whether Helium's one-row kernel may compute a CONV_2D otherwise than every other kernel does.
+    """Tell whether Helium's one-row kernel may compute a CONV_2D otherwise than every other kernel does.
 
     With a stride it takes left paddings of different widths for one, and reads beyond windows that leave out columns:
     129 of 310 shapes that were run on Cortex-M55 (QEMU) are wrong, by up to 84 steps, all of them with a stride and
@@ -347,7 +347,7 @@ def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
 
 
 def miscomputes(operator: Operator, build: Build) -> bool:
-    """Whether the library may compute an operator wrongly, sharing or not; see :func:`.paths.may_be_wrong`."""
+    """Tell whether the library may compute an operator wrongly, sharing or not; see :func:`.paths.may_be_wrong`."""
     source = operator.inputs[0] if operator.inputs else None
     if operator.name != "CONV_2D" or source is None or source.dtype is not DType.INT8 or len(source.shape) != 4:
         return False
@@ -401,7 +401,7 @@ def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, .
 
 
 def _is_plain(operator: Operator) -> bool:
-    """Whether the filter is int8, which is what was probed."""
+    """Tell whether the filter is int8, which is what was probed."""
     filters, source = operator.inputs[1], operator.inputs[0]
     if source is None or filters is None or len(source.shape) != 4 or len(filters.shape) != 4:
         return False

@@ -50,5 +50,5 @@ class KernelProfile:
         return tuple(found.values())
 
     def may_miscompute(self, operator: Operator) -> bool:
-        """Whether firmware that this profile is for may compute the operator wrongly."""
+        """Tell whether firmware that this profile is for may compute the operator wrongly."""
         return self.miscomputes(operator) or any(each.miscomputes(operator) for each in self.libraries)

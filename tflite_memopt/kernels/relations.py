@@ -101,12 +101,12 @@ class KernelReuse:
 
     @property
     def exact(self) -> bool:
-        """Whether no other distance will do."""
+        """Tell whether no other distance will do."""
         return self.kind != "overlap"
 
 
 ReuseRule = Callable[[Operator], tuple[KernelReuse, ...]]
-"""What a file of rules provides for an operator; nothing where it is not sure."""
+"""The signature of a rule for an operator; it returns nothing where it is not sure."""
 
 
 def no_reuse(operator: Operator) -> tuple[KernelReuse, ...]:
@@ -130,7 +130,7 @@ class Box:
 
     @property
     def elements(self) -> int:
-        """How many elements are in it."""
+        """The number of elements."""
         return prod(self.count)
 
     def run_start(self, shape: Sequence[int]) -> int | None:
@@ -157,7 +157,7 @@ def axis_of(axis: int, rank: int) -> int | None:
 
 
 def slice_box(operator: Operator) -> Box | None:
-    """What SLICE cuts out of its input; None unless begin and size are constants that fit the input.
+    """Return the box that SLICE cuts out of its input; None unless begin and size are constants that fit the input.
 
     A size of -1 means all that is left. Source: tensorflow/lite/kernels/internal/reference/slice.h.
     """
@@ -179,7 +179,8 @@ class Grid:
 
 
 def strided_slice_box(operator: Operator) -> Box | None:
-    """What STRIDED_SLICE cuts out of its input; None unless begin, end and strides are constants that make it a box.
+    """Return the box that STRIDED_SLICE cuts out of its input; None unless begin, end and strides are constants that
+    make it a box.
 
     A stride other than 1 is a box where one element is taken.
     """
@@ -190,7 +191,8 @@ def strided_slice_box(operator: Operator) -> Box | None:
 
 
 def strided_slice_grid(operator: Operator) -> Grid | None:
-    """What STRIDED_SLICE takes of its input, with steps forward; None unless begin, end and strides are constants.
+    """Return the grid that STRIDED_SLICE takes of its input, with steps forward; None unless begin, end and strides are
+    constants.
 
     Sources: micro/kernels/strided_slice_common.cc, tensorflow/lite/kernels/internal/strided_slice_logic.h.
     """

@@ -1,4 +1,4 @@
-"""What each operator's reference kernel takes from TFLM's arena, one row per operator.
+"""Requests of each operator's reference kernel to TFLM's arena, one row per operator.
 
 ``table.py`` is the index; the other files hold the rules by family. Source of every figure: tflite-micro
 commit 90b983c2b3f1 (2026-08-20), reference kernels, without tensor compression.
@@ -89,7 +89,7 @@ Word = Literal[32, 64]
 
 @dataclass(frozen=True)
 class Abi:
-    """How the firmware's compiler lays out C++ structures, as far as TFLM's sizes depend on it.
+    """The layout of C++ structures by the firmware's compiler, where TFLM's sizes depend on it.
 
     ``word``: pointer width in bits. ``short_enums``: an enum takes as few bytes as its values need, not 4, which is
     GCC's and Arm Compiler's default for bare-metal Arm (AAPCS). ``in_wheel``: built like the tflite-micro wheel
@@ -972,7 +972,7 @@ REFERENCE: Mapping[str, RequestRule] = {
 
 
 def requests_of(operator: Operator, abi: Abi) -> Requests:
-    """What the operator's reference kernel takes from the arena; a guess when it has no row."""
+    """Return the requests of an operator's reference kernel to the arena; a guess when it has no row."""
     rule = REFERENCE.get(operator.opcode.label)
     try:
         return _guess(operator, abi) if rule is None else rule(operator, abi)

@@ -41,7 +41,7 @@ class KernelWindow:
 
     @property
     def is_dilated(self) -> bool:
-        """Whether the taps lie apart in either direction."""
+        """Tell whether the taps lie apart in either direction."""
         return (self.dilation_high, self.dilation_wide) != (1, 1)
 
     @property

@@ -1,8 +1,6 @@
-"""The order and the offsets of a model, found and judged. Nothing here changes the model: the caller applies them.
+"""Order a model's operators, place its tensors, and judge the result: its cost, and its need with each library.
 
-What a rewritten model really costs: ordered, planned, and counted as TFLM will.
-
-What a model needs under each library that firmware may link, and a placement with which none needs more.
+Nothing here changes the model: the caller applies order and offsets.
 """
 
 from __future__ import annotations
@@ -164,7 +162,7 @@ def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
 
 
 def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
-    """What the plan makes of the kernels' permissions, largest saving first; a pair that two permit is there once."""
+    """Return the permissions that the plan uses, largest saving first; a pair that two permit is there once."""
     offsets = dict(zip(placement.layout.tensors, placement.plan.offsets, strict=False)) if placement.offsets else {}
     found: dict[tuple[int, Tensor, Tensor], ReuseInForce] = {}
     for operator, reuses in placement.layout.reuses.items():
@@ -181,7 +179,7 @@ def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """What a model costs, compared field by field: bytes of the objective, head, and then what they are paid with."""
+    """The cost of a model, compared field by field: bytes of the objective, head, then their price."""
 
     need: int
     head: int
@@ -226,14 +224,17 @@ def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:
-    """What the objective counts: the arena that firmware for the target must reserve, or its head alone."""
+    """Return the bytes that the objective counts: the arena that firmware for the target must reserve, or its head
+    alone.
+    """
     return memory.required_for_target if options.objective == "total" else memory.arena_bytes
 
 
 def needs_by_library(
     model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, order: Sequence[int] | None = None
 ) -> dict[str, LibraryNeed]:
-    """What the model needs under each library of the profile, or under its own, ``planned`` in force; by profile name.
+    """Compute the model's need under each library of the profile, or its own, with ``planned`` in force; by profile
+    name.
 
     TFLM places each library's scratch around the same offsets. ``order`` as for ``memory_layout``.
     """
@@ -268,7 +269,7 @@ def worse_under(
 def fitted(
     model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
 ) -> Arrangement | None:
-    """What was found, or it with another placement, under which no library needs more than ``before``.
+    """Return the arrangement, or one with another placement, such that no library needs more than ``before``.
 
     The ``needs`` of the answer are known. Other placements: a plan whose tensors lie low while a library needs much
     scratch, plans that leave holes for it, and no plan at all; of the last two kinds the one with the smallest head.

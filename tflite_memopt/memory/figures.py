@@ -1,14 +1,9 @@
-"""The memory of a model in figures: plain data that reports show. All sizes are bytes.
+"""The memory of a model in figures: plain data that reports show, and its computation. All sizes are bytes.
 
-TFLM's tail and planner temporaries as sums: what they become when operators and tensors are added.
-
-A replay of the allocator (``kernels/arena.py``) in closed form, without its alignment, so that bytes can be added one
+``ArenaTerms`` has TFLM's tail and planner temporaries as sums, to which operators and tensors can be added. It is a
+replay of the allocator (``kernels/arena.py``) in closed form, without its alignment, so that bytes can be added one
 by one: structures come first, then the operators' persistent buffers, each aligned to 16. The tail can be 30 bytes
 larger than such a sum, and a few bytes more with short enums, where some structures are no multiples of a word.
-
-A model in its present order and plan -> the figures that reports show.
-
-What lies where in TFLM's arena, and when: the data of pictures and of tables with one row per operator.
 """
 
 from __future__ import annotations
@@ -95,12 +90,12 @@ class MemoryUse:
 
     @property
     def temporaries_for_target(self) -> int:
-        """What TFLM's planner takes while it loads the model, in the place of the head."""
+        """The bytes of TFLM's planner while it loads the model, in the place of the head."""
         return self.planner_temporary_bytes.get("target", self.planner_temporary_bytes["32"])
 
     @property
     def tail_for_target(self) -> int:
-        """What of that arena is neither head nor planner: TFLM's own structures."""
+        """The bytes of that arena that are neither head nor planner: TFLM's own structures."""
         return self.required_for_target - max(self.arena_bytes, self.temporaries_for_target)
 
 
@@ -193,7 +188,7 @@ class TailPart:
 
 @dataclass(frozen=True)
 class ArenaMap:
-    """What lies where in the head, and when. Time is counted in scopes, as TFLM does: ``[0, end)``.
+    """The places of tensors and scratch in the head over time. Time is counted in scopes, as TFLM does: ``[0, end)``.
 
     ``required``: bytes of the arena to reserve, at whose end the tail lies, in ``tail`` by part. ``graphs``: the names
     of the model's subgraphs, the main one first.
@@ -291,7 +286,7 @@ def params_bytes(asked: Requests) -> int:
 
 
 def _interface_bytes(tensors: tuple[Tensor, ...], abi: Abi) -> int:
-    """What TFLM allocates for the TfLiteTensors of inputs or outputs."""
+    """Compute the bytes of the TfLiteTensors of inputs or outputs."""
     total = arena.POINTER.on(abi) * len(tensors)
     for tensor in tensors:
         total += arena.TENSOR.on(abi)
@@ -340,7 +335,7 @@ def operator_count(model: Model) -> int:
 
 
 def operator_kinds(model: Model) -> frozenset[str]:
-    """What a firmware's op resolver must have: operators by name."""
+    """Return the operators that a firmware's op resolver must have, by name."""
     return frozenset(operator.opcode.label for graph in model.graphs for operator in graph.operators)
 
 
@@ -436,7 +431,7 @@ def arena_map(
 
 
 def _tops(layout: MemoryLayout, offsets: Sequence[int]) -> dict[Tensor | Operator, int]:
-    """Where each tensor ends in the head, and the highest scratch request of each operator."""
+    """Compute the end of each tensor in the head, and of the highest scratch request of each operator."""
     ends = [offset + item.size for offset, item in zip(offsets, layout.items, strict=True)]
     tops: dict[Tensor | Operator, int] = dict(zip(layout.tensors, ends, strict=False))
     first = len(layout.tensors)
@@ -497,7 +492,7 @@ def _request(item: Item, offset: int, operator: int) -> PlacedTensor:
 
 
 def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor, Sharing]:
-    """How outputs lie on an input of their operator; of several ways the one that overwrites least."""
+    """Classify the outputs that lie on an input of their operator; of several kinds the one that overwrites least."""
     found: dict[Tensor, Sharing] = {}
     for reuse in (each for reuses in layout.reuses.values() for each in reuses):
         first, second = places[reuse.input], places[reuse.output]

@@ -1,7 +1,4 @@
-"""A file as the model that its plan makes of it, with the places that an NPU expects its tensors at.
-
-A plan written into its model, with a label that says what it was made for.
-"""
+"""Plans in files: read a model with its plan, write a plan with a label that says what it was made for."""
 
 from __future__ import annotations
 
@@ -117,7 +114,7 @@ def _label_of(
 
 
 def _label_before(original: Model) -> PlanLabel | None:
-    """That of an earlier run, which made the original."""
+    """Return the label of an earlier run, which made the original."""
     try:
         return plan_label.decode(original)
     except ModelFormatError:

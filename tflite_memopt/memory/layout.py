@@ -1,10 +1,7 @@
-"""What TFLM must place in the head when a model runs in some order: tensors and scratch, as items for the planner.
+"""The items that TFLM must place in the head when a model runs in some order, and the offsets that it ends up with.
 
-Offsets that the user reserves for tensors by name, such as an input buffer that a camera fills.
-
-The offsets that TFLM ends up with: what is planned as it says, the rest in TFLM's own way around that.
-
-A plan in force as the proof of plans takes it: offsets of tensors, ranges of scratch, and what kernels permit.
+Tensors and scratch become items for the planner; pins fix the offsets that the user reserves, such as an input buffer
+that a camera fills. TFLM takes the planned offsets as they are, and places the rest in its own way around them.
 """
 
 from __future__ import annotations
@@ -89,7 +86,8 @@ _ABI_OF_SCRATCH = ILP32
 
 @dataclass(frozen=True)
 class MemoryLayout:
-    """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in the order of running.
+    """The items that TFLM must place in the head: ``tensors`` in file order, then the scratch requests in the order of
+    running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
     Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
@@ -220,7 +218,7 @@ def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
 
 
 def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[int, ...]:
-    """Where TFLM puts each item: what is planned as it says, the rest in its own way around that."""
+    """Compute the offset of each item in TFLM: planned ones as written, the rest placed by TFLM around them."""
     places = [planned.get(tensor) for tensor in layout.tensors]
     places += [None] * (len(layout.items) - len(places))
     lives = [layout.timeline.tensors[tensor] for tensor in layout.tensors]

@@ -94,7 +94,7 @@ def same_offsets(carried: Iterable[Carried], numbers: Mapping[Tensor, int]) -> I
 def overlaps(
     graph: Graph, loops: Sequence[Loop], carried: Sequence[Carried], reuses: Reuses, timeline: Timeline
 ) -> tuple[Over, ...]:
-    """Where the results of loops may lie over the images that they are made of, and over what is cut from those."""
+    """Return the permissions of loops' results to lie over their images, and over rows that are cut from those."""
     order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
     views: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
@@ -117,8 +117,8 @@ def overlaps(
     return tuple(each for each in found if each.distance < each.output.nbytes)
 
 
-def resting(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Over, ...]:
-    """What the body may put on an output of the WHILE that rests: copied into the body, and not yet written again.
+def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Over, ...]:
+    """Return the permissions of the body to use an output of the WHILE while it is dead in the body.
 
     What the body gets and gives back stays out: TFLM copies one slot after the other.
     """
@@ -126,7 +126,7 @@ def resting(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[
     for loop in loops:
         interface = {*loop.body.inputs, *loop.body.outputs}
         inner = [tensor for tensor in loop.body.tensors if tensor in timeline.tensors and tensor not in interface]
-        for slot in _resting_slots(loop, timeline):
+        for slot in _dead_slots(loop, timeline):
             output, ends = loop.operator.outputs[slot], (loop.body.inputs[slot], loop.body.outputs[slot])
             linked = {
                 other
@@ -141,7 +141,7 @@ def resting(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[
     return tuple(found)
 
 
-def _resting_slots(loop: Loop, timeline: Timeline) -> Iterator[int]:
+def _dead_slots(loop: Loop, timeline: Timeline) -> Iterator[int]:
     """Slots whose value is dead for a part of the body."""
     for slot in loop.slots:
         read, made = loop.body.inputs[slot], loop.body.outputs[slot]
@@ -177,7 +177,9 @@ def _carry(
 
 
 def _follow_each_other(read: Tensor, made: Tensor, reuses: Reuses, timeline: Timeline) -> bool:
-    """Whether what a turn gets in a slot is dead when it makes what the next turn gets, or is overwritten in place."""
+    """Tell whether what a turn gets in a slot is dead when it makes what the next turn gets, or is overwritten in
+    place.
+    """
     if not (in_head(read) and in_head(made)) or made.producer is None:
         return False
     if timeline.tensors[read].end <= timeline.tensors[made].start:
@@ -188,7 +190,7 @@ def _follow_each_other(read: Tensor, made: Tensor, reuses: Reuses, timeline: Tim
 
 
 def _dies_in(tensor: Tensor, operator: Operator, graph: Graph, timeline: Timeline) -> bool:
-    """Whether an operator reads a tensor once, and is the last one that does."""
+    """Tell whether an operator reads a tensor once, and is the last one that does."""
     if tensor in graph.outputs or not in_head(tensor) or sum(use.operator is operator for use in tensor.uses) != 1:
         return False
     return timeline.tensors[tensor].end == timeline.spans[operator].end
@@ -203,17 +205,17 @@ def _may_be_in_place(operator: Operator, reuses: Reuses) -> bool:
 
 
 def _filled(operators: Iterable[Operator]) -> set[Tensor]:
-    """What these operators write rows into, in place."""
+    """Return the tensors into which these operators write rows, in place."""
     return {operator.outputs[0] for operator in operators if operator.name == "DYNAMIC_UPDATE_SLICE"}
 
 
 def _read_alone(loop: Loop) -> set[Tensor]:
-    """What a loop is given and does not change."""
+    """Return the tensors that a loop is given and does not change."""
     return {read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made}
 
 
 def _cut_from(image: Carried, views: Mapping[Tensor, Sequence[tuple[Tensor, int]]]) -> list[Tensor]:
-    """What is a view of an image and lies at another offset."""
+    """Return the views of an image that lie at another offset."""
     members = next((found for found in views.values() if any(t in image.tensors for t, _ in found)), [])
     return [tensor for tensor, _ in members if tensor not in image.tensors]
 
@@ -288,7 +290,7 @@ def _copied_back(loop: Loop, group: set[Tensor]) -> Iterator[Tensor]:
 
 
 def _is_in_place(tensor: Tensor, group: Collection[Tensor]) -> bool:
-    """Whether DYNAMIC_UPDATE_SLICE makes the tensor out of one of its group."""
+    """Tell whether DYNAMIC_UPDATE_SLICE makes the tensor out of one of its group."""
     producer = tensor.producer
     return producer is not None and producer.name == "DYNAMIC_UPDATE_SLICE" and producer.inputs[0] in group
 
@@ -312,7 +314,7 @@ def _of_one(
 
 @dataclass(frozen=True)
 class LoopLayout:
-    """What loops add to the offset problem of a model.
+    """The items and relations that loops add to the offset problem of a model.
 
     ``reuses``: those of the loops' subgraphs, and views of what never changes. ``returned``: what these graphs return.
     """
@@ -321,13 +323,13 @@ class LoopLayout:
     carried: tuple[Carried, ...]
     reuses: Reuses
     over: tuple[Over, ...]
-    resting: tuple[Over, ...]
+    dead_in_body: tuple[Over, ...]
     returned: tuple[Tensor, ...]
 
     def relations(self, numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
         """Relations between items by number."""
         yield from same_offsets(self.carried, numbers)
-        for each in (*self.over, *self.resting):
+        for each in (*self.over, *self.dead_in_body):
             yield Relation(numbers[each.input], numbers[each.output], each.distance)
 
 
@@ -349,7 +351,7 @@ def loop_layout(model: Model, reuses: Reuses, timeline: Timeline, profile: Kerne
     own = {**inner, **constant_views(carried, loops)}
     over = overlaps(model.main, loops, carried, {**reuses, **own}, timeline)
     returned = tuple(tensor for loop in loops for graph in (loop.condition, loop.body) for tensor in graph.outputs)
-    return LoopLayout(loops, carried, own, over, resting(loops, inner, timeline), returned)
+    return LoopLayout(loops, carried, own, over, dead_in_body(loops, inner, timeline), returned)
 
 
 class _Groups:

@@ -1,15 +1,12 @@
-"""Plans in which some items lie at one offset: such items become one for the planner, and are many for the checker.
+"""A model as problems of integers for planners and schedulers, and lower bounds on its head in its own order.
 
-Ties: an output at the place of the input that it feeds, so that state passes from run to run without a copy.
+Items that must lie at one offset become one for the planner, and stay many for the checker. *Ties* are such: an output
+at the place of the input that it feeds, so that state passes from run to run without a copy.
 
     run 1:   x, h --> ... --> y, h'        h' is written where h was, once nothing reads h any more
     run 2:   x, h --> ...                  h is what run 1 wrote there
 
 From the last reader of the input to the writer of the output the bytes are nobody's state: other tensors may use them.
-
-The ordering problem of a graph, as integers for the schedulers.
-
-What is alive at the steps of a model in its own order: lower bounds on the head, for any plan.
 """
 
 from __future__ import annotations
@@ -134,7 +131,7 @@ def _allowed_by_all(alternatives: Sequence[Sequence[Relation]]) -> list[Relation
 
 
 def _implies(one: Relation, other: Relation) -> bool:
-    """Whether what one relation permits, the other does as well."""
+    """Tell whether what one relation permits, the other does as well."""
     if (one.first, one.second) != (other.first, other.second):
         return one.exact and other.allows(0, one.distance)
     if other.exact:
@@ -277,7 +274,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
         made = sorted(positions[maker] for maker in makers if maker in positions)
         waits = tuple(dict.fromkeys((*after.get(position, ()), *made)))
         reuses, more = _reuses(op, layout, atoms)
-        # What is inside a loop may lie on what rests outside of it at that moment.
+        # What is inside a loop may lie on what is dead outside of it at that moment.
         more = max(more, inside[op]) if op in loops else more
         return Step(read, filled, inside.get(op, 0), waits, reuses, more)
 
@@ -286,7 +283,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
 
 
 def atoms_in(graph: Graph, layout: MemoryLayout) -> Atoms:
-    """What the ordering problem of a graph counts in place of tensors, in the same order."""
+    """Return the atoms that the ordering problem of a graph counts in place of tensors, in the same order."""
     return cut_into_atoms(_own_tensors(graph, layout), _views_in(graph, layout))
 
 
@@ -297,7 +294,7 @@ def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
     """
     carried = {tensor for each in layout.loops.carried for tensor in each.tensors}
     is_inside = any(graph in (loop.condition, loop.body) for loop in layout.loops.loops)
-    elsewhere = carried.difference(_resting_in(graph, layout)) if is_inside else set()
+    elsewhere = carried.difference(_dead_in(graph, layout)) if is_inside else set()
     taken = [t for t in graph.tensors if in_head(t) and t not in elsewhere]
     found = [t for t in taken if not t.is_placeholder and t.fixed_offset is None]
     if not layout.loops.loops:
@@ -368,16 +365,16 @@ def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
 def _peak_inside(graph: Graph, layout: MemoryLayout) -> int:
     """The most bytes alive at once in a subgraph of a loop, without those that the main graph's tensors have."""
     problem = schedule_problem(graph, layout)
-    inside = set(_resting_in(graph, layout)).intersection(graph.inputs)
+    inside = set(_dead_in(graph, layout)).intersection(graph.inputs)
     peak = memory_graph(problem).peak(range(len(problem.steps)))
     return max(0, peak - sum(aligned(tensor.nbytes) for tensor in inside))
 
 
-def _resting_in(graph: Graph, layout: MemoryLayout) -> tuple[Tensor, ...]:
-    """What a body gets and gives back in slots that it has at its disposal in between."""
+def _dead_in(graph: Graph, layout: MemoryLayout) -> tuple[Tensor, ...]:
+    """Return the tensors that a body gets and gives back in slots that are free in between."""
     carried = {tensor: number for number, each in enumerate(layout.loops.carried) for tensor in each.tensors}
-    rest = {carried[each.input] for each in layout.loops.resting if each.input in carried}
-    return tuple(tensor for tensor in (*graph.inputs, *graph.outputs) if carried.get(tensor) in rest)
+    dead = {carried[each.input] for each in layout.loops.dead_in_body if each.input in carried}
+    return tuple(tensor for tensor in (*graph.inputs, *graph.outputs) if carried.get(tensor) in dead)
 
 
 Integers = npt.NDArray[np.int64]

@@ -7,10 +7,7 @@ For the scheduler a storage is cut at all ends of its tensors. Each piece is ali
 it to the last reader of any tensor that lies on it, so that it is an ordinary tensor to a scheduler, and bytes that
 several tensors share are counted once.
 
-What the kernels of a profile permit in a model: for the planner as relations, for the scheduler as storages.
-
-A *storage* is a run of bytes that tensors are views of; where a tensor lies in it is a fixed distance. Views of one
-storage hold the same bytes wherever they overlap, so they may do so whether or not an operator links them directly.
+The kernels of a profile permit more: for the planner as relations, for the scheduler as storages.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from ..plan.problem import Item, Relation
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lies: at ``start`` bytes in the storage that is named by its first tensor."""
+    """The position of a tensor: at ``start`` bytes in the storage that is named by its first tensor."""
 
     storage: Tensor
     start: int
@@ -76,7 +73,7 @@ def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
 
 
 def _is_cut(reuse: KernelReuse) -> bool:
-    """Whether the output is a part of the input.
+    """Tell whether the output is a part of the input.
 
     Where not all views can hold, those that join parts come first: a part that is copied out of a larger tensor is
     alive with that alone, parts that are copied into one are all alive with it at once.
@@ -121,7 +118,7 @@ def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[Ke
 
 
 def _is_kept(input_place: Place, output_place: Place, reuse: KernelReuse) -> bool:
-    """Whether the storages were laid out as this view would have it."""
+    """Tell whether the storages were laid out as this view would have it."""
     return input_place.storage is output_place.storage and input_place.start - output_place.start == reuse.distance
 
 
@@ -131,7 +128,7 @@ def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]])
 
 
 def reuses_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[Operator, tuple[KernelReuse, ...]]:
-    """What each operator permits between two tensors of the head, whatever the order."""
+    """Return the permissions of each operator between two tensors of the head, whatever the order."""
     found = {}
     for operator in graph.operators:
         reuses = profile.relations(operator)
@@ -173,7 +170,7 @@ def _views(
 
 
 def _overwrites_the_dead(operator: Operator, reuse: KernelReuse, timeline: Timeline) -> bool:
-    """Whether the input has its last reader in the operator, and the output is born there.
+    """Tell whether the input has its last reader in the operator, and the output is born there.
 
     TFLM's lifetimes do not tell a reader in the last operator from the graph's return: outputs are left out before.
     """
@@ -184,7 +181,9 @@ def _overwrites_the_dead(operator: Operator, reuse: KernelReuse, timeline: Timel
 
 
 def shared_by_npu(tensors: Sequence[Tensor], items: Sequence[Item]) -> Iterator[Relation]:
-    """What an NPU's compiler has put onto one another: it knows which bytes the NPU touches, and when."""
+    """Return the tensors that an NPU's compiler has put onto one another: it knows which bytes the NPU touches, and
+    when.
+    """
     fixed = [number for number, tensor in enumerate(tensors) if tensor.fixed_offset is not None]
     for first, second in combinations(fixed, 2):
         a, b = items[first], items[second]

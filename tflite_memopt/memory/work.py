@@ -57,13 +57,13 @@ def moving(nbytes: int) -> int:
 
 
 def slowdowns(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
-    """What is executed more than before, as a fraction, by the library; the slowest first. Both as ``instructions``."""
+    """Compute the added instructions, as a fraction, by the library; the slowest first. Both as ``instructions``."""
     found = {name: after[name] / before[name] - 1 if before[name] else 0.0 for name in after}
     return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
 def slowest(before: Mapping[str, int], after: Mapping[str, int]) -> float:
-    """What is executed more than before, as a fraction, with the library that gets slowest."""
+    """Compute the added instructions, as a fraction, with the library that gets slowest."""
     return max(slowdowns(before, after).values(), default=0.0)
 
 
@@ -76,11 +76,11 @@ class WorkLimit:
     profile: KernelProfile
 
     def is_kept_by(self, model: Model) -> bool:
-        """Whether no library gets slower by more than that with this model instead."""
+        """Tell whether no library gets slower by more than that with this model instead."""
         return slowest(self.before, instructions(model, self.profile)) <= self.extra
 
     def left_for(self, model: Model) -> float:
-        """What may still be added to this one, as a fraction of its own run time, from 0 to 1 as options have it."""
+        """Return the run time that may still be added to a model, as a fraction of its own, from 0 to 1."""
         now = instructions(model, self.profile)
         return max(0.0, min(1.0, *(self.before[name] * (1 + self.extra) / max(1, now[name]) - 1 for name in now)))
 
@@ -99,7 +99,7 @@ def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None
 
 @dataclass(frozen=True)
 class Constructed:
-    """What an interpreter is made of, in numbers; ``channels``: those of whose scales kernels make multipliers."""
+    """The parts of an interpreter, counted; ``channels``: those from whose scales kernels make multipliers."""
 
     operators: int
     tensors: int
@@ -107,7 +107,7 @@ class Constructed:
 
 
 def constructed(model: Model) -> Constructed:
-    """What TFLM goes through when it makes an interpreter for a model and allocates its tensors."""
+    """Count the parts that TFLM goes through when it makes an interpreter and allocates its tensors."""
     operators = [operator for graph in model.graphs for operator in graph.operators]
     filters = [each.inputs[1] for each in operators if each.name in WITH_SCALES and len(each.inputs) > 1]
     scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
@@ -202,7 +202,7 @@ def copied_work(shape: tuple[int, ...], prices: Prices) -> int:
 
 
 def _copies_one(operator: Operator) -> bool:
-    """Whether one value chooses between two tensors, so that one of them is copied."""
+    """Tell whether one value chooses between two tensors, so that one of them is copied."""
     condition = operator.inputs[0] if operator.inputs else None
     return operator.name in ("SELECT", "SELECT_V2") and condition is not None and condition.elements == 1
 
@@ -234,12 +234,12 @@ def _convolution(operator: Operator, prices: Prices) -> int:
 
 
 def _takes_one_row(operator: Operator) -> bool:
-    """Whether CMSIS-NN runs it in its kernel for filters of 1xN."""
+    """Tell whether CMSIS-NN runs it in its kernel for filters of 1xN."""
     return operator.name == "CONV_2D" and convolution_path(window_of(operator)) == "1xn"
 
 
 def skips_padding(operator: Operator, prices: Prices) -> bool:
-    """Whether a kernel for windows takes less time where it sees padding."""
+    """Tell whether a kernel for windows takes less time where it sees padding."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
     filters = operator.inputs[1] if operator.name in WINDOWS else None
     return filters is not None and _convolution_price(operator, filters, prices).skips_padding

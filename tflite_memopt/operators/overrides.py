@@ -1,13 +1,11 @@
-"""What an operator is told anew where it is written for other shapes: operands, and fields of its options.
+"""Operands and options that an operator gets where it is written for other shapes.
 
-Operators over one phase of a sequence: the steps t with the same ``t mod P`` are a sequence of their own.
+*Phases*: the steps t of a sequence with the same ``t mod P`` are a sequence of their own. Where P divides dilations and
+paddings, no two phases meet (``cascade/loop.py``).
 
-Where P divides dilations and paddings, no two phases meet (``cascade/loop.py``).
-
-Operators over sequences that are laid along H: (1, L, C), (1, 1, L, C) or (L, C) becomes (1, L, 1, C).
-
-These are the same bytes in the same order. Here: which operators compute the same then, and what they are told about
-rows and columns; the shapes of their tensors are still as they were.
+*Along H*: sequences (1, L, C), (1, 1, L, C) or (L, C) become (1, L, 1, C), the same bytes in the same order. Here are
+the operators that compute the same then, and what changes of their rows and columns; the shapes of their tensors are
+still as they were.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from ..ir.tensors import integers
 
 
 @dataclass(frozen=True)
-class Told:
+class Overrides:
     """``operands``: by slot; ``fields``: of the options."""
 
     operands: Mapping[int, Tensor] = field(default_factory=dict)
     fields: Mapping[str, Any] = field(default_factory=dict)
 
-    def given(self, inputs: Iterable[Tensor | None]) -> list[Tensor | None]:
+    def apply_to(self, inputs: Iterable[Tensor | None]) -> list[Tensor | None]:
         """These inputs, with the operands in their slots."""
         return [self.operands.get(slot, tensor) for slot, tensor in enumerate(inputs)]
 
@@ -48,13 +46,13 @@ class ShapeOperand:
     option: str | None = None
 
     def of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """What it says of an output of this shape."""
+        """Return its value for an output of this shape."""
         return shape[self.first : self.end]
 
-    def told(self, edit: Editor, output: Tensor) -> Told:
+    def overrides_for(self, edit: Editor, output: Tensor) -> Overrides:
         """For an output of another shape."""
         said = np.asarray(self.of(output.shape), np.int32)
-        return Told(
+        return Overrides(
             {self.slot: edit.constant(f"{output.name}/shape", said)}, {} if self.option is None else {self.option: said}
         )
 
@@ -66,38 +64,38 @@ class PaddingsOperand:
     slot: int = 1
 
     def of(self, operator: Operator, above: int, below: int) -> Array:
-        """What it says where so many rows are put above and below."""
+        """Return its value for so many rows of padding above and below."""
         amounts = integers(operator.inputs[self.slot])
         assert amounts is not None
         amounts[2:4] = above, below
         return amounts.reshape(4, 2).astype(np.int32)
 
-    def told(self, edit: Editor, operator: Operator, output: Tensor, rows: tuple[int, int]) -> Told:
+    def overrides_for(self, edit: Editor, operator: Operator, output: Tensor, rows: tuple[int, int]) -> Overrides:
         """For an output with so many rows of padding above and below."""
-        return Told({self.slot: edit.constant(f"{output.name}/paddings", self.of(operator, *rows))})
+        return Overrides({self.slot: edit.constant(f"{output.name}/paddings", self.of(operator, *rows))})
 
 
 _RANK = 4
 
 
 def pads_whole_phases(operator: Operator, phases: int) -> bool:
-    """Whether a PAD puts as many steps around every phase."""
+    """Tell whether a PAD puts as many steps around every phase."""
     amounts = integers(operator.inputs[1])
     if amounts is None or amounts.size != 2 * _RANK:
         return False
     return not (amounts[:2].any() or amounts[4:].any() or (amounts % phases).any())
 
 
-def paddings_of_phase(edit: Editor, operator: Operator, phases: int) -> Told:
+def paddings_of_phase(edit: Editor, operator: Operator, phases: int) -> Overrides:
     """A share of the steps for each phase."""
     amounts = integers(operator.inputs[1])
     assert amounts is not None
     paddings = (amounts // phases).astype(np.int32).reshape(-1, 2)
-    return Told({1: edit.constant(f"{stem(operator.outputs[0])}/paddings", paddings)})
+    return Overrides({1: edit.constant(f"{stem(operator.outputs[0])}/paddings", paddings)})
 
 
 def is_dilated_by_phases(operator: Operator, phases: int) -> bool:
-    """Whether all taps of a convolution are in one phase."""
+    """Tell whether all taps of a convolution are in one phase."""
     filters = operator.inputs[1]
     if filters is None or len(filters.shape) != _RANK or filters.shape[2] != 1:
         return False
@@ -109,24 +107,24 @@ def is_dilated_by_phases(operator: Operator, phases: int) -> bool:
     return filters.shape[1] == 1 or bool(is_dilated)
 
 
-def dilation_in_phase(_: Editor, operator: Operator, phases: int) -> Told:
+def dilation_in_phase(_: Editor, operator: Operator, phases: int) -> Overrides:
     """Steps that are ``phases`` apart are next to each other."""
-    return Told(fields={"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)})
+    return Overrides(fields={"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)})
 
 
 def is_same_in_every_phase(operator: Operator, _: int) -> bool:
-    """Whether an element depends on those at the same place, and on constants of channels."""
+    """Tell whether an element depends on those at the same place, and on constants of channels."""
     return all(_is_alike(each, operator.outputs[0]) for each in operator.present_inputs())
 
 
 def _is_alike(tensor: Tensor, output: Tensor) -> bool:
-    """Whether it has a value for each of the output, or is a constant of channels."""
+    """Tell whether it has a value for each of the output, or is a constant of channels."""
     return tensor.shape == output.shape or (tensor.is_constant and tensor.elements in (1, *tensor.shape[-1:]))
 
 
-def nothing_for_phase(_: Editor, __: Operator, ___: int) -> Told:
-    """What is done to every element alike needs no word."""
-    return Told()
+def nothing_for_phase(_: Editor, __: Operator, ___: int) -> Overrides:
+    """Return no overrides: every element is treated alike."""
+    return Overrides()
 
 
 _SWAPPED = (("strideH", "strideW"), ("dilationHFactor", "dilationWFactor"), ("filterHeight", "filterWidth"))
@@ -138,13 +136,13 @@ def laid_along_h(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1, *shape[-2:-1], 1, *shape[-1:]) if len(shape) < 4 else (shape[0], shape[2], shape[1], shape[3])
 
 
-def nothing_along_h(_: Editor, __: Operator) -> Told:
-    """What knows no rows and columns needs no word."""
-    return Told()
+def nothing_along_h(_: Editor, __: Operator) -> Overrides:
+    """Return no overrides: the operator knows no rows and columns."""
+    return Overrides()
 
 
 def is_image_of_one_row(operator: Operator, sequences: Sequences) -> bool:
-    """Whether the input is a sequence in four dimensions, and so is the output."""
+    """Tell whether the input is a sequence in four dimensions, and so is the output."""
     source = operator.inputs[0]
     return source in sequences and source is not None and len(source.shape) == len(operator.outputs[0].shape) == 4
 
@@ -162,14 +160,14 @@ def pools_one_row(operator: Operator, sequences: Sequences) -> bool:
 
 
 def swapped_options(operator: Operator) -> dict[str, Any]:
-    """What the options say of rows is said of columns, and the other way round."""
+    """Swap the options of rows and columns."""
     fields = {} if operator.options is None else operator.options.fields
     return {a: fields[b] for pair in _SWAPPED for a, b in (pair, pair[::-1]) if b in fields}
 
 
-def swapped_sides(_: Editor, operator: Operator) -> Told:
+def swapped_sides(_: Editor, operator: Operator) -> Overrides:
     """As ``swapped_options``."""
-    return Told(fields=swapped_options(operator))
+    return Overrides(fields=swapped_options(operator))
 
 
 def has_sequences_alone(operator: Operator, sequences: Sequences) -> bool:
@@ -187,13 +185,13 @@ def pads_along(operator: Operator, sequences: Sequences) -> bool:
     return not amounts[: 2 * (rank - 2)].any() and all(tensor.is_constant for tensor in others)
 
 
-def paddings_along_h(edit: Editor, operator: Operator) -> Told:
+def paddings_along_h(edit: Editor, operator: Operator) -> Overrides:
     """The sequence is padded along H."""
     amounts = integers(operator.inputs[1])
     assert amounts is not None
     along, channels = amounts.reshape(-1, 2)[-2:]
     paddings = np.asarray([(0, 0), along, (0, 0), channels], np.int32)
-    return Told({1: edit.constant(f"{operator.outputs[0].name}/paddings", paddings)})
+    return Overrides({1: edit.constant(f"{operator.outputs[0].name}/paddings", paddings)})
 
 
 def joins_channels(operator: Operator, sequences: Sequences) -> bool:
@@ -203,9 +201,9 @@ def joins_channels(operator: Operator, sequences: Sequences) -> bool:
     return is_of_channels and all(tensor in sequences for tensor in operator.inputs)
 
 
-def channels_of_image(_: Editor, __: Operator) -> Told:
+def channels_of_image(_: Editor, __: Operator) -> Overrides:
     """Channels are the last of four dimensions."""
-    return Told(fields={"axis": 3})
+    return Overrides(fields={"axis": 3})
 
 
 def is_dense_by_element(operator: Operator, sequences: Sequences) -> bool:
@@ -216,9 +214,9 @@ def is_dense_by_element(operator: Operator, sequences: Sequences) -> bool:
     return all(tensor is None or tensor.is_constant for tensor in weights)
 
 
-def all_dimensions_kept(_: Editor, __: Operator) -> Told:
+def all_dimensions_kept(_: Editor, __: Operator) -> Overrides:
     """The output has the dimensions of the input."""
-    return Told(fields={"keepNumDims": True})
+    return Overrides(fields={"keepNumDims": True})
 
 
 def reduces_channels(operator: Operator, sequences: Sequences) -> bool:
@@ -230,9 +228,9 @@ def reduces_channels(operator: Operator, sequences: Sequences) -> bool:
     return {int(axis) % rank for axis in axes} == {rank - 1}
 
 
-def axis_of_channels(edit: Editor, operator: Operator) -> Told:
+def axis_of_channels(edit: Editor, operator: Operator) -> Overrides:
     """Channels are the last of four dimensions."""
-    return Told({1: edit.constant(f"{operator.outputs[0].name}/axis", np.asarray([3], np.int32))})
+    return Overrides({1: edit.constant(f"{operator.outputs[0].name}/axis", np.asarray([3], np.int32))})
 
 
 def multiplies_by_one_matrix(operator: Operator, sequences: Sequences) -> bool:
@@ -251,9 +249,9 @@ def cuts_channels(operator: Operator, sequences: Sequences) -> bool:
     return is_said and source in sequences and source is not None and source.shape[:-1] == output.shape[:-1]
 
 
-def channels_cut(edit: Editor, operator: Operator) -> Told:
+def channels_cut(edit: Editor, operator: Operator) -> Overrides:
     """The same channels of four dimensions."""
     begin, output = integers(operator.inputs[1]), operator.outputs[0]
     assert begin is not None
     first, size = np.asarray((0, 0, 0, begin[-1]), np.int32), np.asarray(laid_along_h(output.shape), np.int32)
-    return Told({1: edit.constant(f"{output.name}/begin", first), 2: edit.constant(f"{output.name}/size", size)})
+    return Overrides({1: edit.constant(f"{output.name}/begin", first), 2: edit.constant(f"{output.name}/size", size)})

@@ -1,4 +1,4 @@
-"""Which rows of its inputs an operator reads for some rows of its output: the receptive rows.
+"""Receptive rows: those of its inputs that an operator reads for some rows of its output.
 
 Rows are positions along H of an NHWC tensor. An operator is *row by row* when its output rows [a, b) are a function of
 the input rows
@@ -13,8 +13,7 @@ An operator that makes ``factor`` rows of one reads the rows
 
 and makes all rows of these; those that are not wanted, which lack a neighbor, are cut off.
 
-The receptive rows of each kind of operator: how one is run for some of its rows, or the reason why it is not.
-
+For each kind of operator there is a function that returns its ``RowMap``, or the reason why it cannot run by rows.
 All ask for an output that is one NHWC tensor with batch 1.
 """
 
@@ -44,7 +43,7 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows; never negative."""
+        """The number of rows, never negative."""
         return max(0, self.end - self.start)
 
     def hull(self, other: Rows) -> Rows:
@@ -84,8 +83,8 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class RowByRow:
-    """How a row-by-row operator uses its inputs: ``sliced`` are the slots of which it reads rows.
+class RowMap:
+    """The use that a row-by-row operator makes of its inputs: ``sliced`` are the slots of which it reads rows.
 
     The other slots are read whole: weights, and tensors that are the same for all rows. ``passes_on``: the output is
     its input's bytes in another shape.
@@ -103,7 +102,7 @@ class RowByRow:
 
 
 def is_image(tensor: Tensor) -> bool:
-    """Whether it is an NHWC tensor with batch 1."""
+    """Tell whether it is an NHWC tensor with batch 1."""
     return len(tensor.shape) == 4 and tensor.shape[0] == 1 and bool(np.all(np.asarray(tensor.shape) > 0))
 
 
@@ -111,7 +110,7 @@ _NO_IMAGE = "its input is not an NHWC tensor with batch 1"
 _HYBRID = "it is hybrid: its float input is quantized by the range of all rows"
 
 
-def convolution_rows(operator: Operator) -> RowByRow | str:
+def convolution_rows(operator: Operator) -> RowMap | str:
     """CONV_2D and DEPTHWISE_CONV_2D, whose window is that of the filters."""
     source, filters = (*operator.inputs, None)[:2]
     if filters is None or len(filters.shape) != 4:
@@ -119,12 +118,12 @@ def convolution_rows(operator: Operator) -> RowByRow | str:
     return _window(operator, _HYBRID if _is_hybrid(source, filters) else filters.shape[1:3])
 
 
-def pool_rows(operator: Operator) -> RowByRow | str:
+def pool_rows(operator: Operator) -> RowMap | str:
     """A pool, whose options say the window."""
     return _window(operator, (operator.option("filterHeight", 0), operator.option("filterWidth", 0)))
 
 
-def _window(operator: Operator, taps: Sequence[int] | str) -> RowByRow | str:
+def _window(operator: Operator, taps: Sequence[int] | str) -> RowMap | str:
     """A window of so many taps along H and W; or the reason why these are not known."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source):
@@ -134,7 +133,7 @@ def _window(operator: Operator, taps: Sequence[int] | str) -> RowByRow | str:
     if isinstance(taps, str):
         return taps
     axes = [_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2)]
-    return RowByRow(axes[0], axes[1], (0,), is_window=True)
+    return RowMap(axes[0], axes[1], (0,), is_window=True)
 
 
 def _is_hybrid(source: Tensor | None, filters: Tensor) -> bool:
@@ -152,7 +151,7 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
     return Axis(size, outputs, stride, reach, total // 2, total - total // 2)
 
 
-def pad_rows(operator: Operator) -> RowByRow | str:
+def pad_rows(operator: Operator) -> RowMap | str:
     source, output = operator.inputs[0], operator.outputs[0]
     amounts = integers(operator.inputs[1])
     if source is None or source.is_constant or not is_image(source) or amounts is None or amounts.size != 8:
@@ -165,10 +164,10 @@ def pad_rows(operator: Operator) -> RowByRow | str:
         Axis(source.shape[axis], output.shape[axis], 1, 1, int(amounts[2 * axis]), int(amounts[2 * axis + 1]))
         for axis in (1, 2)
     ]
-    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+    return RowMap(axes[0], axes[1], (0,), is_window=False)
 
 
-def elementwise_rows(operator: Operator) -> RowByRow | str:
+def elementwise_rows(operator: Operator) -> RowMap | str:
     output = operator.outputs[0]
     height = output.shape[1]
     sliced = []
@@ -184,16 +183,16 @@ def elementwise_rows(operator: Operator) -> RowByRow | str:
     if not sliced:
         return "it reads no tensor of its output's height"
     columns = Axis(output.shape[2], output.shape[2])
-    return RowByRow(Axis(height, height), columns, tuple(sliced), is_window=False)
+    return RowMap(Axis(height, height), columns, tuple(sliced), is_window=False)
 
 
-def _same(output: Tensor, sliced: tuple[int, ...], passes_on: bool = False) -> RowByRow:
+def _same(output: Tensor, sliced: tuple[int, ...], passes_on: bool = False) -> RowMap:
     """A row of the output needs the same row of the inputs in these slots, and nothing beside it."""
     rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, sliced, is_window=False, passes_on=passes_on)
+    return RowMap(rows, columns, sliced, is_window=False, passes_on=passes_on)
 
 
-def concatenation_rows(operator: Operator) -> RowByRow | str:
+def concatenation_rows(operator: Operator) -> RowMap | str:
     output = operator.outputs[0]
     if int(operator.option("axis", 0)) % 4 not in (2, 3):
         return "it joins tensors along their rows"
@@ -203,16 +202,16 @@ def concatenation_rows(operator: Operator) -> RowByRow | str:
     return _same(output, tuple(range(len(inputs))))
 
 
-def mirror_rows(operator: Operator) -> RowByRow | str:
+def mirror_rows(operator: Operator) -> RowMap | str:
     """Columns and channels may be mirrored; rows would come from elsewhere in the image."""
     source, output, amounts = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or not is_image(source) or amounts is None or amounts.size != 8 or amounts[:4].any():
         return "it mirrors rows"
     axes = [Axis(source.shape[axis], output.shape[axis]) for axis in (1, 2)]
-    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+    return RowMap(axes[0], axes[1], (0,), is_window=False)
 
 
-def dense_rows(operator: Operator) -> RowByRow | str:
+def dense_rows(operator: Operator) -> RowMap | str:
     """FULLY_CONNECTED of every pixel by itself."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not is_image(source) or source.shape[:3] != output.shape[:3]:
@@ -225,7 +224,7 @@ def dense_rows(operator: Operator) -> RowByRow | str:
     return _same(output, (0,))
 
 
-def product_rows(operator: Operator) -> RowByRow | str:
+def product_rows(operator: Operator) -> RowMap | str:
     """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention.
 
     A matrix that is there once is the same for all rows: then these are the vectors of a sequence, such as queries.
@@ -244,7 +243,7 @@ def product_rows(operator: Operator) -> RowByRow | str:
     return _same(output, sliced)
 
 
-def argument_rows(operator: Operator) -> RowByRow | str:
+def argument_rows(operator: Operator) -> RowMap | str:
     """ARG_MAX and ARG_MIN over the channels of every pixel: the result has none."""
     source, output, axis = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or source.is_constant or not is_image(source) or axis is None:
@@ -254,7 +253,7 @@ def argument_rows(operator: Operator) -> RowByRow | str:
     return _same(output, (0,))
 
 
-def slice_rows(operator: Operator) -> RowByRow | str:
+def slice_rows(operator: Operator) -> RowMap | str:
     """SLICE of columns and channels: all rows stay."""
     source, output = operator.inputs[0], operator.outputs[0]
     begin, size = (integers(tensor) for tensor in operator.inputs[1:3])
@@ -267,7 +266,7 @@ def slice_rows(operator: Operator) -> RowByRow | str:
     return _same(output, (0,))
 
 
-def reshape_rows(operator: Operator) -> RowByRow | str:
+def reshape_rows(operator: Operator) -> RowMap | str:
     """RESHAPE of columns and channels: all rows stay, and so do their bytes."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source) or len(operator.inputs) != 2:
@@ -277,7 +276,7 @@ def reshape_rows(operator: Operator) -> RowByRow | str:
     return _same(output, (0,), passes_on=True)
 
 
-def reduction_rows(operator: Operator) -> RowByRow | str:
+def reduction_rows(operator: Operator) -> RowMap | str:
     """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
     source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or source.is_constant or not is_image(source) or axes is None:
@@ -287,22 +286,22 @@ def reduction_rows(operator: Operator) -> RowByRow | str:
     return _same(output, (0,))
 
 
-def space_to_depth_rows(operator: Operator) -> RowByRow | str:
+def space_to_depth_rows(operator: Operator) -> RowMap | str:
     """SPACE_TO_DEPTH: rows become channels."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source):
         return _NO_IMAGE
     block = int(operator.option("blockSize", 1))
     axes = [Axis(source.shape[axis], output.shape[axis], block, block) for axis in (1, 2)]
-    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+    return RowMap(axes[0], axes[1], (0,), is_window=False)
 
 
-def depth_to_space_rows(operator: Operator) -> RowByRow | str:
+def depth_to_space_rows(operator: Operator) -> RowMap | str:
     """DEPTH_TO_SPACE: channels become rows."""
     return _enlarged(operator, 0, int(operator.option("blockSize", 1)))
 
 
-def nearest_rows(operator: Operator) -> RowByRow | str:
+def nearest_rows(operator: Operator) -> RowMap | str:
     """RESIZE_NEAREST_NEIGHBOR by a whole number, where every row is repeated as often.
 
     The row is computed in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
@@ -319,7 +318,7 @@ def nearest_rows(operator: Operator) -> RowByRow | str:
     return _enlarged(operator, 0, factor)
 
 
-def bilinear_rows(operator: Operator) -> RowByRow | str:
+def bilinear_rows(operator: Operator) -> RowMap | str:
     """RESIZE_BILINEAR by a power of two: the weights of two rows are exact (reference/resize_bilinear.h)."""
     factor = _factor(operator)
     if isinstance(factor, str):
@@ -342,7 +341,7 @@ def _factor(operator: Operator) -> int | str:
     return output.shape[1] // source.shape[1]
 
 
-def transposed_convolution_rows(operator: Operator) -> RowByRow | str:
+def transposed_convolution_rows(operator: Operator) -> RowMap | str:
     """TRANSPOSE_CONV, whose padding is that of the convolution that it reverses (micro/kernels/transpose_conv.cc)."""
     shape, filters, source = operator.inputs[:3]
     output, stride = operator.outputs[0], int(operator.option("strideH", 1))
@@ -358,11 +357,11 @@ def transposed_convolution_rows(operator: Operator) -> RowByRow | str:
     return _enlarged(operator, 2, stride, max(0, taps - stride - before), before)
 
 
-def _enlarged(operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0) -> RowByRow | str:
+def _enlarged(operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0) -> RowMap | str:
     source, output = operator.inputs[slot], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source):
         return _NO_IMAGE
     if factor < 2:
         return "it makes no more rows than it reads"
     rows = Axis(source.shape[1], output.shape[1], factor=factor, above=above, below=below)
-    return RowByRow(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False)
+    return RowMap(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False)

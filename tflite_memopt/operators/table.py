@@ -2,7 +2,7 @@
 
 What cuts and turns operators asks the table, and knows no names. To add a kind:
 
-1. Its rows, in ``receptive_field.py``: ``(Operator) -> RowByRow | str``, the string being the reason for the report.
+1. Its rows, in ``rows.py``: ``(Operator) -> RowMap | str``, the string being the reason for the report.
    A window (``is_window``) has TFLite's option ``padding``, which the writer sets to VALID.
 2. The entry in ``OPERATORS``: an ``OperatorKind`` with these rows; of elementwise kinds it is ``_ELEMENTWISE``.
    Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the operator pads
@@ -25,31 +25,31 @@ from typing import Literal
 from ..ir.editor import Editor
 from ..ir.model import Operator
 from . import overrides, rows
-from .overrides import PaddingsOperand, ShapeOperand, Told
-from .rows import RowByRow, is_image
+from .overrides import Overrides, PaddingsOperand, ShapeOperand
+from .rows import RowMap, is_image
 
 Beyond = Literal["zero point", "own value", "not counted"]
-"""What an operator sees beyond the edges of its input: the zero point, a value of its own; or it leaves those out."""
+"""The values beyond the edges of an operator's input: the zero point, a value of its own, or none."""
 
 
 @dataclass(frozen=True)
 class ByPhase:
-    """Whether an operator can be run for each of so many phases of a sequence by itself, and what it is told then."""
+    """Tells whether an operator can run for each phase of a sequence by itself, and with which overrides."""
 
     can: Callable[[Operator, int], bool]
-    told: Callable[[Editor, Operator, int], Told] = overrides.nothing_for_phase
+    overrides_for: Callable[[Editor, Operator, int], Overrides] = overrides.nothing_for_phase
 
 
 @dataclass(frozen=True)
 class AlongH:
-    """Whether an operator computes the same from these sequences laid along H, and what it is told then.
+    """Tells whether an operator computes the same from these sequences laid along H, and with which overrides.
 
     ``filters``: the slot of filters that are laid along H as well; ``as_it_lies``: of an operand that is not.
     ``is_worth_it``: whether sequences are laid along H for its sake.
     """
 
     can: Callable[[Operator, overrides.Sequences], bool]
-    told: Callable[[Editor, Operator], Told] = overrides.nothing_along_h
+    overrides_for: Callable[[Editor, Operator], Overrides] = overrides.nothing_along_h
     filters: int | None = None
     as_it_lies: int | None = None
     is_worth_it: bool = False
@@ -59,12 +59,12 @@ class AlongH:
 class OperatorKind:
     """All that is known of one kind of operator.
 
-    ``rows``: how one is run for some of its rows, or why it is not. ``resized``: the operand that must be told another
+    ``rows``: how one is run for some of its rows, or why it is not. ``resized``: the operand that must get another
     number of rows. ``beyond``: what it sees where it pads by itself. ``is_elementwise``: an output pixel depends on the
     inputs' pixels at the same place; in some kinds on all their channels. ``drops_channels``: the output has none.
     """
 
-    rows: Callable[[Operator], RowByRow | str]
+    rows: Callable[[Operator], RowMap | str]
     resized: ShapeOperand | PaddingsOperand | None = None
     beyond: Beyond | None = None
     is_elementwise: bool = False
@@ -74,7 +74,7 @@ class OperatorKind:
 
     @property
     def is_pad(self) -> bool:
-        """Whether all that it does is to put something around its input."""
+        """Tell whether all that it does is to put something around its input."""
         return isinstance(self.resized, PaddingsOperand)
 
 
@@ -179,12 +179,12 @@ OPERATORS: Mapping[str, OperatorKind] = {
 
 
 def kind_of(operator: Operator) -> OperatorKind:
-    """What the table says; of an operator that is not there, that it is not run by rows."""
+    """Return the row of the table; for a kind without one, a row that says that it is not run by rows."""
     return OPERATORS.get(operator.name, _OTHER)
 
 
-def row_by_row(operator: Operator) -> RowByRow | str:
-    """How the operator can be run for some of its rows at a time, or the reason why it cannot."""
+def row_map_of(operator: Operator) -> RowMap | str:
+    """Return the row map of an operator, or the reason why it cannot run for some rows at a time."""
     kind = kind_of(operator)
     if len(operator.outputs) != 1 or not _has_rows(operator, kind):
         return "its output is not one NHWC tensor with batch 1"
@@ -192,7 +192,7 @@ def row_by_row(operator: Operator) -> RowByRow | str:
 
 
 def _has_rows(operator: Operator, kind: OperatorKind) -> bool:
-    """Whether the output is an image; what has lost its channels ends a region, since nothing else here reads it."""
+    """Tell whether the output is an image; one without channels ends a region, since nothing else here reads it."""
     output = operator.outputs[0]
     return is_image(output) or (kind.drops_channels and len(output.shape) == 3 and output.shape[0] == 1)
 

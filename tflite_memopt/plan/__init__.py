@@ -1,6 +1,9 @@
 """Plan offsets over integers: a problem, strategies, an independent checker.
 
-Other folders import ``problem`` (items, relations, plans), ``methods`` (``solve`` and the names of the strategies),
-``bounds``, ``check``, ``memories``, and ``tflm_greedy`` of ``heuristics``, which predicts TFLM's own planner.
-``exact`` with ``disjunctive`` is behind ``methods``.
+``methods`` has ``solve`` and the names of the strategies; ``heuristics`` also predicts TFLM's own planner.
 """
+
+from __future__ import annotations
+
+DOOR = ("bounds", "check", "heuristics", "memories", "methods", "problem")
+"""The modules that other folders import; the rest is private to this one."""

@@ -8,7 +8,7 @@ from math import gcd
 
 from ..graph.alignment import aligned
 from ..graph.interval import covered
-from .problem import BoundCertificate, Intervals, Item, Permissions, PlanProblem, SectionBound, SharedRoom, Shares
+from .problem import BoundCertificate, Container, Intervals, Item, Permissions, PlanProblem, SectionBound, Shares
 
 
 def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
@@ -59,8 +59,8 @@ def _section_bound(problem: PlanProblem) -> BoundCertificate:
         alive = [i for i, item in enumerate(problem.items) if item.start <= scope < item.end and item.size]
         found = section_items(problem, alive)
         if found.nbytes > best.nbytes:
-            rooms = tuple((room.host, *room.guests) for room in found.rooms)
-            best = BoundCertificate(found.nbytes, scope, found.items, rooms=rooms, unit=found.unit)
+            containers = tuple((container.item, *container.members) for container in found.containers)
+            best = BoundCertificate(found.nbytes, scope, found.items, containers=containers, unit=found.unit)
     return best
 
 
@@ -76,7 +76,7 @@ def section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
 
     All that have no relation, and those whose bytes are more than what they may share with the ones taken before:
     largest first, then by turns put in or left out as long as that raises the bound. And so once more, beginning with
-    those that have too little room together.
+    those that have too little container together.
     """
     together = tuple(sorted(alive))
     known = problem.analysis.sections
@@ -93,9 +93,9 @@ def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     among = _Related(padded, _shares(problem, related, unit), related, permissions, unit)
     chosen = [*(i for i in alive if i not in permissions), *among.worth_taking()]
     spare = max((padded[i] - items[i].size for i in chosen), default=0)
-    rooms = tuple(room for room in among.rooms if room.spares(chosen, among.shares))
+    containers = tuple(container for container in among.containers if container.spares(chosen, among.shares))
     nbytes = sum(padded[i] for i in chosen) - among.shared(chosen) - spare
-    return SectionBound(tuple(chosen), nbytes, rooms, unit)
+    return SectionBound(tuple(chosen), nbytes, containers, unit)
 
 
 def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int, dict[int, int]]:
@@ -114,30 +114,30 @@ def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int
 
 
 class _Related:
-    """The items of a section that are related: their bytes, and what they may share, pair by pair and in rooms."""
+    """The items of a section that are related: their bytes, and what they may share, pair by pair and in containers."""
 
     def __init__(
         self, sizes: Mapping[int, int], shares: Shares, related: Sequence[int], permissions: Permissions, unit: int
     ) -> None:
         self._sizes, self.shares, self._related = sizes, shares, related
-        self.rooms = _shared_rooms(related, sizes, shares, permissions, unit)
-        self._rooms_of: dict[int, list[SharedRoom]] = {i: [] for i in related}
-        for room in self.rooms:
-            for i in (room.host, *room.guests):
-                self._rooms_of[i].append(room)
+        self.containers = _containers_among(related, sizes, shares, permissions, unit)
+        self._containers_of: dict[int, list[Container]] = {i: [] for i in related}
+        for container in self.containers:
+            for i in (container.item, *container.members):
+                self._containers_of[i].append(container)
 
     def shared(self, chosen: Collection[int]) -> int:
         """Bytes that the chosen items have in common at most."""
         inside = set(chosen)
         pairs = sum(n for i in inside & self.shares.keys() for j, n in self.shares[i].items() if i < j and j in inside)
-        return pairs - sum(room.spares(inside, self.shares) for room in self.rooms)
+        return pairs - sum(container.spares(inside, self.shares) for container in self.containers)
 
     def worth_taking(self) -> list[int]:
         """Those that together need most, of what is found quickly."""
         found = self._grown({})
-        if not self.rooms:
+        if not self.containers:
             return found
-        crowded = dict.fromkeys(i for room in self.rooms for i in (room.host, *room.guests))
+        crowded = dict.fromkeys(i for container in self.containers for i in (container.item, *container.members))
         return max(
             found, self._grown(crowded), key=lambda each: sum(map(self._sizes.__getitem__, each)) - self.shared(each)
         )
@@ -161,8 +161,8 @@ class _Related:
     def _gain(self, index: int, chosen: Collection[int]) -> int:
         """Bytes that the item, which is not chosen, adds to what is needed."""
         gain = self._sizes[index] - sum([nbytes for other, nbytes in self.shares[index].items() if other in chosen])
-        for room in self._rooms_of[index]:
-            gain += room.spares_more(index, chosen, self.shares)
+        for container in self._containers_of[index]:
+            gain += container.spares_more(index, chosen, self.shares)
         return gain
 
 
@@ -179,34 +179,34 @@ def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:
     return min(max(d + size, other) - min(d, 0) for d in allowed)
 
 
-def _shared_rooms(
+def _containers_among(
     related: Sequence[int], sizes: Mapping[int, int], shares: Shares, permissions: Permissions, unit: int
-) -> list[SharedRoom]:
-    """The rooms that are too small for their guests, each pair of items in one of them at most.
+) -> list[Container]:
+    """The containers that are too small for their members, each pair of items in one of them at most.
 
     A loop's result may lie over its inputs, each of them above what the next turns still read:
 
         result    [ made | not read yet ........ ]
         inputs           [ first ][ second ][ third ][ fourth ]
-                         |<--- their room --->|
+                         |<--- their container --->|
 
-    One by one each of them fits into the room. Together they do not, so that pairs alone say too little.
+    One by one each of them fits into the container. Together they do not, so that pairs alone say too little.
 
-    ``related``: items alive at one time, those that are to be hosts first; ``sizes`` in bytes, multiples of ``unit``.
+    ``related``: items alive at one time, containers first; ``sizes`` in bytes, multiples of ``unit``.
     """
-    found: list[SharedRoom] = []
+    found: list[Container] = []
     taken: set[tuple[int, int]] = set()
     rank = {index: turn for turn, index in enumerate(related)}
-    for host in related:
-        sharing = [i for i, nbytes in shares[host].items() if nbytes and (i, host) not in taken]
-        guests = _apart(sorted(sharing, key=rank.__getitem__), shares)
-        if len(guests) < 2:
+    for holder in related:
+        sharing = [i for i, nbytes in shares[holder].items() if nbytes and (i, holder) not in taken]
+        members = _apart(sorted(sharing, key=rank.__getitem__), shares)
+        if len(members) < 2:
             continue
-        reached = (part for i in guests for part in _covered(sizes[host], sizes[i], permissions[i][host], unit))
-        room = SharedRoom(host, tuple(guests), covered(reached))
-        if room.spares((host, *guests), shares):
-            found.append(room)
-            taken |= {(host, i) for i in guests}
+        reached = (part for i in members for part in _covered(sizes[holder], sizes[i], permissions[i][holder], unit))
+        container = Container(holder, tuple(members), covered(reached))
+        if container.spares((holder, *members), shares):
+            found.append(container)
+            taken |= {(holder, i) for i in members}
     return found
 
 
@@ -219,12 +219,12 @@ def _apart(items: Sequence[int], shares: Shares) -> list[int]:
     return found
 
 
-def _covered(host: int, guest: int, forbidden: Intervals, unit: int) -> Iterator[tuple[int, int]]:
-    """Bytes of a host of that size that a guest may lie on; ``forbidden``: for its offset less the host's."""
-    start = -guest
+def _covered(holder: int, member: int, forbidden: Intervals, unit: int) -> Iterator[tuple[int, int]]:
+    """Bytes of a holder of that size that a member may lie on; ``forbidden``: for its offset less the holder's."""
+    start = -member
     for low, high in forbidden:
         last = low // unit * unit
         if start <= last:
-            yield max(0, start), min(host, last + guest)
+            yield max(0, start), min(holder, last + member)
         start = aligned(high, unit)
-    yield max(0, start), host
+    yield max(0, start), holder

@@ -53,20 +53,31 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     elif any(not item.start <= certificate.scope < item.end for item in items.values()):
         raise InfeasibleError(f"bound: not all of the items {certificate.items} are alive at {certificate.scope}")
     else:
-        pairs = {(r.first, r.second) if r.first < r.second else (r.second, r.first) for r in problem.relations}
-        shared = sum(_most_shared(problem, sizes, a, b, unit) for a, b in pairs if a in items and b in items and a != b)
-        shared -= sum(_too_much(problem, sizes, room, unit) for room in _rooms_in(problem, certificate))
+        relations = _by_pair(r for r in problem.relations if r.first in items and r.second in items)
+        shared = sum(_most_shared(relations[pair], sizes, unit) for pair in relations)
+        shared -= sum(
+            _too_much(relations, sizes, container, unit) for container in _containers_in(problem, certificate)
+        )
         padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
         proved = sum(sizes.values()) - shared - padding
     if proved < certificate.nbytes:
         raise InfeasibleError(f"bound: {certificate.nbytes} bytes are claimed, {proved} proved")
 
 
-def _most_shared(problem: PlanProblem, sizes: Mapping[int, int], a: int, b: int, unit: int) -> int:
-    """Most bytes that two items have in common, over the differences of their offsets that a relation allows."""
+def _by_pair(relations: Iterable[Relation]) -> dict[frozenset[int], list[Relation]]:
+    """Group relations by the two items that they are between."""
+    found: dict[frozenset[int], list[Relation]] = {}
+    for relation in relations:
+        if relation.first != relation.second:
+            found.setdefault(frozenset((relation.first, relation.second)), []).append(relation)
+    return found
+
+
+def _most_shared(relations: Sequence[Relation], sizes: Mapping[int, int], unit: int) -> int:
+    """Compute the most bytes that two items have in common, at the differences of offsets that a relation allows."""
     found = 0
-    for r in problem.relations:
-        if {r.first, r.second} == {a, b} and not (r.exact and r.distance % unit):
+    for r in relations:
+        if not (r.exact and r.distance % unit):
             first, second = sizes[r.first], sizes[r.second]
             # Where any larger difference is allowed, too, the best one puts one of the two inside the other.
             difference = r.distance if r.exact else max(aligned(r.distance, unit), min(0, second - first))
@@ -74,41 +85,45 @@ def _most_shared(problem: PlanProblem, sizes: Mapping[int, int], a: int, b: int,
     return found
 
 
-def _rooms_in(problem: PlanProblem, certificate: BoundCertificate) -> Sequence[Sequence[int]]:
-    """Its rooms. Raises InfeasibleError where two items of one may share bytes, or a pair of items is in two."""
-    related = [{r.first, r.second} for r in problem.relations]
+def _containers_in(problem: PlanProblem, certificate: BoundCertificate) -> Sequence[Sequence[int]]:
+    """Its containers. Raises InfeasibleError where two items of one may share bytes, or a pair of items is in two."""
+    related = _by_pair(problem.relations)
     pairs: list[set[int]] = []
-    for host, *guests in certificate.rooms:
-        if any({a, b} in related for a in guests for b in guests if a != b):
-            raise InfeasibleError(f"bound: two of the items {guests} may share bytes")
-        pairs += [{host, guest} for guest in guests]
+    for holder, *members in certificate.containers:
+        if any(frozenset((a, b)) in related for a in members for b in members if a != b):
+            raise InfeasibleError(f"bound: two of the items {members} may share bytes")
+        pairs += [{holder, member} for member in members]
     if any(pair in pairs[:at] for at, pair in enumerate(pairs)):
-        raise InfeasibleError("bound: a pair of items is in two rooms")
-    return certificate.rooms
+        raise InfeasibleError("bound: a pair of items is in two containers")
+    return certificate.containers
 
 
-def _too_much(problem: PlanProblem, sizes: Mapping[int, int], room: Sequence[int], unit: int) -> int:
-    """By how many bytes the pairs of a host and its guests, if all are there, count more than the host has room for."""
-    host, *guests = (i for i in room if i in sizes)
-    if host != room[0]:
+def _too_much(
+    relations: Mapping[frozenset[int], Sequence[Relation]],
+    sizes: Mapping[int, int],
+    container: Sequence[int],
+    unit: int,
+) -> int:
+    """Compute the bytes by which the pairs of a container and its members exceed what the container can share."""
+    holder, *members = (i for i in container if i in sizes)
+    if holder != container[0]:
         return 0
     reached: set[int] = set()
-    for guest in guests:
-        for r in problem.relations:
-            if {r.first, r.second} == {host, guest} and not (r.exact and r.distance % unit):
-                reached |= _reached(r, sizes, host, unit)
-    pairs = sum(_most_shared(problem, sizes, host, guest, unit) for guest in guests)
-    return max(0, pairs - len(reached) * unit)
+    pairs = [relations.get(frozenset((holder, member)), ()) for member in members]
+    for r in (r for pair in pairs for r in pair if not (r.exact and r.distance % unit)):
+        reached |= _reached(r, sizes, holder, unit)
+    shared = sum(_most_shared(pair, sizes, unit) for pair in pairs)
+    return max(0, shared - len(reached) * unit)
 
 
-def _reached(r: Relation, sizes: Mapping[int, int], host: int, unit: int) -> set[int]:
-    """Units of the host on which the other item of a relation may lie, numbered from its start."""
-    other, whole = sizes[r.first + r.second - host], sizes[host]
+def _reached(r: Relation, sizes: Mapping[int, int], holder: int, unit: int) -> set[int]:
+    """Units of the holder on which the other item of a relation may lie, numbered from its start."""
+    other, whole = sizes[r.first + r.second - holder], sizes[holder]
     if r.exact:
-        start = r.distance if r.second == host else -r.distance
+        start = r.distance if r.second == holder else -r.distance
         return set(range(max(0, start) // unit, min(whole, start + other) // unit))
     least = aligned(r.distance, unit)
-    if r.second == host:
+    if r.second == holder:
         return set(range(max(0, least) // unit, whole // unit))
     return set(range(min(whole, other - least) // unit))
 
@@ -128,10 +143,7 @@ def check_given(problem: PlanProblem) -> None:
 
 
 def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable[int]) -> None:
-    relations: dict[tuple[int, int], list[Relation]] = {}
-    for relation in problem.relations:
-        pair = (min(relation.first, relation.second), max(relation.first, relation.second))
-        relations.setdefault(pair, []).append(relation)
+    relations = _by_pair(problem.relations)
     # By start, so that the inner loop stops at the first item born after this one's death.
     order = sorted(indices, key=lambda i: problem.items[i].start)
     for rank, a in enumerate(order):
@@ -139,7 +151,7 @@ def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable
             if problem.items[b].start >= problem.items[a].end:
                 break
             if offsets[a] < offsets[b] + problem.items[b].size and offsets[b] < offsets[a] + problem.items[a].size:
-                _check_sharing(problem, offsets, a, b, relations.get((min(a, b), max(a, b)), []))
+                _check_sharing(problem, offsets, a, b, relations.get(frozenset((a, b)), []))
 
 
 def _check_item(index: int, item: Item, offset: int) -> None:

@@ -57,7 +57,7 @@ _BIT = 1
 
 
 class PairData:
-    """What stays as it is during a run. All sizes and offsets are bytes.
+    """The constant part of a run. All sizes and offsets are bytes.
 
     Item i's conflicts are the entries ``[conflict_from[i], conflict_from[i + 1])``: ``offset[i] - offset[other]`` may
     not lie in the open interval ``(low, high)``. ``owner`` is i, and ``mate`` the same conflict seen from the other
@@ -92,7 +92,7 @@ class PairData:
 
 
 class PairState:
-    """What changes, and is undone by the trail.
+    """The changing part of a run, which the trail restores.
 
     ``decided`` is 1 for a conflict whose owner lies above the other item, -1 below, 0 as long as both may be.
     ``least_cause``, ``most_cause`` and ``decided_cause`` have a bit for each depth whose node has to do with it.
@@ -375,7 +375,7 @@ def _changed(d: PairData, s: PairState, item: int) -> None:
 
 
 def _has_room(d: PairData, s: PairState, row: int) -> int:
-    """Whether a section's bytes fit between the lowest of its items and the highest of their ends."""
+    """Tell whether a section's bytes fit between the lowest of its items and the highest of their ends."""
     lowest, highest = NEVER, 0
     s.registers[WORK] += d.row_from[row + 1] - d.row_from[row]
     for k in range(d.row_from[row], d.row_from[row + 1]):

@@ -35,13 +35,13 @@ Tables = dict[str, list[int]]
 _WORK = 12_000_000
 """Turns of the inner loops that the searches on one problem may take together; small ones may need as many as large."""
 RULES = ("weight", "room")
-"""How a node chooses the pair to decide, in the order in which the two are tried."""
+"""Ways for a node to choose the pair to decide, in the order in which the two are tried."""
 _NUMBERS = {"room": 0, "weight": 1}
 """The numbers of the rules in ``disjunctive``."""
 _SECOND_OPINION = 4
 """Nodes for each item that ``room`` gets at most: a question that it does not answer soon, it hardly ever answers."""
 _GROWTH = 8
-"""What one more node decides it often decides at every capacity: few questions, and long ones."""
+"""One more node often decides the same at every capacity: few questions, and long ones."""
 _PARTS = (2, 32)
 """Questions below the best plan, by such a part of the distance to the bound: half way, then near to the plan."""
 _TRAIL = ("trail_kind", "trail_at", "trail_value", "trail_cause")
@@ -119,7 +119,7 @@ def _top_of(problem: PlanProblem, offsets: Sequence[int], indices: Sequence[int]
 
 @dataclass(frozen=True)
 class SearchRun:
-    """How a run ended (``FOUND``, ``NONE`` or ``LIMIT``), its nodes, and the offsets if it found some."""
+    """The end of a run (``FOUND``, ``NONE`` or ``LIMIT``), its nodes, and the offsets if it found some."""
 
     end: int
     nodes: int
@@ -239,7 +239,9 @@ class PairSearch:
 
     @property
     def first_nodes(self) -> int:
-        """What a node decides mostly decides other pairs, too: a plan takes two for each item, or an eighth of all."""
+        """Return enough nodes to find a plan: a node mostly decides other pairs, too, so a plan takes two for each
+        item, or an eighth of all.
+        """
         return max(2 * len(self.group.items), self._conflicts // 8)
 
     @property
@@ -353,7 +355,7 @@ def group_of(problem: PlanProblem, indices: Sequence[int]) -> ItemGroup:
 
 
 def starts_of(lists: Sequence[Sequence[object]]) -> list[int]:
-    """Where each list begins when all are one, and the end."""
+    """Return the beginning of each list when all are joined, and the end."""
     return [0, *accumulate(map(len, lists))]
 
 

@@ -55,7 +55,7 @@ class Placement:
             self.offsets[index] = offset + shift
 
     def is_placed(self, index: int) -> bool:
-        """Whether an item has its offset."""
+        """Tell whether an item has its offset."""
         return self.offsets[index] is not None
 
     def lowest(self, group: RigidGroup, floor: int = 0) -> int:
@@ -162,7 +162,7 @@ def _span(items: Sequence[Item], group: dict[int, int]) -> int:
 
 
 def _agree(items: Sequence[Item], permissions: Permissions, first: dict[int, int], joined: dict[int, int]) -> bool:
-    """Whether no two members, one from the first group and one that joins it, are in each other's way."""
+    """Tell whether no two members, one from the first group and one that joins it, are in each other's way."""
     for a in first:
         for b in joined.keys() - first.keys():
             if not intersect(items[a], items[b]):

@@ -154,7 +154,7 @@ _RELAXED = 5_000
 _EXCHANGES = 400
 """Exchanges that are tried in a memory."""
 _QUICK = SearchLimit(work=0.02)
-"""What the planner may spend on the question whether items fit."""
+"""The planner's limit for a question of a capacity."""
 
 
 @dataclass(frozen=True)

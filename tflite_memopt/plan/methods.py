@@ -60,8 +60,8 @@ def _bound_inside(problem: PlanProblem, core: Core) -> BoundCertificate | None:
     if not all(index in place for index in certificate.items):
         return None
     items = tuple(place[index] for index in certificate.items)
-    rooms = tuple(tuple(place[i] for i in room) for room in certificate.rooms)
-    return replace(certificate, items=items, rooms=rooms)
+    containers = tuple(tuple(place[i] for i in container) for container in certificate.containers)
+    return replace(certificate, items=items, containers=containers)
 
 
 def around(problem: PlanProblem, core: Core, offsets: Sequence[int], capacity: int) -> tuple[int, ...] | None:
@@ -273,7 +273,7 @@ class _Portfolio:
             self.plans.append(plan)
 
     def is_done(self) -> bool:
-        """Whether the best plan is proved smallest."""
+        """Tell whether the best plan is proved smallest."""
         return bool(self.plans) and self.plans[-1].arena_bytes <= self.bound
 
     def plan(self) -> Plan:

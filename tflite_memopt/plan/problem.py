@@ -25,20 +25,20 @@ from ..graph.limits import SearchLimit
 
 @dataclass(frozen=True)
 class BoundCertificate:
-    """Why no plan takes fewer than ``nbytes``: what ``check.check_bound`` verifies.
+    """The reason why no plan takes fewer than ``nbytes``, which ``check.check_bound`` verifies.
 
     The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
     but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
-    must, and the bytes are those up to its end. Of each of the ``rooms``, the items behind the first one may not share
-    bytes with each other: what they have in common with the first one fits there beside each other. The sum is one of
-    multiples of ``unit``, which divides all alignments.
+    must, and the bytes are those up to its end. Of each of the ``containers``, the items behind the first one may not
+    share bytes with each other: what they have in common with the first one fits there beside each other. The sum is
+    one of multiples of ``unit``, which divides all alignments.
     """
 
     nbytes: int
     scope: int = 0
     items: tuple[int, ...] = ()
     given: bool = False
-    rooms: tuple[tuple[int, ...], ...] = ()
+    containers: tuple[tuple[int, ...], ...] = ()
     unit: int = 1
 
 
@@ -47,31 +47,31 @@ Shares = Mapping[int, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
-class SharedRoom:
-    """``guests``: items that may not share bytes with each other, but with the ``host``: ``nbytes`` in all at most."""
+class Container:
+    """``members``: items that may not share bytes with each other, but with the ``item``: ``nbytes`` in all at most."""
 
-    host: int
-    guests: tuple[int, ...]
+    item: int
+    members: tuple[int, ...]
     nbytes: int
 
     def spares(self, chosen: Collection[int], shares: Shares) -> int:
         """By how many bytes the pairs of the chosen items count too much as shared."""
-        if self.host not in chosen:
+        if self.item not in chosen:
             return 0
-        return max(0, self._shared(chosen, shares[self.host]) - self.nbytes)
+        return max(0, self._shared(chosen, shares[self.item]) - self.nbytes)
 
     def spares_more(self, index: int, chosen: Collection[int], shares: Shares) -> int:
-        """What ``spares`` grows by with one item more: the host or a guest, not yet chosen."""
-        pairs = shares[self.host]
+        """Compute the growth of ``spares`` with one item more: the container or a member, not yet chosen."""
+        pairs = shares[self.item]
         shared = self._shared(chosen, pairs)
-        if index == self.host:
+        if index == self.item:
             return max(0, shared - self.nbytes)
-        if self.host not in chosen:
+        if self.item not in chosen:
             return 0
         return max(0, shared + pairs[index] - self.nbytes) - max(0, shared - self.nbytes)
 
     def _shared(self, chosen: Collection[int], pairs: Mapping[int, int]) -> int:
-        return sum([pairs[guest] for guest in self.guests if guest in chosen])
+        return sum([pairs[member] for member in self.members if member in chosen])
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,19 @@ class SectionBound:
     """Items of a section whose bytes add up, but for what related ones may share.
 
     No plan goes below ``nbytes``: a union has at least the sum of its parts, rounded up to the ``unit`` of their
-    offsets, less what they have in common at most, pair by pair, and in ``rooms`` several with one, and less the
+    offsets, less what they have in common at most, pair by pair, and in ``containers`` several with one, and less the
     padding of the topmost.
     """
 
     items: tuple[int, ...]
     nbytes: int
-    rooms: tuple[SharedRoom, ...]
+    containers: tuple[Container, ...]
     unit: int
 
 
 @dataclass
 class Analysis:
-    """What ``bounds`` has computed about a problem, for whoever asks again.
+    """The results of ``bounds`` for a problem, kept for the next caller.
 
     ``sections``: by the items that are alive together, ascending. ``shares``: bytes that (first, second, unit) may have
     in common, since a pair is alive in many sections.
@@ -139,7 +139,7 @@ class Relation:
     exact: bool = False
 
     def allows(self, first_offset: int, second_offset: int) -> bool:
-        """Whether these offsets make use of the permission rightly."""
+        """Tell whether these offsets make use of the permission rightly."""
         difference = first_offset - second_offset
         return difference == self.distance if self.exact else difference >= self.distance
 
@@ -158,17 +158,17 @@ class PlanProblem:
 
     @cached_property
     def permissions(self) -> Permissions:
-        """What every related pair forbids."""
+        """The forbidden differences of every related pair."""
         return _forbidden_differences(self)
 
     @cached_property
     def conflicts(self) -> list[list[Conflict]]:
-        """What every item forbids to every other one."""
+        """The forbidden differences between every two items."""
         return _conflicts_of(self)
 
     @cached_property
     def analysis(self) -> Analysis:
-        """What is known of its bounds."""
+        """The bounds that are known."""
         return Analysis()
 
 
@@ -205,13 +205,13 @@ class Plan:
 
     @property
     def bound_by(self) -> Literal["section", "search"]:
-        """What proves the lower bound: items that are alive together, or a search that ran dry."""
+        """The proof of the lower bound: items that are alive together, or a search that ran dry."""
         return "section" if self.certificate.nbytes == self.lower_bound else "search"
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """Whether the items fit into a capacity: ``offsets`` if a plan was found, ``is_proved`` if there is none.
+    """Tell whether the items fit into a capacity: ``offsets`` if a plan was found, ``is_proved`` if there is none.
 
     Neither: the search gave up after so many ``nodes``, or ``stopped_by_clock``.
     """
@@ -224,7 +224,7 @@ class FitResult:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none).
+    """The result of a strategy: offsets for all items, and a bound in bytes that it proved (0 for none).
 
     ``steps`` is its work: nodes or moves. ``stopped_by_clock``: without the time limit it would have gone on.
     ``earlier``: offsets that a search found on its way, each better than those before; not all searches keep them.
@@ -238,7 +238,7 @@ class Candidate:
 
 
 OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]
-"""What a strategy file provides. ``methods.solve`` times, checks and wraps the answers."""
+"""The signature of a strategy. ``methods.solve`` times, checks and wraps the answers."""
 
 RigidGroup = tuple[tuple[int, int], ...]
 """Items that are placed at once, often a single one: (index, bytes from the group's offset to the item's)."""
@@ -261,7 +261,7 @@ def _forbidden_differences(problem: PlanProblem) -> Permissions:
 
 
 def may_differ_by(difference: int, intervals: Intervals) -> bool:
-    """Whether a difference of offsets lies in none of the forbidden intervals."""
+    """Tell whether a difference of offsets lies in none of the forbidden intervals."""
     return not any(low < difference < high for low, high in intervals)
 
 

@@ -47,7 +47,7 @@ KINDS: Mapping[str, Evaluated] = {
     **_rows(sums.sum_of, "ADD SUB"),
     **_rows(sums.pool, "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D"),
     **_rows(sums.reduction, "MEAN SUM REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD"),
-    **_rows(sums.row_by_row, "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION"),
+    **_rows(sums.row_map_of, "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION"),
     **_rows(sums.position_of, "ARG_MAX ARG_MIN"),
     **_rows(moves.reshaped, "RESHAPE SQUEEZE EXPAND_DIMS"),
     **_rows(moves.split, "SPLIT SPLIT_V"),

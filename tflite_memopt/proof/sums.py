@@ -412,7 +412,7 @@ def reduction(call: Call) -> Values:
     return [call.hashed(total, call.parameters()).reshape(call.output.shape)]
 
 
-def row_by_row(call: Call) -> Values:
+def row_map_of(call: Call) -> Values:
     """SOFTMAX and the like: of an element, and of all elements of its row, the last axis."""
     x = call.ring(0)
     row = call.keys.digest(x)[..., None]

@@ -1,1 +1,6 @@
 """Changes to the graph that keep what it computes."""
+
+from __future__ import annotations
+
+DOOR = ("channels", "sequences_along_h", "stage", "tiles")
+"""The modules that other folders import; the rest is private to this one."""

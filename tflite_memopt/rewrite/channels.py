@@ -35,7 +35,7 @@ class ChannelPart:
 
     @property
     def channels(self) -> int:
-        """How many channels it has."""
+        """The number of channels."""
         return self.tensor.shape[-1]
 
 
@@ -63,7 +63,7 @@ def joined_axis(concatenation: Operator) -> int | None:
 
 
 def _is_free(operator: Operator) -> bool:
-    """Whether every input may lie inside the output from the start, under every kernel profile.
+    """Tell whether every input may lie inside the output from the start, under every kernel profile.
 
     Not where a tensor is joined twice: it cannot be in two places.
     """
@@ -111,7 +111,7 @@ def constant_piece(constant: Tensor, whole: Array, axis: int, start: int, count:
 
 
 def is_cuttable(constant: Tensor, axis: int, channels: int) -> bool:
-    """Whether a dimension of the constant is that of the channels, and its scales are for all or one for each."""
+    """Tell whether a dimension of the constant is that of the channels, and its scales are for all or one for each."""
     if constant.extras.get("sparsity") is not None or len(constant.shape) <= axis or constant.shape[axis] != channels:
         return False
     quantization = constant.quantization
@@ -169,7 +169,7 @@ class FanOut:
 
 @dataclass(frozen=True)
 class FanOutOperand:
-    """What an operator makes that is not needed as a whole: it makes the ``channels`` of each part instead."""
+    """An output that is not needed as a whole: the operator makes the ``channels`` of each part instead."""
 
     whole: FanOut
     channels: Sequence[int]
@@ -199,7 +199,7 @@ def fan_out(operator: Operator) -> FanOut | str:
 
 
 def _reason_against_fan_out(operator: Operator, weights: Tensor) -> str | None:
-    """Why the channels do not each depend on the whole input and on one piece of the weights."""
+    """Return the reason why a channel does not depend on the whole input and on one piece of the weights."""
     x = operator.inputs[0]
     name, depth = operator.name, None if x is None or not x.shape else x.shape[-1]
     if name == "CONV_2D" and weights.shape[-1] != depth:
@@ -264,7 +264,7 @@ class SplitOperand:
 
 
 PartOperand = GivenOperand | ConstantOperand | SplitOperand | FanOutOperand
-"""What the operators of all parts read in place of one input."""
+"""The tensors that the operators of all parts read in place of one input."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class ChannelReader:
 
     @property
     def reads_once(self) -> bool:
-        """Whether the concatenation is the operator's first input and no other."""
+        """Tell whether the concatenation is the operator's first input and no other."""
         return [slot for slot, tensor in enumerate(self.operator.inputs) if tensor is self.whole] == [0]
 
     def output_channels(self, part: ChannelPart) -> tuple[int, int]:
@@ -370,7 +370,7 @@ def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
 
 
 def _reason_against_joining(output: Tensor) -> str | None:
-    """Why TFLM cannot join parts of the output's type, which is not that of the concatenation."""
+    """Return the reason why TFLM cannot join parts of the output's type, where it is not the concatenation's."""
     if output.dtype not in _JOINED_TYPES:
         return f"TFLM does not join tensors of type {output.dtype.label}"
     quantization = output.quantization
@@ -388,7 +388,7 @@ class LongConcatenation:
 
     @property
     def whole(self) -> Tensor:
-        """What it writes."""
+        """The tensor that it writes."""
         return self.operator.outputs[0]
 
 
@@ -693,7 +693,7 @@ def _elementwise(reader: ChannelReader) -> ChannelSplit | str:
 
 
 def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOperand | None:
-    """How the operators on the parts get at one input, by its kind:
+    """Return the access of the operators on the parts to one input, by its kind:
 
     - one that does not change along the channels (a scalar, ``[..., 1]``): read by all;
     - a constant with channels (``[C]``, ``[1, 1, 1, C]``, full size): cut;

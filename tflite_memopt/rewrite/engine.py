@@ -45,11 +45,11 @@ class Match:
         return self.operators[role]
 
     def is_returned(self, tensor: Tensor) -> bool:
-        """Whether the tensor is an output of the graph."""
+        """Tell whether the tensor is an output of the graph."""
         return any(tensor is output for output in self.graph.outputs)
 
     def must_stay(self, tensor: Tensor) -> bool:
-        """Whether the tensor is returned or pinned."""
+        """Tell whether the tensor is returned or pinned."""
         return tensor.name in self.pinned or self.is_returned(tensor)
 
 
@@ -110,7 +110,7 @@ class Rule(Generic[Findings]):
     exactness: Callable[[Findings], Exactness] = always_exact
 
     def propose(self, match: Match) -> Proposal | str | None:
-        """What the rule would do at a match, the reason against it, or None where there is nothing to report."""
+        """Return the rule's proposal for a match, the reason against it, or None where there is nothing to report."""
         found = self.check(match)
         if found is None or isinstance(found, str):
             return found
@@ -155,7 +155,7 @@ class CopyReader:
 
 
 def is_shape_computed(reshape: Operator) -> bool:
-    """Whether an operand of a reshape is known at run time only."""
+    """Tell whether an operand of a reshape is known at run time only."""
     return any(tensor is not None and not tensor.is_constant for tensor in reshape.inputs[1:])
 
 
@@ -169,7 +169,7 @@ def source_of(source: Tensor | None, copied: Tensor) -> Tensor | str:
 
 
 def source_for_one_reader(match: Match, copying: Operator) -> Tensor | str:
-    """What ``copying`` copies, for the match's anchor to read in its place; or why it must not.
+    """Return the source of ``copying``, which the match's anchor may read instead, or the reason why it must not.
 
     Where others read the copy too it stays, and the source would have to live longer beside it.
     """
@@ -180,6 +180,8 @@ def source_for_one_reader(match: Match, copying: Operator) -> Tensor | str:
 
 
 _EXACT: tuple[Exactness, ...] = ("exact",)
+_MORE_WALKS = 100
+"""Walks over a graph beyond one for each of its operators."""
 _MOST_CHECKED = 500
 """Operators of a model that is checked after each rewrite; a larger one is checked where a walk ends."""
 
@@ -208,11 +210,18 @@ class Driver:
         self._check()
 
     def apply_everywhere(self, rules: Sequence[AnyRule]) -> None:
-        """Apply the rules in every graph, first rule first, until none has a match left that it accepts."""
+        """Apply the rules in every graph, first rule first, until none has a match left that it accepts.
+
+        Each walk applies at least one rule. More walks than the graph has operators are a sign of rules that undo each
+        other, which is a fault of this program.
+        """
         for graph in self.model.graphs:
-            changes = 1
-            while changes:
-                changes = sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators))
+            most = len(graph.operators) + _MORE_WALKS
+            while sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators)):
+                most -= 1
+                if not most:
+                    last = ", ".join(sorted({each.rule for each in self.applied[-_MORE_WALKS:]}))
+                    raise AssertionError(f"rules undo each other: {last}")
         check_model(self.model)
 
     def apply_below(self, rules: Sequence[AnyRule], graph: Graph, operator: Operator) -> None:
@@ -227,7 +236,7 @@ class Driver:
 
     def apply_at(self, rules: Sequence[AnyRule], graph: Graph, anchor: Operator) -> bool:
         """Apply the first rule that accepts a match at ``anchor``. False when none does."""
-        if anchor not in graph.operators:
+        if not _is_in(graph, anchor):
             return False
         for rule in rules:
             match = match_at(rule.pattern, graph, anchor, self._pinned)
@@ -272,6 +281,13 @@ class Driver:
         self._check()
 
 
+def _is_in(graph: Graph, operator: Operator) -> bool:
+    """Tell whether an operator that was in the graph still is; only one without outputs has to be looked for."""
+    if operator.outputs:
+        return operator.outputs[0].producer is operator
+    return operator in graph.operators
+
+
 def _readers(operator: Operator) -> Iterator[Operator]:
     return iter({id(use.operator): use.operator for tensor in operator.outputs for use in tensor.uses}.values())
 
@@ -288,7 +304,7 @@ def _drop_unread(graph: Graph, removed: Operator) -> None:
 
 
 def is_dead(graph: Graph, operator: Operator) -> bool:
-    """Whether nobody needs the operator: nothing reads or returns its outputs, and it has no side effect."""
+    """Tell whether nobody needs the operator: nothing reads or returns its outputs, and it has no side effect."""
     if has_side_effects(operator) or not operator.outputs:
         return False
     return not any(tensor.uses or any(tensor is each for each in graph.outputs) for tensor in operator.outputs)

@@ -132,7 +132,7 @@ def _share(room: Floats, needed: Floats) -> float:
 
 
 FLOAT_ERROR = 1e-4
-"""How far an output of float32 may be off, as a share of the largest magnitude in that output.
+"""The largest error of a float32 output, as a share of the largest magnitude in that output.
 
 Two orders of n products differ by at most 2 n u sum|w x|, u = 2**-24 (Higham, Accuracy and Stability of Numerical
 Algorithms, 3.1). Roundings are as often up as down, so that sqrt(n) takes the place of n: about 4e-6 of the largest
@@ -161,7 +161,7 @@ _DATA_SLOTS = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 
 @dataclass(frozen=True)
 class _Operands:
-    """What a convolution reads and writes. The bias may be missing; it comes after data and weights."""
+    """The tensors that a convolution reads and writes. The bias may be missing; it comes after data and weights."""
 
     operator: Operator
     data_slot: int
@@ -184,7 +184,7 @@ class _Operands:
 
 @dataclass(frozen=True)
 class _Integers:
-    """What the integers of input and output stand for, and one scale of the weights for each output channel."""
+    """The quantization of input and output, and one scale of the weights for each output channel."""
 
     x: Values
     y: Values
@@ -243,7 +243,7 @@ def _operands(operator: Operator) -> _Operands | str:
 
 
 def _integers(reader: _Operands) -> _Integers | str:
-    """What its integers stand for, or why they cannot be summed in parts."""
+    """Return its scales, or the reason why its integers cannot be summed in parts."""
     x, y = _values_of(reader.x), _values_of(reader.output)
     if x is None or y is None:
         return "its input or output has no single scale"
@@ -259,7 +259,7 @@ def _integers(reader: _Operands) -> _Integers | str:
 
 
 def _values_of(tensor: Tensor) -> Values | None:
-    """What its integers stand for; None without one positive scale for all of them."""
+    """Return its scale and zero point; None without one positive scale for all values."""
     found = affine_of(tensor)
     if found is None or not found.scale > 0:
         return None

@@ -113,7 +113,7 @@ def _check_joined_padding(match: Match) -> RowsOfPadding | str | None:
 
 
 def _value(pad: Operator, source: Tensor, given: Tensor | None) -> float | None:
-    """What is written around the image."""
+    """The padding that is written around the image."""
     if pad.name == "PADV2":
         found = None if given is None or given.dtype is not source.dtype else values(given)
         return None if found is None or found.size != 1 else float(found.ravel()[0])
@@ -178,7 +178,7 @@ def _rewrite_slice_of_padding(found: UnpaddedSlice, edit: Editor) -> None:
 
 
 def _unpadded(pad: Operator, cut: Operator) -> Grid | None:
-    """What the slice takes, counted in the tensor before it is padded; None where it takes of the padding."""
+    """Return the slice's box in the tensor before it is padded; None where it takes of the padding."""
     x, chosen = operands(pad, 2)
     grid, paddings = strided_slice_grid(cut), integers(chosen)
     if x is None or grid is None or paddings is None or paddings.size != 2 * len(x.shape):
@@ -245,7 +245,7 @@ def _skips_pixels(operator: Operator) -> bool:
 
 
 def _thinned(grid: Grid, operator: Operator) -> Grid:
-    """What is left of the slice's rows and columns when the operator's stride is taken in it."""
+    """Return the slice's rows and columns once the operator's stride is taken in it."""
     steps = (1, *_strides(operator), 1)
     stride = tuple(old * step for old, step in zip(grid.stride, steps, strict=True))
     return Grid(grid.first, stride, tuple(-(-count // step) for count, step in zip(grid.count, steps, strict=True)))
@@ -283,7 +283,7 @@ al., arXiv 1707.07012; Liu et al., arXiv 1806.09055), and it is often what they 
 
 
 _TYPES_PLAIN_SLICE = (DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32)
-"""What TFLM's SLICE copies."""
+"""Types that TFLM's SLICE copies."""
 
 
 @dataclass(frozen=True)
@@ -370,7 +370,9 @@ def _rewrite_skipping_convolution(found: PickedPixels, edit: Editor) -> None:
         window[:, rows, columns, :] = whole[:, 0, 0, :]
         weights = edit.constant(f"{weights.name}/window", window, weights.quantization)
     inputs: Sequence[Tensor | None] = (found.source, weights, *convolution.inputs[2:])
-    fields = {"padding": VALID, "strideH": found.stride[0], "strideW": found.stride[1]}
+    strides = {"strideH": found.stride[0], "strideW": found.stride[1]}
+    # A dilation means nothing to a window of one tap, and would spread the taps of a larger one.
+    fields = {"padding": VALID, **strides, "dilationHFactor": 1, "dilationWFactor": 1}
     # Where the pixels were picked, so that the image lives no longer than it did.
     edit.position = edit.graph.operators.index(found.picking)
     edit.twin(convolution, inputs, convolution.outputs, **fields)
@@ -395,7 +397,7 @@ def _grid_of(picking: Operator) -> Grid | None:
 
 
 def _fits(source: Tensor, output: Tensor, first: tuple[int, int], stride: tuple[int, int]) -> bool:
-    """Whether VALID windows of ``first`` + 1 pixels make the output's rows and columns, all inside the image."""
+    """Tell whether VALID windows of ``first`` + 1 pixels make the output's rows and columns, all inside the image."""
     return all(
         (source.shape[axis] - first[axis - 1] - 1) // stride[axis - 1] + 1 == output.shape[axis] for axis in (1, 2)
     )
@@ -484,7 +486,7 @@ def _reason_against_values_repeated_pixels(source: Tensor, output: Tensor) -> st
 
 
 def _repeats(source: Tensor, output: Tensor) -> bool:
-    """Whether RESIZE_NEAREST_NEIGHBOR makes every pixel as often as every other one."""
+    """Tell whether RESIZE_NEAREST_NEIGHBOR makes every pixel as often as every other one."""
     return all(_repeats_along(source.shape[axis], output.shape[axis]) for axis in (1, 2))
 
 
@@ -588,7 +590,7 @@ class BlockAxis:
     crops: tuple[int, int] = (0, 0)
 
     def fits(self, inner: int, made: int) -> bool:
-        """Whether blocks of ``inner`` pixels, of which the convolution makes ``made``, have these sizes."""
+        """Tell whether blocks of ``inner`` pixels, of which the convolution makes ``made``, have these sizes."""
         is_cut = self.block * inner == self.size + sum(self.paddings)
         return is_cut and self.outputs == self.block * made - sum(self.crops)
 

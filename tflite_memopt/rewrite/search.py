@@ -1,4 +1,4 @@
-"""Which concatenations to take apart, and what to make in tiles: what lowers the real cost, and no more.
+"""Search for the concatenations to take apart and the tiles to make: those that lower the real cost, and no more.
 
 A *site* is a concatenation together with everything below it that the rules can then be applied to; it is taken apart
 as a whole or not at all, since one reader that still needs the whole tensor keeps it alive. There are two ways to do
@@ -113,7 +113,7 @@ class TakenApart:
 
 @dataclass(frozen=True)
 class Start:
-    """What a search begins with: a model, which stays as it is, and its operators that may be sites.
+    """The start of a search: a model, which stays as it is, and its operators that may be sites.
 
     ``names``: of those, by position. ``pinned``: names of tensors that stay. ``tiles``: the numbers of tiles.
     """
@@ -253,7 +253,7 @@ class _SiteSearch:
         return min((none, best), key=self._cost) if self._may_go_on() else none
 
     def _is_hopeless(self, every: Sequence[Sites]) -> bool:
-        """Whether the limit is out of reach: fewer sites take less beside the head, but leave no smaller one."""
+        """Tell whether the limit is out of reach: fewer sites take less beside the head, but leave no smaller one."""
         if self._limit.below is None:
             return False
         none = self._cost(frozenset())
@@ -287,7 +287,7 @@ class _SiteSearch:
         return best
 
     def _saved_by(self, site: Site, best: Sites) -> int:
-        """What goes up without it; 0 where no work is left to measure it."""
+        """Compute the bytes that are added without it; 0 where no work is left to measure it."""
         without = best - {site}
         is_known = without in self._costs or self._may_go_on()
         return self._cost(without).need - self._cost(best).need if is_known else 0
@@ -307,7 +307,7 @@ class _SiteSearch:
 
 
 def is_one_way(by_site: Mapping[Site, Driver]) -> bool:
-    """Whether all rules that were applied are exact, so that the exact ones alone would do the same."""
+    """Tell whether all rules that were applied are exact, so that the exact ones alone would do the same."""
     return all(each.exactness == "exact" for driver in by_site.values() for each in driver.applied)
 
 

@@ -53,12 +53,12 @@ class Attention:
 
     @property
     def heads(self) -> int:
-        """How many."""
+        """The number of them."""
         return self.queries.shape[2]
 
     @property
     def gone(self) -> tuple[Operator, ...]:
-        """What is written anew, beside the second product."""
+        """The operators that are written anew, beside the second product."""
         return (*self.before, self.turn, *self.chain[:-1], *self.behind)
 
 
@@ -106,7 +106,7 @@ def _only_reader(tensor: Tensor) -> Operator | None:
 
 
 def _swaps(operator: Operator) -> bool:
-    """Whether it is a TRANSPOSE that lets heads and rows change places."""
+    """Tell whether it is a TRANSPOSE that lets heads and rows change places."""
     order = integers(operator.inputs[1]) if operator.name == "TRANSPOSE" else None
     return order is not None and tuple(order.tolist()) == _HEADS_FIRST
 
@@ -161,7 +161,7 @@ def _steps_to(match: Match, queries: Tensor, reader: Operator) -> tuple[Operator
 
 
 def _is_free(match: Match, tensor: Tensor) -> bool:
-    """Whether one operator alone reads it, and nobody else wants it."""
+    """Tell whether one operator alone reads it, and nobody else wants it."""
     return len(tensor.uses) == 1 and not match.must_stay(tensor)
 
 
@@ -192,7 +192,7 @@ def _matrix(edit: Editor, found: Attention, whole: Tensor, at: int) -> Tensor:
 
 
 def _head(edit: Editor, found: Attention, queries: Tensor, at: int, matrices: Sequence[Tensor]) -> Tensor:
-    """What one head makes: (1, 1, L, e)."""
+    """Return the output of one head: (1, 1, L, e)."""
     _, length, _, depth = found.queries.shape
     x = _slice(edit, queries, (0, 0, 0, at * depth), (1, 1, length, depth), _name(found, at))
     others = iter(matrices)
@@ -287,14 +287,14 @@ def _sequences(graph: Graph, kept: Collection[str]) -> _Sequences:
 
 
 def _is_sequence(tensor: Tensor) -> bool:
-    """Whether it is (1, 1, L, C), (1, L, C) or (L, C) with L > 1, and computed."""
+    """Tell whether it is (1, 1, L, C), (1, L, C) or (L, C) with L > 1, and computed."""
     ones, length = tensor.shape[:-2], tensor.shape[-2:-1]
     is_long = len(tensor.shape) in (2, 3, 4) and all(size == 1 for size in ones) and length > (1,)
     return is_long and tensor.shape[-1] > 0 and not (tensor.is_constant or tensor.is_variable)
 
 
 def _can_lie(operator: Operator, sequences: Collection[Tensor]) -> bool:
-    """Whether the operator computes the same from its sequences along H. Reshapes only pass them on."""
+    """Tell whether the operator computes the same from its sequences along H. Reshapes only pass them on."""
     if len(operator.outputs) != 1 or operator.outputs[0] not in sequences:
         return False
     found = kind_of(operator).along_h
@@ -305,7 +305,7 @@ def _can_lie(operator: Operator, sequences: Collection[Tensor]) -> bool:
 
 
 def _is_of_filters(use: Use, sequences: Collection[Tensor]) -> bool:
-    """Whether a reader of filters, which are laid along H too, has them as filters, of sequences."""
+    """Tell whether a reader of filters, which are laid along H too, has them as filters, of sequences."""
     found = kind_of(use.operator).along_h
     if found is None or found.filters != use.slot:
         return False
@@ -372,15 +372,15 @@ class _Laying:
             self._reshape(operator)
 
     def _tell(self, operator: Operator) -> None:
-        """What an operator is told about rows and columns."""
-        told = _along_h(operator).told(self._edit, operator)
-        for slot, tensor in told.operands.items():
+        """Return the overrides of an operator about rows and columns."""
+        overrides = _along_h(operator).overrides_for(self._edit, operator)
+        for slot, tensor in overrides.operands.items():
             self._graph.set_input(operator, slot, tensor)
         if operator.options is not None:
-            operator.options = replace(operator.options, fields={**operator.options.fields, **told.fields})
+            operator.options = replace(operator.options, fields={**operator.options.fields, **overrides.fields})
 
     def _is_at_a_border(self, tensor: Tensor, interface: Collection[Tensor], kept: Collection[str]) -> bool:
-        """Whether something else than these operators and reshapes needs it as it lies."""
+        """Tell whether something else than these operators and reshapes needs it as it lies."""
         others = [use.operator for use in tensor.uses]
         others += [] if tensor.producer is None else [tensor.producer]
         if any(each not in self._operators and not shape_is_said(each) for each in others):
@@ -388,7 +388,7 @@ class _Laying:
         return tensor in interface or tensor.name in kept or any(self._is_left(use) for use in tensor.uses)
 
     def _is_left(self, use: Use) -> bool:
-        """Whether one of the operators reads it as it lies."""
+        """Tell whether one of the operators reads it as it lies."""
         return use.operator in self._operators and _along_h(use.operator).as_it_lies == use.slot
 
     def _twin(self, tensor: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from .engine import Copy, CopyReader, Match, Pattern, Rule, is_dead, is_shape_co
 
 
 def shape_is_said(operator: Operator) -> bool:
-    """Whether it is a reshape to a shape that is known."""
+    """Tell whether it is a reshape to a shape that is known."""
     given = list(operator.present_inputs())
     return operator.name in RESHAPES and all(tensor.is_constant for tensor in given[1:]) and len(given) > 0
 
@@ -33,7 +33,7 @@ def write_reshape(edit: Editor, like: Operator, x: Tensor, y: Tensor) -> None:
 
 
 def _makes(like: Operator, x: Tensor, y: Tensor) -> bool:
-    """Whether EXPAND_DIMS or SQUEEZE adds or takes out the axis in which the shapes differ."""
+    """Tell whether EXPAND_DIMS or SQUEEZE adds or takes out the axis in which the shapes differ."""
     many, few = (y, x) if like.name == "EXPAND_DIMS" else (x, y)
     chosen = like.option("squeezeDims") if like.name == "SQUEEZE" else integers(operands(like, 2)[1])
     if like.name == "RESHAPE" or chosen is None or len(chosen) != 1:
@@ -150,7 +150,7 @@ _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
     "TILE": _is_fixed,
     "TRANSPOSE": _keeps_order,
 }
-"""Whether an operator with one output, of the shape and type of its input, keeps every element where it was."""
+"""Tell whether an operator with one output, of the shape and type of its input, keeps every element where it was."""
 
 IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _check_identity, Copy.leave_out)
 """Operators that change nothing: their readers read the input instead.
@@ -338,7 +338,7 @@ rows is that of the output). The reshape takes some 90 bytes of the tail on 32 b
 
 
 _EXPANDED = (DType.FLOAT32, DType.INT8, DType.INT16)
-"""What TFLM's EXPAND_DIMS copies."""
+"""Types that TFLM's EXPAND_DIMS copies."""
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,8 @@ def _check_lean_reshape(match: Match) -> Reshaped | str | None:
 
 
 def added_dimension(shape: tuple[int, ...], longer: tuple[int, ...]) -> int | None:
-    """Where ``longer`` has a dimension of 1 more than ``shape``, and is the same otherwise; None where it is not.
+    """Find the place where ``longer`` has a dimension of 1 more than ``shape``, and is the same otherwise; None where
+    it is not.
 
     >>> added_dimension((1, 8, 4), (1, 8, 1, 4))
     2

@@ -191,7 +191,7 @@ def _at_output(graph: Graph, outer: Tensor) -> _Conversion | str:
 
 
 def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
-    """Why integers cannot stand for the tensor's values, bytes or shape."""
+    """Return the reason why integers cannot stand for the tensor's values, bytes or shape."""
     if inner.dtype not in _INTEGERS or affine_of(inner) is None:
         return f"'{inner.name}' is {inner.dtype.label}, or not quantized with one scale"
     if inner.nbytes > outer.nbytes:
@@ -296,7 +296,7 @@ def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
 
 
 def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: Options) -> TakenApart:
-    """What was found, if it lowers the planner's cost too."""
+    """Return the result of the search if it lowers the planner's cost, too."""
     if not found.sites:
         return found
     costs = [cost_of(each, profile, options) for each in (model, found.model)]
@@ -338,7 +338,7 @@ def clean_up(model: Model, options: Options) -> Changed:
 
 
 def site_use(site: SiteUse) -> RewriteUse:
-    """What reports say of a site."""
+    """Describe a site for reports."""
     rules = " + ".join(dict.fromkeys(each.rule for each in site.applied))
     operators = (site.operator, *(each.operator for each in site.applied))
     return RewriteUse(rules, operators, loosest(each.exactness for each in site.applied), site.saved_bytes)

@@ -40,7 +40,7 @@ from .stage import AFTER_STRIPES, SPLITS, pinned, start_of, with_sites, within
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
 _ROUNDS = 4
-"""How often more channels are made in tiles, at most: each time tiles have moved the peak."""
+"""The most rounds of tiles, each after tiles have moved the peak."""
 _LEAST_WORK = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
 _WORK = 6000
@@ -235,7 +235,7 @@ def simplified(
 
 
 def _is_whole_fan_out(operator: Operator) -> bool:
-    """Whether it may be made in tiles: not what is a tile or another piece already."""
+    """Tell whether it may be made in tiles: not what is a tile or another piece already."""
     return not isinstance(fan_out(operator), str) and operator.outputs[0].origin is None
 
 
@@ -282,7 +282,7 @@ def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> se
 
 
 def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Operator, int]:
-    """What is alive at each operator, in bytes, in the best order, which is that of the operators here."""
+    """Compute the bytes that are alive at each operator, in the best order, which is that of the operators here."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     limit = options.search_limit(_ORDER_WORK)
     order = solve_schedule(problem, options.scheduler, limit).order

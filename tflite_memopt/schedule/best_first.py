@@ -74,7 +74,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Direction:
-    """What a search asks. It begins in the state ``start`` with ``alive`` bytes, and ends in the state ``goal``.
+    """A question of the search. It begins in the state ``start`` with ``alive`` bytes, and ends in the state ``goal``.
 
     ``waits[b]`` is the set that must be in the state before operator b is ready; ``wakes[b]`` are those that may become
     ready with it. ``may_fall`` are the operators that in some state leave no more bytes alive than before. ``cost`` of
@@ -156,7 +156,7 @@ class CompiledCandidate:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it needs the same in every state."""
+        """Tell whether it needs the same in every state."""
         return not (self.released or self.reuses)
 
 
@@ -367,7 +367,8 @@ def _largest_hill(need: int, change: int) -> tuple[int, int]:
 
 
 RULES: tuple[Rule, ...] = (_least_need_search, _largest_hill)
-"""What a greedy step takes first: the operator that needs least, or the one that needs most beyond what it leaves.
+"""The operator that a greedy step takes first: the one that needs least, or the one that needs most beyond what it
+leaves.
 
 The second is optimal for independent branches (J. W. H. Liu, SIAM J. Algebraic Discrete Methods 1987).
 """
@@ -429,7 +430,7 @@ class BottleneckSearch:
         return None
 
     def may_search(self) -> bool:
-        """Whether there is work left for more than finishing orders."""
+        """Tell whether there is work left for more than finishing orders."""
         return self.allowance.left > self.reserve and not self.allowance.is_too_late()
 
     def raise_floor(self, floor: int) -> None:

@@ -59,7 +59,7 @@ class Repeatable:
 
 @dataclass(frozen=True)
 class _Question:
-    """How many of the best ones are looked for, by how many processes, and how much each search may spend."""
+    """The number of best ones to look for, the number of processes, and the limit of each search."""
 
     limit: SearchLimit
     jobs: int

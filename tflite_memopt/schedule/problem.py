@@ -5,11 +5,8 @@ inputs from the first step on, its outputs to the last. A tensor here is a range
 several tensors of a model are views of the same bytes, the problem has those bytes once, with the readers of all of
 them, so that no method has to know views.
 
-Lower bounds on the peak of any order.
-
-What every search needs of a problem: who waits for whom, and what running an operator does to memory.
-
-A set of operators is an ``int`` with one bit for each: bit ``v`` is operator ``v``.
+``MemoryGraph`` has what every search needs of a problem: who waits for whom, and what running an operator does to
+memory. A set of operators is an ``int`` with one bit for each: bit ``v`` is operator ``v``.
 """
 
 from __future__ import annotations
@@ -82,7 +79,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class ScheduleAnswer:
-    """What a method returns: an order, a bound it proved for any order (0 for none), and its effort.
+    """The result of a method: an order, a bound it proved for any order (0 for none), and its effort.
 
     ``stopped_by_clock``: without the time limit it would have gone on.
     """
@@ -94,7 +91,7 @@ class ScheduleAnswer:
 
 
 Method = Callable[[ScheduleProblem, SearchLimit], ScheduleAnswer]
-"""What a method file provides. ``methods.solve`` times it, checks it and works out the peak."""
+"""The signature of a method. ``methods.solve`` times it, checks it and works out the peak."""
 
 
 def schedule_lower_bound(problem: ScheduleProblem) -> int:
@@ -155,12 +152,12 @@ class MemoryGraph(DependencyGraph):
 
     @property
     def runs_as_numbered(self) -> bool:
-        """Whether the model's own order is one: each operator needs earlier ones only."""
+        """Tell whether the model's own order is one: each operator needs earlier ones only."""
         return all(needs < 1 << v for v, needs in enumerate(self.needs))
 
     @property
     def has_one_order(self) -> bool:
-        """Whether each operator waits for the one before it, as they are numbered."""
+        """Tell whether each operator waits for the one before it, as they are numbered."""
         return all(self.needs[v] >> (v - 1) & 1 for v in range(1, len(self.needs)))
 
     def alive(self, executed: int) -> tuple[int, ...]:
@@ -211,7 +208,7 @@ class MemoryGraph(DependencyGraph):
         return max((given, *self.needs_along(order)))
 
     def dies(self, tensor: int, waiting: int) -> bool:
-        """Whether no operator of ``waiting`` reads the tensor and the graph does not return it."""
+        """Tell whether no operator of ``waiting`` reads the tensor and the graph does not return it."""
         return not (self.readers[tensor] & waiting or self.kept[tensor])
 
 

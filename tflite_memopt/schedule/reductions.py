@@ -1,15 +1,11 @@
-"""Operators that run back to back, seen from outside as one: what they need, what they leave, what they release.
+"""Exact reductions: operators that may run back to back in some optimal order become one fused operator.
 
 Memory is counted relative to what is alive when the fused operator starts. Its need is computed from its
 *candidates*: one for each operator in it that may have the largest working set. Whether an input was read for the
 last time depends on which other operators ran, so a candidate keeps the input's number, not its bytes.
 
-A graph of fused operators that can be contracted edge by edge until a search takes over.
-
-Exact reductions: operators that may run back to back in some optimal order become one fused operator.
-
-These are the fusion theorems of ``graph/dependency_graph.py`` on two operators, first -> second, where one waits for
-the other alone:
+The reductions are the fusion theorems of ``graph/dependency_graph.py`` on two operators, first -> second, where one
+waits for the other alone:
 
     late     second alone waits for first, and the two are rising: running first earlier only holds memory;
     soon     second waits for first alone, and the two are falling: running second at once only frees memory;
@@ -62,7 +58,7 @@ class PeakCandidate:
         return PeakCandidate(self.extra - released - certain, self.released - dying, reuses)
 
     def covers(self, other: PeakCandidate) -> bool:
-        """Whether this one needs at least as much as the other in every state."""
+        """Tell whether this one needs at least as much as the other in every state."""
         return self.extra >= other.extra and self.released <= other.released and not self.reuses
 
 
@@ -104,8 +100,9 @@ def single_operator(problem: ScheduleProblem, index: int, unread: frozenset[int]
 
 
 def joined(first: FusedOperator, second: FusedOperator, sizes: tuple[int, ...], inner: frozenset[int]) -> FusedOperator:
-    """What runs ``first``, then ``second``. ``inner`` are the tensors that live and die inside it: written by the
-    first and read by nobody but the second."""
+    """The operator that runs ``first``, then ``second``. ``inner`` are the tensors that live and die inside it: written
+    by the first and read by nobody but the second.
+    """
     gone = first.inputs - second.inputs
     candidates = [_still_read(candidate, second.inputs) for candidate in first.candidates]
     for candidate in second.candidates:
@@ -222,7 +219,7 @@ class FusedGraph:
 
 
 def _direct_needs(graph: MemoryGraph, closure: TransitiveClosure, v: int) -> set[int]:
-    """What operator v needs, but for what another one of these needs already."""
+    """Return the operators that v needs, except those that another of these needs already."""
     earlier = union(closure.before[u] for u in bits(graph.needs[v]))
     return set(bits(graph.needs[v] & ~earlier))
 
@@ -268,7 +265,7 @@ def _edges_at(graph: FusedGraph, v: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_join(graph: FusedGraph, first: int, second: int) -> bool:
-    """Whether one of the rules holds, whichever inputs die."""
+    """Tell whether one of the rules holds, whichever inputs die."""
     a, b, sizes = graph.operators[first], graph.operators[second], graph.sizes
     if len(a.candidates) + len(b.candidates) > _MOST_CANDIDATES:
         return False
@@ -291,14 +288,14 @@ def _may_join(graph: FusedGraph, first: int, second: int) -> bool:
 
 
 def _is_sure(graph: FusedGraph, first: int, second: int) -> bool:
-    """Whether it is known which inputs of both die, whatever ran before."""
+    """Tell whether it is known which inputs of both die, whatever ran before."""
     both = graph.operators[first].inputs & graph.operators[second].inputs
     sure = graph.always_dying(first) | graph.always_dying(second)
     return not both and graph.may_die(first) | graph.may_die(second) <= sure
 
 
 def _profile(a: FusedOperator, b: FusedOperator, sizes: tuple[int, ...], dying: frozenset[int]) -> MemoryProfile:
-    """What running both, one right after the other, does to memory when the inputs in ``dying`` die."""
+    """Compute the effect on memory of running both, one right after the other, when the inputs in ``dying`` die."""
     early = dying - b.inputs
     between, first_need = a.change(sizes, early), a.need(sizes, early)
     last_need = between + b.need(sizes, dying)

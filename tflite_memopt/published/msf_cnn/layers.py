@@ -6,7 +6,7 @@ from ...analysis.macs import operator_macs
 from ...errors import UnsupportedModelError
 from ...ir.model import Graph, Operator, Tensor
 from ...operators.rows import Axis
-from ...operators.table import row_by_row
+from ...operators.table import row_map_of
 from .fusion import Layer, Window
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -33,7 +33,7 @@ def chain_of(graph: Graph) -> tuple[Layer, ...]:
             unpadded = operator.outputs[0]
         elif (operator.name == "ADD" and passed.issuperset(read)) or (operator.name == "QUANTIZE" and not layers):
             unpadded = operator.outputs[0]
-        elif operator.name not in ("PAD", "PADV2") or isinstance(row_by_row(operator), str):
+        elif operator.name not in ("PAD", "PADV2") or isinstance(row_map_of(operator), str):
             break
         at = operator.outputs[0]
         passed.add(at)
@@ -47,7 +47,7 @@ def chain_of(graph: Graph) -> tuple[Layer, ...]:
 
 def _layer(operator: Operator, source: Tensor) -> Layer | None:
     """The layer from the tensor before its PAD; None where its shape is none that the paper's layers make."""
-    found, output = row_by_row(operator), operator.outputs[0]
+    found, output = row_map_of(operator), operator.outputs[0]
     if isinstance(found, str) or len(source.shape) != 4:
         return None
     rows, columns = _window(found.rows, source.shape[1]), _window(found.columns, source.shape[2])

@@ -13,24 +13,24 @@ from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.plan.bounds import section_bound
 from tflite_memopt.plan.check import check_bound
-from tflite_memopt.plan.problem import BoundCertificate, Item, PlanProblem, Relation, SharedRoom
+from tflite_memopt.plan.problem import BoundCertificate, Container, Item, PlanProblem, Relation
 
 
-def above(host: int, guests: int, size: int, distance: int) -> PlanProblem:
-    """Items that may lie on the host from so many bytes on, and not on each other."""
-    items = (Item(host, 0, 1, 16), *(Item(size, 0, 1, 16) for _ in range(guests)))
-    return PlanProblem(items, tuple(Relation(1 + at, 0, distance) for at in range(guests)))
+def above(holder: int, members: int, size: int, distance: int) -> PlanProblem:
+    """Items that may lie on the holder from so many bytes on, and not on each other."""
+    items = (Item(holder, 0, 1, 16), *(Item(size, 0, 1, 16) for _ in range(members)))
+    return PlanProblem(items, tuple(Relation(1 + at, 0, distance) for at in range(members)))
 
 
 @st.composite
 def crowded_problems(draw: st.DrawFn) -> PlanProblem:
     """One item that two or three others may lie on: from some bytes on, or up to some, or at one place."""
     unit = draw(st.sampled_from((1, 2)))
-    guests = draw(st.integers(2, 3))
-    sizes = [draw(st.integers(2, 8)), *(draw(st.integers(1, 5)) for _ in range(guests))]
+    members = draw(st.integers(2, 3))
+    sizes = [draw(st.integers(2, 8)), *(draw(st.integers(1, 5)) for _ in range(members))]
     items = tuple(Item(size, 0, draw(st.sampled_from((1, 1, 2))), unit) for size in sizes)
     relations = []
-    for at in range(1, guests + 1):
+    for at in range(1, members + 1):
         for _ in range(draw(st.integers(1, 2))):
             ends = (at, 0) if draw(st.booleans()) else (0, at)
             relations.append(Relation(*ends, draw(st.integers(-6, 6)), draw(st.booleans())))
@@ -58,26 +58,26 @@ def test_guests_lie_beside_each_other_in_one_room() -> None:
 
 @given(st.lists(st.integers(0, 60), min_size=5, max_size=5), st.integers(0, 150), st.sets(st.integers(0, 5)))
 def test_what_one_item_more_spares_is_the_difference(pairs: list[int], nbytes: int, chosen: set[int]) -> None:
-    """Item 0 is the host."""
-    room, shares = SharedRoom(0, (1, 2, 3, 4), nbytes), {0: dict(enumerate(pairs, 1))}
+    """Item 0 is the holder."""
+    container, shares = Container(0, (1, 2, 3, 4), nbytes), {0: dict(enumerate(pairs, 1))}
     for index in {0, 1, 2, 3, 4} - chosen:
-        more = room.spares({*chosen, index}, shares) - room.spares(chosen, shares)
-        assert room.spares_more(index, chosen, shares) == more
+        more = container.spares({*chosen, index}, shares) - container.spares(chosen, shares)
+        assert container.spares_more(index, chosen, shares) == more
 
 
 def test_a_room_is_checked() -> None:
     problem = above(64, 2, 48, 16)
     certificate = section_bound(problem)
-    assert (certificate.nbytes, certificate.rooms) == (112, ((0, 1, 2),))
+    assert (certificate.nbytes, certificate.containers) == (112, ((0, 1, 2),))
     with pytest.raises(InfeasibleError, match="112 bytes are claimed, 64 proved"):
-        check_bound(problem, replace(certificate, rooms=()))
-    with pytest.raises(InfeasibleError, match="in two rooms"):
-        check_bound(problem, replace(certificate, rooms=((0, 1, 2), (0, 1, 2))))
+        check_bound(problem, replace(certificate, containers=()))
+    with pytest.raises(InfeasibleError, match="in two containers"):
+        check_bound(problem, replace(certificate, containers=((0, 1, 2), (0, 1, 2))))
     with pytest.raises(InfeasibleError, match="113 bytes are claimed"):
         check_bound(problem, replace(certificate, nbytes=113))
     related = replace(problem, relations=(*problem.relations, Relation(1, 2, 16)))
     with pytest.raises(InfeasibleError, match="may share bytes"):
-        check_bound(related, BoundCertificate(112, 0, (0, 1, 2), rooms=((0, 1, 2),)))
+        check_bound(related, BoundCertificate(112, 0, (0, 1, 2), containers=((0, 1, 2),)))
 
 
 def test_a_proof_counts_in_the_unit_that_it_was_found_in() -> None:
