@@ -197,6 +197,8 @@ class _Judge:
 
     def plans(self, name: str, profile: KernelProfile, count: int) -> None:
         run = self._run("tflm", self.result, self.samples[:_FEW])
+        if not run.ran:
+            return
         ends, wrong = Counter[str](), list[str]()
         for mutant in plan_mutants(self.result, count, self.seed):
             try:

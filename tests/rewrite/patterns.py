@@ -116,7 +116,6 @@ def assert_exact(
     seed: int,
     count: int,
     runtimes: Sequence[str] = (LITERT, TFLM),
-    is_proved: bool = True,
 ) -> None:
     """The rule applies in every branch, and each runtime computes the same bits as before, proved for all inputs."""
     model, owners = model_of(pattern, seed, count)
@@ -125,7 +124,7 @@ def assert_exact(
     driver.apply_everywhere((rule,))
     assert not driver.refused, next(iter(driver.refused.values()))
     assert len(driver.applied) == count
-    assert_same_bits(original, write_model(model), owners, seed, runtimes, is_proved)
+    assert_same_bits(original, write_model(model), owners, seed, runtimes)
 
 
 def assert_same_bits(
@@ -134,15 +133,11 @@ def assert_same_bits(
     owners: Sequence[int],
     seed: int,
     runtimes: Sequence[str] = (LITERT, TFLM),
-    is_proved: bool = True,
 ) -> None:
-    """Each runtime computes the same, for all inputs; ``owners`` says which branch an output is of.
-
-    ``is_proved``: whether that can be proved.
-    """
+    """Each runtime computes the same, for all inputs; ``owners`` says which branch an output is of."""
     proof = prove(read_model(original), read_model(rewritten))
     wrong = [f"branch {owners[at]}" for at in proof.outputs]
-    assert (proof.status is Status.PROVED) == is_proved, (str(proof), wrong, f"seed {seed}")
+    assert proof.status is Status.PROVED, (str(proof), wrong, f"seed {seed}")
     samples = seeded_inputs(read_model(original), 2, seed)
     for runtime in runtimes:
         verdict = compare_models(runtime, original, rewritten, samples, ARENA)

@@ -62,7 +62,7 @@ def convolution(branch: Branch) -> None:
 
 def dense(branch: Branch) -> None:
     pick = branch.random
-    dtype, depth, channels = pick.choice((F32, I8, I16)), pick.randint(1, 9), pick.choice((3, 5, 8, 16))
+    dtype, depth, channels = pick.choice((F32, I8, I16)), pick.randint(1, 9), pick.choice((7, 8, 16))
     x = branch.input((pick.randint(1, 3), depth), dtype, **branch.quantization(dtype))
     y = branch.tensor((x.shape[0], channels), dtype, **branch.quantization(dtype))
     operands = constants(branch, (channels, depth), dtype, 0)
@@ -84,9 +84,7 @@ def lookup(branch: Branch) -> None:
 
 @pytest.mark.parametrize(("pattern", "count"), [(convolution, 20), (dense, 8), (lookup, 6)])
 def test_the_same_bits(pattern: Any, count: int) -> None:
-    # Of a dense layer with several scales a part may have one channel. Kernels make the multiplier of one scale of a
-    # product of floats, those of several scales in double (kernel_util.cc, fully_connected_common.cc): not proved.
-    assert_exact(channel_tiles(3), pattern, 0, count, is_proved=pattern is not dense)
+    assert_exact(channel_tiles(3), pattern, 0, count)
 
 
 def test_sizes_are_whole_vectors_where_they_can_be() -> None:
@@ -173,6 +171,18 @@ def test_other_refusals() -> None:
         "its weights or its bias are computed, packed, or quantized in another way than by output channel",
         "it cannot be made in 2 tiles: it has 1 channels, and TFLM joins 10",
         "its channels depend on one of the input's each",
+    ]
+
+
+def test_no_tile_of_a_dense_layer_has_one_of_several_scales_alone() -> None:
+    """One scale is multiplied in float32, several in float64: the multipliers may differ in the last bit."""
+    b = ModelBuilder()
+    y = b.dense(b.input("x", (1, 8)), 3)
+    weights = y.producer.inputs[1] if y.producer is not None else None
+    assert weights is not None
+    weights.quantization = per_channel(np.linspace(0.001, 0.003, 3, dtype=np.float32), 0)
+    assert refusals(b.finish(b.softmax(y)), channel_tiles(2)) == [
+        "'dense0' has a scale for each channel, and one alone is rounded in another way"
     ]
 
 

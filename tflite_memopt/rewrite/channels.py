@@ -926,9 +926,21 @@ def channel_tiles(count: int) -> Rule[FanOutOperand]:
             return f"'{output.name}' is returned as a whole, or not read"
         if not 2 <= count <= min(MAX_PARTS, output.shape[-1]):
             return f"it cannot be made in {count} tiles: it has {output.shape[-1]} channels, and TFLM joins {MAX_PARTS}"
-        return FanOutOperand(found, tile_sizes(output.shape[-1], count))
+        sizes = tile_sizes(output.shape[-1], count)
+        if 1 in sizes and match.anchor.name == "FULLY_CONNECTED" and has_several_scales(match.anchor):
+            return f"'{output.name}' has a scale for each channel, and one alone is rounded in another way"
+        return FanOutOperand(found, sizes)
 
     return Rule(f"{count} channel_tiles", Pattern("fan-out", FAN_OUTS), check, _rewrite_channel_tiles)
+
+
+def has_several_scales(dense: Operator) -> bool:
+    """Return whether TFLM computes the rescaling of a dense layer in float64; that of one scale is in float32.
+
+    Source: tensorflow/lite/micro/kernels/fully_connected_common.cc, and ``GetQuantizedConvolutionMultipler``.
+    """
+    weights = dense.inputs[1]
+    return weights is not None and is_per_channel(weights.quantization)
 
 
 def _rewrite_channel_tiles(found: FanOutOperand, edit: Editor) -> None:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from ..ir.editor import add_buffer
 from ..ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ..ir.tensors import integers, is_per_channel, values
+from .channels import has_several_scales
 
 Mask = npt.NDArray[np.bool_]
 _SUMS = ("CONV_2D", "FULLY_CONNECTED")
@@ -101,13 +102,16 @@ class _Masks:
         return self._masks[top]
 
     def settle(self) -> None:
-        """Compute the least fixed point; a tensor without any channel that is read keeps its first one."""
+        """Compute the least fixed point; a tensor without any channel that is read keeps one."""
         while self._grow():
             pass
         for operator in self._graph.operators:
+            # A dense layer of one channel has its rescaling rounded in another way than one with several scales.
+            least = 2 if operator.name == "FULLY_CONNECTED" and has_several_scales(operator) else 1
             for tensor in operator.outputs:
-                if self.is_free(tensor) and not self.of(tensor).any():
-                    self.of(tensor)[0] = True
+                if self.is_free(tensor):
+                    mask = self.of(tensor)
+                    mask[np.flatnonzero(~mask)[: max(0, least - int(mask.sum()))]] = True
         while self._grow():
             pass
 
