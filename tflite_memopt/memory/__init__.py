@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = ("arrange", "figures", "file", "layout", "problems", "run_through", "spread", "work")
+DOOR = ("arrange", "figures", "file", "layout", "problems", "spread", "work")
 """The modules that other folders import; the rest is private to this one."""
