@@ -130,11 +130,11 @@ class Options:
 
     @cached_property
     def decision(self) -> Decision | None:
-        """What is to be done in place of a search, if that was asked for."""
+        """Return the decision to carry out in place of a search; None for a search."""
         return None if self.replay is None else decision_in(self.replay)
 
     def meets_budget(self, need: int) -> bool:
-        """Whether there is a budget, and so many bytes of the objective are within it."""
+        """Return whether there is a budget, and so many bytes of the objective are within it."""
         return self.budget is not None and need <= self.budget
 
     @property
@@ -152,11 +152,11 @@ class Options:
         return self if self.until != NO_DEADLINE else replace(self, until=deadline_in(self.time_limit))
 
     def search_limit(self, work: float = 1.0) -> SearchLimit:
-        """What a search may spend: such a part of its own limit, until the emergency stop."""
+        """Return the limit of a search: this part of its own limit, until the emergency stop."""
         return SearchLimit(self.time_limit, self.seed, work, self.until)
 
     def plan_limit(self, part: float = 1.0) -> SearchLimit:
-        """What the planner may spend on the plan that is written, or such a part of it."""
+        """Return the limit of the planner for the plan that is written, or this part of it."""
         return self.search_limit(PLAN_WORK[self.effort] * part)
 
     def _faults(self) -> Iterator[tuple[str, str]]:

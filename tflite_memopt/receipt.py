@@ -60,7 +60,7 @@ def receipt_of(report: Report, result: bytes, name: str) -> str:
 
 
 def _firmware(result: bytes, profile: KernelProfile) -> dict[str, Any]:
-    """What firmware must keep together with the model."""
+    """Return the facts that firmware must keep together with the model."""
     model = read_planned(result)
     needs = needs_by_library(model, offline_plan.decode(model) or {}, profile)
     return {

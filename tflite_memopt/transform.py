@@ -1,4 +1,4 @@
-"""What a run makes of a model under its limits: rewritten, in stripes, in tiles, ordered and placed.
+"""Transform a model under the limits of a run: rewritten, in stripes, in tiles, ordered and placed.
 
 The best of the answers under the limits that were asked for and under narrower ones.
 """
@@ -74,15 +74,15 @@ class Candidate:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether the clock has ended one of its searches."""
+        """Return whether the clock has ended one of its searches."""
         return any(each.cause == "out_of_time" for each in (*self.rewritten.refused, *self.cascaded.refused))
 
     def price(self, options: Options) -> tuple[bool, Cost]:
-        """What is compared: what makes a library need more comes last."""
+        """Return the sort key: candidates that make a library need more come last."""
         return not self.is_no_worse, cost_in(self.placement.memory, options)
 
     def meets_budget(self, options: Options) -> bool:
-        """Whether there is a budget, and it is met."""
+        """Return whether there is a budget, and it is met."""
         is_worse, cost = self.price(options)
         return not is_worse and options.meets_budget(cost.need)
 
@@ -93,7 +93,7 @@ Cache = dict[tuple[bytes, Options], Candidate]
 
 @dataclass(frozen=True)
 class RunContext:
-    """What all attempts of a run share.
+    """The state that all attempts of a run share.
 
     ``data``: the model's file, its shapes as LiteRT infers them; ``original``: what it holds, which nobody changes.
     ``before``: what each library needs for it, None if it runs wrongly.
@@ -214,7 +214,7 @@ def _declined(run: RunContext, candidate: Candidate, kept: Candidate, options: O
 
 
 def known_or_made(run: RunContext, options: Options) -> Candidate:
-    """What these limits alone lead to, from the cache where it is there."""
+    """Return the candidate under these limits alone, from the cache if it is there."""
     known = run.cache.get((run.data, options))
     if known is not None:
         return known

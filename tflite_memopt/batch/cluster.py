@@ -1,4 +1,4 @@
-"""Where models are worked on: a Dask cluster on this machine, or the one whose scheduler has an address.
+"""The workers: a Dask cluster on this machine, or the one whose scheduler has an address.
 
 Dask limits the memory of workers, restarts those that die, and gives their models to others.
 """

@@ -58,7 +58,7 @@ class Results:
         return self._lasting.get(content)
 
     def has(self, model: FoundModel) -> bool:
-        """Whether there is a line under the model's own path."""
+        """Return whether there is a line under the model's own path."""
         return (model.name, model.content) in self._files
 
     def model_of(self, line: Line) -> bytes | None:

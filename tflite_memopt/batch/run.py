@@ -24,7 +24,7 @@ from .results import DONE, FAILED, LOST, REFUSED, UNRUNNABLE, Line, Results
 
 
 class Optimized(Protocol):
-    """What optimizing one model gives."""
+    """The result of optimizing one model."""
 
     @property
     def model(self) -> bytes:
@@ -32,7 +32,7 @@ class Optimized(Protocol):
 
     @property
     def report(self) -> Report:
-        """What was done."""
+        """Return the report."""
 
 
 Work = Callable[[bytes, Options], Optimized]
@@ -90,7 +90,7 @@ def _lost(error: BaseException) -> Line:
 
 
 def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None]:
-    """What becomes of one model, on a worker; never raises for what the model does."""
+    """Optimize one model on a worker; never raise for a fault of the model."""
     try:
         result = work(job.data, options)
     except MemoptError as error:

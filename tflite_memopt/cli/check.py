@@ -129,6 +129,6 @@ def _at(path: Path, revision: str) -> bytes | None:
 
 
 def _git(folder: Path, arguments: Iterable[str], given: bytes = b"") -> bytes | None:
-    """What it prints; None where it fails."""
+    """Return the output of a git command; None where it fails."""
     done = subprocess.run(["git", *arguments], cwd=folder, input=given, capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None

@@ -231,7 +231,7 @@ def options_from_flags(no_verify: bool, changes: str, **chosen: Any) -> Options:
 
 
 def _label_in(given: str) -> PlanLabel | None:
-    """What a file that ``optimize`` wrote says of itself; None where it is no file but the text of a decision."""
+    """Read the label of a file that ``optimize`` wrote; None for the text of a decision."""
     if not os.path.isfile(given):  # of a long text Path.is_file raises an error
         return None
     from ..io import plan_label

@@ -11,7 +11,7 @@ import click
 from .types import FilePath
 
 Makers = Mapping[str, Callable[[], bytes]]
-"""What makes a report, by the ending of the file's name."""
+"""The functions that make a report, by the ending of the file's name."""
 
 _FORMATS = {
     ".json": "everything, to be read by programs",

@@ -1,4 +1,4 @@
-"""What several commands share: options, progress on stderr, results on stdout, files with pictures."""
+"""Shared by several commands: options, progress on stderr, results on stdout, files with pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What options of the command line hold: sizes, shares, pins, targets."""
+"""Types of command-line values: sizes, shares, targets."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _TAKEN = """
 """
 """Names that the generated programs, what they include, or GCC's macros have at that place."""
 EXTERNAL = "external"
-"""What names of buffers of the firmware's own begin with."""
+"""The prefix of names of the firmware's own buffers."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 """Bytes that stand for themselves in a literal; two question marks may begin a trigraph."""
 

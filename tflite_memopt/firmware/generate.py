@@ -144,7 +144,7 @@ def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
 
 
 def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
-    """Whether all that the kernels ask for is known: TFLM refuses a table that is wrong by a byte."""
+    """Return whether all that the kernels ask for is known: TFLM refuses a table that is wrong by a byte."""
     is_measured = profile.target is not None and profile.measured_at is not None and not profile.libraries
     return is_measured and arena_use(model, 0, profile.requests, profile.abi).exact
 
@@ -281,7 +281,7 @@ def _array_in(table: Table, arrays: Sequence[str], number: int, name: str) -> st
 
 
 def _macro(memory: str) -> str:
-    """Where an array lies is for the firmware to say."""
+    """Return the macro by which the firmware places an array."""
     macro = _name_of_macro(memory)
     return f'#ifndef {macro}\n#define {macro}  // such as __attribute__((section(".{memory}")))\n#endif\n'
 

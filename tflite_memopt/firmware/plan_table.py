@@ -24,7 +24,7 @@ _MOST_MEMORIES = 16
 
 @dataclass(frozen=True)
 class MemoryRequest:
-    """What a firmware says of its memory.
+    """The firmware's requests for its memories.
 
     ``sizes``: bytes by the name of the memory, the fastest first; empty: one of any size. ``prices``: as
     ``memory.spread.prices_for``. ``tail``: the one in which TFLM's own structures lie; None: the last one.
@@ -42,12 +42,12 @@ class MemoryRequest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the plan in the file is as good as any."""
+        """Return whether the plan in the file is as good as any."""
         return not (self.sizes or self.tail or self.external or self.ties)
 
     @property
     def planner(self) -> MemoryPlanner:
-        """What counts the arena."""
+        """Return the allocator that the arena is counted for."""
         return "table_apart" if self.temporaries_apart else "table"
 
 

@@ -1,4 +1,4 @@
-"""Which call of TFLM's MicroMutableOpResolver registers which operator.
+"""The calls of TFLM's MicroMutableOpResolver by operator.
 
 Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/micro_mutable_op_resolver.h.
 """
@@ -56,7 +56,7 @@ class Registrations:
 
 
 def registrations(model: Model) -> Registrations:
-    """What a resolver for exactly this model registers.
+    """Return the registrations of a resolver for exactly this model.
 
     Raises UnsupportedModelError for an operator of the schema that TFLM does not have.
     """

@@ -1,4 +1,4 @@
-"""Which target a chip is, by the names that vendors give families of chips; and what memories some chips have.
+"""The targets of chips by vendor name, and the memories of some chips.
 
 Where a chip has several cores it is the one that applications run on. A Cortex-M33 in this table has the DSP
 extension, a Cortex-M55 or M85 has Helium. Sources: Zephyr, soc/*/Kconfig (``CPU_CORTEX_...``, ``ARMV8_M_DSP``),

@@ -1,4 +1,4 @@
-"""What operators cost at run time: instructions of kernel libraries, in hundredths, measured one operator at a time.
+"""Run-time prices of operators: instructions of kernel libraries, in hundredths, measured one operator at a time.
 
 Fitted to 291 single operators of 8 bits: convolutions of 1x1, 3x3, 5x5, 1xN and Nx1 from 1 to 96 channels, depthwise
 ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in
@@ -69,7 +69,7 @@ WITH_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, chann
 ON_HELIUM = MakingPrices(interpreter=1_310, operator=30, tensor=2_400, channel=150)
 """On Cortex-M55, which computes in double precision, too."""
 WITHOUT_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, channel=1_050)
-"""Where the compiler's library computes doubles: Cortex-M3, and cores with single precision alone."""
+"""Cores whose compiler library computes doubles: Cortex-M3, and cores with single precision alone."""
 
 
 @dataclass(frozen=True)

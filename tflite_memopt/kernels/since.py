@@ -21,7 +21,7 @@ RELEASES: Mapping[str, date] = {
 assumed that it may lack: Zephyr's days are those of its releases (``submanifests/optional.yaml`` pins an older commit);
 esp-tflite-micro 1.3.x has no ``dynamic_update_slice.cc`` (read in November 2026), its day is that of 1.3.0."""
 LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
-"""What a region as a loop needs."""
+"""Operator kinds of a region that runs as a loop."""
 
 
 def needed_since(operators: Iterable[str]) -> date | None:
@@ -30,6 +30,6 @@ def needed_since(operators: Iterable[str]) -> date | None:
 
 
 def has_operators(operators: Iterable[str], firmware: date | None) -> bool:
-    """Whether firmware with a TFLM of this date has the operators; one of unknown date is taken to have them."""
+    """Return whether firmware with a TFLM of this date has the operators; one of unknown date is taken to have them."""
     since = needed_since(operators)
     return since is None or firmware is None or since <= firmware

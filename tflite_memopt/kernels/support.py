@@ -1,4 +1,4 @@
-"""Which operators and element types TFLM has kernels for, asked of a file without running it.
+"""The operators and element types that TFLM has kernels for, checked without running a file.
 
 What is not in here is taken to run: nothing is said to be impossible that TFLM may do.
 Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels: the types that Prepare and Eval take. The test
@@ -19,7 +19,7 @@ ObstacleKind = Literal["weights_only", "uint8", "float16", "int16", "positions",
 
 @dataclass(frozen=True)
 class Obstacle:
-    """What keeps TFLM from running a model: ``operators`` of it, the first of which is named here.
+    """An obstacle that keeps TFLM from running a model: the number of ``operators``, and the first one.
 
     ``kind``: "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": TFLM
     has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that works
@@ -37,7 +37,7 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class TflmSupport:
-    """Whether TFLM can run a model, and if not, the ``reasons``.
+    """The verdict on whether TFLM can run a model, with the ``reasons`` if not.
 
     ``refusal``: what TFLM said when it was asked to run it and refused, for a reason that the file does not show.
     Custom operators of the user's own are no reason: the firmware brings their kernels.
@@ -60,7 +60,7 @@ ADVICE: Mapping[ObstacleKind, str] = {
     "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
     "missing": "TFLM has no such kernel, replace the layer that makes it",
 }
-"""What is wrong and what to do about it, by kind."""
+"""The problem and its remedy, by kind."""
 
 F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
 _FLOAT = frozenset({F32})
@@ -107,12 +107,12 @@ _WEIGHTED = frozenset(
 )
 """Their input 1 holds weights: float activations take none but float ones."""
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
-"""What the converter writes to work out shapes that the network leaves open."""
+"""Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
 
 
 def support_of(model: Model) -> TflmSupport:
-    """Whether TFLM has kernels for all operators of a model, called subgraphs included."""
+    """Return whether TFLM has kernels for all operators of a model, called subgraphs included."""
     found: dict[ObstacleKind, Obstacle] = {}
     for number, graph in enumerate(model.graphs):
         for index, operator in enumerate(graph.operators):
@@ -130,7 +130,7 @@ def types_of(operator: Operator) -> tuple[str, ...]:
 
 
 def said_of(support: TflmSupport) -> str:
-    """What stands in the way and what to do about it, in words; of a model that TFLM cannot run."""
+    """Return the obstacles of a model that TFLM cannot run, with their remedies, in words."""
     said = "; ".join(map(_said, support.reasons)) or support.refusal or "it gave no reason"
     return f"TFLM cannot run this model: {said.encode('utf-8', 'replace').decode('utf-8')}"
 
@@ -164,7 +164,7 @@ def kind_of_missing(operator: Operator) -> ObstacleKind:
 
 
 def is_own(operator: Operator) -> bool:
-    """Whether it is a custom operator whose kernel the firmware brings."""
+    """Return whether it is a custom operator whose kernel the firmware brings."""
     return operator.name == "CUSTOM" and operator.opcode.label not in REFERENCE and not _is_flex(operator)
 
 
@@ -173,7 +173,7 @@ def _is_flex(operator: Operator) -> bool:
 
 
 def _kind(operator: Operator) -> ObstacleKind | None:
-    """What keeps TFLM from running an operator; None for nothing that is known."""
+    """Return the obstacle that keeps TFLM from running an operator; None without a known one."""
     if operator.opcode.label not in REFERENCE:
         return None if is_own(operator) else kind_of_missing(operator)
     activation = _input(operator, _ACTIVATION.get(operator.name, 0))

@@ -1,4 +1,4 @@
-"""Which cuts make the largest part smallest: a bottleneck path, whose edges are priced only where it leads over them.
+"""Choose the cuts that make the largest part smallest: a bottleneck path with lazily priced edges.
 
 Steps 0 to n are cut at some of the positions between them. A stretch of steps has a price under each limit on work: the
 bytes that it needs, and the work that it adds. The answer is a path from 0 to n of few stretches, whose largest need is
@@ -28,7 +28,7 @@ Stretch = tuple[int, int]
 
 @dataclass(frozen=True)
 class Price:
-    """What a stretch takes under one limit: ``need`` in bytes, ``work`` in the units of the limit on work.
+    """The price of a stretch under one limit: ``need`` in bytes, ``work`` in the units of the limit on work.
 
     ``inner``: what every stretch around it needs as well, and it under other limits; None for all of the need.
     """
@@ -59,7 +59,7 @@ class Choice:
 
 @dataclass
 class Stretches:
-    """What is known of the stretches between ``positions``, which begin with 0 and end with the number of steps.
+    """Known and estimated prices of the stretches between ``positions``, from 0 to the number of steps.
 
     ``limits``: how many limits on work a stretch has. ``estimate``: bytes that it needs at least, as far as can be told
     at once. ``measure``: its price under each limit, the widest first; None where it has none. ``least_work``: of a
@@ -108,7 +108,7 @@ class Stretches:
 
     @property
     def may_measure(self) -> bool:
-        """Whether there is work left."""
+        """Return whether there is work left."""
         return len(self.known) < self.most_measured
 
     def _estimated(self, stretch: Stretch) -> Price:

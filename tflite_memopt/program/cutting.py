@@ -1,4 +1,4 @@
-"""Where a model can be cut, and its parts: models of their own that run one after the other.
+"""The positions where a model can be cut, and its parts: models of their own that run one after the other.
 
     a --> b --> c --> d            a --> b --> [x]      [x] --> c --> d
                               =>

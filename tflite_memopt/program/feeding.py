@@ -18,7 +18,7 @@ from .files import Feed
 def fed_outputs(
     name: str, data: bytes, feed: Feed, given: Sequence[Sample], interpreters: Interpreters
 ) -> list[Sample]:
-    """What a front gives for images one after the other, in one interpreter; each was preceded by one that is given up.
+    """Return the outputs of a front for images in sequence, in one interpreter, with an abandoned image before each.
 
     ``given``: for each image, all inputs of the model that is fed.
 

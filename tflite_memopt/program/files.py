@@ -52,7 +52,7 @@ class PartFile:
 
 @dataclass(frozen=True)
 class Tie:
-    """What a fed part carries from call to call: an input, and the output at its place, by their positions.
+    """The state that a fed part carries from call to call: an input, and the output at its place, by their positions.
 
     ``fill``: each byte of the input before the first call; None: they do not matter.
     """
@@ -92,7 +92,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Program:
-    """What program.json holds.
+    """The content of program.json.
 
     ``arena_bytes``: of the one arena, by kernel library, with the planner that ``codegen`` writes. ``whole_bytes``:
     what the model needs as one. ``slowdown``: the estimated instructions that a run takes more than the model as it
@@ -145,7 +145,7 @@ def schema_text() -> str:
 
 
 def is_program(path: Path) -> bool:
-    """Whether the path is a folder that holds a program."""
+    """Return whether the path is a folder that holds a program."""
     return path.is_dir() and (path / MANIFEST).is_file()
 
 

@@ -53,7 +53,7 @@ _USAGE_OF_SEVERAL = """\
 
 @dataclass(frozen=True)
 class Network:
-    """What one class runs. ``name``: of its C++ namespace and folder. ``files``: of the parts, which comments tell.
+    """The models that one class runs. ``name``: of its C++ namespace and folder. ``files``: of the parts, for comments.
 
     ``kept``: it is one model whose interpreter stays alive. ``feed``: how its first part takes its input in rows.
     ``outputs``: how many outputs of the last part are the model's; None: all.
@@ -272,7 +272,7 @@ def _class(network: Network, arena: int, shared: str, more: str) -> str:
 
 
 def _fed(feed: Feed, front: Model, shared: str) -> str:
-    """What the class of a network has that takes rows of its image; those of int8 also as floats and as uint8."""
+    """Generate the members of a class that takes rows of its image; int8 rows also as floats and as uint8."""
     rows = front.main.inputs[0]
     affine = affine_of(rows) if rows.dtype is DType.INT8 else None
     how = {} if affine is None else {"scale": f"{affine.scale!r}f", "zero": str(affine.zero_point)}

@@ -201,7 +201,7 @@ def others_late(model: Model, image: int) -> None:
 
 
 def in_rows(model: Model, options: Options) -> Model:
-    """What is fed of a model: cleaned up, if the options let that be, and its sequences along rows."""
+    """Return the model that is fed: cleaned up, unless the options forbid it, with its sequences along rows."""
     model = copy_model(model)
     if options.rewrite:
         clean_up(model, options)
@@ -216,7 +216,7 @@ def with_ties(front: Model, feed: Feed) -> Model:
 
 
 def said_of_feeding(model: Model, options: Options) -> str | None:
-    """What a model may need whose image comes in rows, where that is less than its image takes; else None."""
+    """Estimate the RAM of a model whose image arrives in rows; None where that is no less than its image takes."""
     at, model = fed_input(model), in_rows(model, options)
     others_late(model, at)
     costs = FeedCosts(model, options, lambda _: None, image=at)

@@ -1,4 +1,4 @@
-"""What one part leaves in the arena, moved to where the next one takes it, past what TFLM writes in between.
+"""Move the tensors that cross a cut to where the next part reads them, past the bytes that TFLM writes in between.
 
 AllocateTensors of the next part writes its temporaries from the start of the arena, sets variables to zero at their
 places, and puts its structures at the end. What crosses the cut lies clear of all three while that happens:
@@ -40,7 +40,7 @@ class Move:
 
 @dataclass(frozen=True)
 class PartSpace:
-    """What one part makes of the arena, in bytes.
+    """The layout of the arena of one part, in bytes.
 
     ``required``: the arena that it needs by itself. ``tail``: at the end of the arena, from the first allocation on.
     ``temporaries``: from its start, until the plan is in force. ``cleared``: what is set to zero then. ``inputs``,
@@ -120,7 +120,7 @@ def _crossing(before: PartSpace, after: PartSpace) -> tuple[Range, ...]:
 
 
 def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
-    """What AllocateTensors of a part writes."""
+    """Return the bytes that AllocateTensors of a part writes."""
     return (0, aligned(part.temporaries)), (arena - aligned(part.tail), arena), *part.cleared
 
 
@@ -180,7 +180,7 @@ def _through_block(sources: Sequence[Range], targets: Sequence[Range], block: tu
 def _shelters(
     sources: Sequence[Range], targets: Sequence[Range], written: Sequence[Range]
 ) -> Iterator[tuple[Range, ...]]:
-    """Where to keep what crosses the cut meanwhile: at its new place, at its old one, or wherever there is room.
+    """Choose where tensors that cross the cut wait: at their new place, at their old one, or in any free bytes.
 
     One tensor may overlap its own old and new place; among several, room that meets neither is tried, too.
     """

@@ -56,7 +56,7 @@ def lay_in_one_row(model: Model) -> None:
 
 
 def _slots(operator: Operator) -> tuple[int, ...]:
-    """Where it is said places."""
+    """Return the constant that holds places."""
     return tuple(slot for slot in _PLACES.get(operator.name, ()) if slot < len(operator.inputs))
 
 
@@ -68,7 +68,7 @@ def _constant(tensor: Tensor | None) -> Tensor | None:
 
 
 def _says_places(constant: Tensor, places: Places) -> bool:
-    """Whether nothing else is said by a constant: equal ones are one."""
+    """Return whether nothing else is said by a constant: equal ones are one."""
     read = [use for use in constant.uses if (use.operator, use.slot) not in places]
     taken = [use for each in read for use in each.operator.outputs[0].uses if each.operator.name == "SLICE"]
     return all(each.operator.name == "SLICE" and each.slot == 0 for each in read) and all(
@@ -77,7 +77,7 @@ def _says_places(constant: Tensor, places: Places) -> bool:
 
 
 def _can_turn(operator: Operator) -> bool:
-    """Whether it is known what it has to be told."""
+    """Return whether it is known what it has to be told."""
     if operator.name in _REDUCTIONS:
         axes = integers(operator.inputs[1])
         return axes is not None and len({1, 2}.intersection(axes % 4)) != 1

@@ -36,7 +36,7 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
 
 
 def _fed(run: Run, feed: Feed, given: Sequence[Value]) -> list[Value]:
-    """What the first part gives after the last call for an image."""
+    """Return the outputs of the first part after the last call for an image."""
     keys, inputs = run.keys, run.model.main.inputs
     image = keys.constant(given[feed.inputs.index(0)]).reshape(feed.height, -1)
     behind = max(0, feed.calls * feed.rows - feed.lead - feed.height)

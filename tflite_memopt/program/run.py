@@ -45,7 +45,7 @@ _MEASURED_EACH: Mapping[Effort, int] = {"quick": 12, "normal": 60, "thorough": 6
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _GAIN = 0.01
-"""What parts must save of the whole, as a share, to be written."""
+"""The share of the whole that parts must save to be written."""
 
 
 @dataclass(frozen=True)

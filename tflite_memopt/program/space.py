@@ -1,4 +1,4 @@
-"""What each part of a program makes of the arena, counted for one kernel library."""
+"""The layout of the arena for each part of a program, counted for one kernel library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def arena_of(parts: Sequence[Model], profile: KernelProfile) -> tuple[int, tuple
 
 
 def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int]) -> PartSpace:
-    """What a part makes of the arena, ``planned`` the offsets of its tensors as far as its file has them.
+    """Compute the layout of the arena for a part; ``planned``: the offsets of its tensors as far as its file has them.
 
     Raises UnsupportedModelError where what it takes or gives lies outside of it.
     """

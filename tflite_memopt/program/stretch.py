@@ -1,4 +1,4 @@
-"""What stretches of a model's steps need as parts: estimated from their tensors, or transformed and measured."""
+"""The RAM of stretches of a model's steps as parts: estimated from their tensors, or transformed and measured."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class StretchCosts:
 
     @cached_property
     def most_work(self) -> int:
-        """What a path may add, where ``SHARE`` is the limit: less if the model takes more than the original one."""
+        """Return the work that a path may add, at most ``SHARE``: less if the model takes more than the original."""
         return SHARE - max(self._share(name, each - self._original[name]) for name, each in self._before.items())
 
     @property
     def counts_head(self) -> bool:
-        """Whether bytes are those of the head, in place of the whole arena."""
+        """Return whether bytes are those of the head, in place of the whole arena."""
         return self.options.objective == "head"
 
     @cached_property
@@ -95,7 +95,7 @@ class StretchCosts:
         return max(self._share(name, each) for name, each in made.items())
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
-        """What is found for the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
+        """Measure the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
 
         2 is 0 without loops: TFLM clears a loop's variables while it makes the part, so that inputs cannot lie there.
         3 adds nothing: what stripes would take of the limit is left for more interpreters.
@@ -118,7 +118,7 @@ class StretchCosts:
         return Price(least_arena(space) if stretch[0] else space.required, max(0, added), space.required)
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
-        """Whether a part adds no more than its own share of what the whole model may add."""
+        """Return whether a part adds no more than its own share of what the whole model may add."""
         own = instructions(part_of(self.model, *stretch), self._profile)
         shares = (each / self._before[name] for name, each in own.items() if each)
         if price.inner not in (None, price.need):

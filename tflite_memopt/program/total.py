@@ -50,7 +50,7 @@ class Rounding:
     zero: int
 
     def of(self, sums: Integers) -> Integers:
-        """What QUANTIZE, CAST and QUANTIZE make of sums."""
+        """Compute QUANTIZE, CAST and QUANTIZE of sums."""
         inner = sums if self.divisor is None else _quantized(sums, self.divisor, 0, DType.INT16)
         return _quantized(inner, np.float32(self.step), self.zero, DType.INT8)
 
@@ -119,7 +119,7 @@ def total_of(graph: Graph) -> Total | str | None:
 
 
 def _is_of_all_pixels(operator: Operator, source: Tensor) -> bool:
-    """Whether it makes one pixel of all of them, and does nothing else."""
+    """Return whether it makes one pixel of all of them, and does nothing else."""
     rank = len(source.shape)
     if operator.name == "MEAN":
         axes = integers(operator.inputs[1])
@@ -134,7 +134,7 @@ def _is_of_all_pixels(operator: Operator, source: Tensor) -> bool:
 
 
 def _rounding(operator: Operator, count: int, source: Affine, output: Affine) -> Rounding | None:
-    """What leads to the kernel's own result for every sum; None where nothing does."""
+    """Return parameters that give the kernel's own result for every sum; None without any."""
     if operator.name == "AVERAGE_POOL_2D":
         pooled = Rounding(0, None, float(count), 0)
         return pooled if _is_exact(pooled, lambda sums: _divided(sums, count), count) else None
@@ -155,7 +155,7 @@ def _rounding(operator: Operator, count: int, source: Affine, output: Affine) ->
 
 
 def _is_exact(rounding: Rounding, kernel: Callable[[Integers], Integers], count: int) -> bool:
-    """Whether all sums of ``count`` values lead to what the kernel makes of them, and are exact as floats.
+    """Return whether all sums of ``count`` values lead to what the kernel makes of them, and are exact as floats.
 
     Neither ever falls as the sum grows. So it is enough to look at both sides of where the kernel's result grows.
     """

@@ -47,7 +47,7 @@ class Boundary:
 
 
 def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progress: Progress) -> list[Boundary]:
-    """What each part takes, when the original runs on LiteRT over the inputs that verification draws."""
+    """Compute the inputs of each part: the original runs on LiteRT over the inputs that verification draws."""
     files = [write_model(piece) for piece in pieces]
     if not options.verify:
         return [Boundary(data, None) for data in files]

@@ -1,4 +1,4 @@
-"""What a model needs in parts, and fed row by row: computed where one file does not meet the budget."""
+"""Search the model in parts, and fed row by row, where one file does not meet the budget."""
 
 from __future__ import annotations
 

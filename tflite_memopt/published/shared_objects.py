@@ -25,7 +25,7 @@ from ..plan.problem import Item
 
 Items = tuple[Item, ...]
 ObjectStrategy = Callable[[Items], tuple[int, ...]]
-"""What a strategy provides: the object (0, 1, ...) of each item. ``solve`` checks and wraps it."""
+"""A strategy gives the object (0, 1, ...) of each item. ``solve`` checks and wraps it."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..schedule.methods import solve
 from ..schedule.problem import ScheduleProblem, memory_graph
 
 BLOCK_BYTES = 1024
-"""What is moved at once; the last block of a tensor may be smaller."""
+"""The unit of transfers in bytes; the last block of a tensor may be smaller."""
 _NEVER = 1 << 62
 
 

@@ -1,1 +1,1 @@
-"""What a run found, for machines (JSON) and for people (console)."""
+"""The results of a run, for machines (JSON) and for people (console)."""

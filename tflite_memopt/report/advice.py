@@ -15,17 +15,17 @@ from .summary import flash_in_words, least_as_one, needed_of
 from .words import change_in_percent, percent
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
-"""What the converter makes int8 of."""
+"""Kinds that the converter quantizes to int8."""
 _IMAGE_AXES = 4
 _MOSTLY = 0.5
 _WEIGHTY = 0.25
 """The share of TFLM's structures in the arena from which parts are named: with less, hardly anything is saved."""
 _CLEARLY = 0.02
-"""What a plan in the firmware has to save before it is named, as a share."""
+"""The share that a plan in the firmware must save to be advised."""
 
 
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
-    """What to try next, the surest first. ``model`` is the result."""
+    """Return the next steps, the surest first. ``model`` is the result."""
     interface = (*of_types(report.after, model), *_of_interface(model, options))
     if report.budget is not None and report.budget < least_as_one(report):
         # In one file nothing else helps.
@@ -42,7 +42,7 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
 
 
 def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
-    """What int8 would make of a model that computes in floats: a quarter of their bytes, where most is needed."""
+    """Yield the estimate for a float model converted to int8: a quarter of the bytes at the peak."""
     inputs = (each.inputs[0] for each in model.main.operators if each.name in _LAYERS and each.inputs)
     if memory.peak is None or not any(tensor is not None and tensor.dtype is DType.FLOAT32 for tensor in inputs):
         return
@@ -58,7 +58,7 @@ def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
 
 
 def _of_planner(memory: MemoryUse) -> Iterator[Advice]:
-    """Where a plan that the firmware carries needs clearly less: TFLM's own planner keeps records of its own."""
+    """Yield the advice to carry the plan in the firmware where TFLM's own planner needs clearly more."""
     need, table = memory.required_for_target, memory.required_bytes.get("table")
     if table is not None and table < (1 - _CLEARLY) * need:
         yield Advice("codegen --planner table", f"{table:,} bytes to reserve: the plan is a table in the firmware")
@@ -92,7 +92,7 @@ def _has_state(model: Model) -> bool:
 
 
 def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice]:
-    """Where TFLM's structures weigh as much as the tensors: several models in one arena need those of one at a time."""
+    """Yield the advice to use parts where TFLM's structures take as much as the tensors."""
     tail, need = report.after.tail_for_target, report.after.required_for_target
     counts = options.objective == "total" and options.cascade and not options.pins and _head_counts(report)
     if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not _has_state(model):
@@ -104,7 +104,7 @@ def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice
 
 
 def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]:
-    """Where an image alone takes the interface: in rows it never lies in the arena as a whole."""
+    """Yield the advice to feed rows where one image takes the whole interface."""
     counts = options.objective == "total" and options.cascade and not _has_state(model)
     image = max(model.main.inputs, key=lambda tensor: tensor.nbytes, default=None)
     if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
@@ -146,11 +146,11 @@ def _of_search(report: Report, options: Options) -> Iterator[Advice]:
 
 
 def _may_be_improved(report: Report) -> bool:
-    """Whether a search for stripes had anything to choose from, and its bound leaves room for a better answer."""
+    """Return whether a search for stripes had a choice, and its bound leaves room for a better answer."""
     need = report.after.arena_bytes if report.objective == "head" else report.after.required_for_target
     return report.least_in_stripes is not None and need > report.least_in_stripes and _head_counts(report)
 
 
 def _head_counts(report: Report) -> bool:
-    """Whether a smaller head would make the need smaller: TFLM's planner may need more than the head."""
+    """Return whether a smaller head would make the need smaller: TFLM's planner may need more than the head."""
     return report.objective == "head" or report.after.temporaries_for_target <= report.after.arena_bytes

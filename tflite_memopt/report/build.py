@@ -1,4 +1,4 @@
-"""What a run found, put together as a report. Nothing is computed here that decides anything."""
+"""Assemble the report of a run. No decision depends on what is computed here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ from .warnings import (
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the report says of the model as it came. It is recorded first, since later stages change the model."""
+    """Facts of the original model for the report. They are recorded first, since later stages change the model."""
 
     name: str | None
     file_bytes: int
@@ -104,7 +104,7 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What the stages of one run give to the report.
+    """The results of the stages of one run, for the report.
 
     ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
     head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``:
@@ -242,7 +242,7 @@ def device_use(name: str | None) -> DeviceUse | None:
 
 
 def _support(model: Model, verification: Verification) -> TflmSupport:
-    """Whether TFLM can run the result: what a run of it says counts more than the table of its kernels."""
+    """Return whether TFLM can run the result: a run counts more than the table of its kernels."""
     if verification.basis.plan_executed:
         return RUNS
     known = support_of(model)
@@ -267,7 +267,7 @@ def _searched(arrangement: Arrangement) -> dict[str, float]:
 
 
 def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
-    """What is said of the search for the order; the order in force need not be the one that it found.
+    """Return the report on the search for the order; the order in force need not be the one that it found.
 
     ``bound``: bytes of the head that no plan of any order goes below.
     """
@@ -280,7 +280,7 @@ def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
 
 
 def _plan_use(placement: ModelPlacement) -> PlanUse:
-    """What is said of the search for the offsets; those in force need not be the plan's."""
+    """Return the report on the search for the offsets; those in force need not be the plan's."""
     plan, tensors = placement.plan, placement.layout.tensors
     gap = placement.memory.arena_bytes - plan.lower_bound
     why = plan.certificate

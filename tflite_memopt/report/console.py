@@ -36,7 +36,7 @@ _RUNNER_FACTS = {
 def render_report(
     report: Report, output: str = "the result", tables: bool = False, commands: Sequence[str] = ()
 ) -> RenderableType:
-    """What ``optimize`` shows: the answer, what was done, its price, what limits it, what to do next.
+    """Return the answer of ``optimize``: RAM, changes, price, limits and next steps.
 
     ``output`` names the file to flash. With ``tables`` nothing is shortened, and all figures follow. ``commands`` write
     the report's ways.
@@ -134,7 +134,7 @@ def _tables(report: Report) -> Iterator[RenderableType]:
 
 
 def render_analysis(analysis: Analysis) -> RenderableType:
-    """What ``analyze`` shows: the memory of one model, bounds, the peak."""
+    """Return the tables of ``analyze``: the memory of one model, bounds, the peak."""
     table = table_with(Text(analysis.model or "model"), "figure", ">now")
     for name, value in _memory_rows(analysis.memory):
         if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
@@ -194,7 +194,7 @@ def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Gro
 
 
 def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
-    """What ``optimize --quiet`` prints: the headline, the price, what to register and the warnings, one line each."""
+    """Return the lines of ``optimize --quiet``: headline, price, operators to register, warnings."""
     lines = [report.summary.headline, *(f"{label}: {said}" for label, said in ways_of(report, commands))]
     lines += [f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
@@ -202,7 +202,7 @@ def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
-    """What ``verify`` shows: one row per runtime."""
+    """Return the table of ``verify``, one row per runtime."""
     columns = ("runtime", "verdict", "samples", "largest difference", "values that differ", "reason")
     table = table_with("verification", *columns)
     for runtime, verdict in verdicts.items():
@@ -238,7 +238,7 @@ def _gap(verdict: Verdict) -> str:
 
 
 def render_comparison(comparison: Comparison) -> RenderableType:
-    """What ``compare`` shows: one row per method."""
+    """Return the table of ``compare``, one row per method."""
     parts: list[RenderableType] = []
     orders, plans = comparison.schedulers, comparison.planners
     if orders:

@@ -16,7 +16,7 @@ from .words import LONGEST_LISTED, short_name
 
 _MAX_NAMES = 3
 _NAME = re.compile(r"'[^']*'")
-"""What a reason quotes: reasons that differ in it only are one."""
+"""The quoted part of a reason; reasons that differ in it only are listed once."""
 
 
 def render_explanation(report: Report) -> RenderableType:

@@ -1,4 +1,4 @@
-"""What ``explore`` found: which points are the front, which one a budget picks, and the table for people."""
+"""The exploration: the points of the front, the one that a budget picks, and the table for people."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 
 
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
-    """What ``explore`` shows: a row a point; ``is_chosen``: whether one of them was asked for."""
+    """Return the table of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
     columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "found with")
     table = table_with(Text(exploration.model or "model"), *columns)
     table.add_row("now", *_cells(exploration.before, exploration.before))

@@ -58,12 +58,12 @@ class LoopUse:
 
 
 EndedBy = Literal["proof", "work_limit", "clock"]
-"""What ended a search: nothing smaller exists, the method did all the work that it allows itself, or time was up."""
+"""The reason that a search ended: a proof that nothing smaller exists, its limit on work, or the clock."""
 
 
 @dataclass(frozen=True)
 class SearchUse:
-    """What a scheduler did.
+    """The result of a scheduler.
 
     The order in force lies ``gap_bytes`` above ``lower_bound``, that of any order; 0: it is ``optimal``.
     """
@@ -90,7 +90,7 @@ class SectionUse:
 
 @dataclass(frozen=True)
 class PlanUse(SearchUse):
-    """What a planner did; ``lower_bound`` is that of any plan of the order in force.
+    """The result of a planner; ``lower_bound`` is that of any plan of the order in force.
 
     ``bound_by`` says what proves it: the ``section``, or a search that tried everything below. ``dropped`` names the
     strategies whose answer broke a rule, with the rule.
@@ -133,7 +133,7 @@ class TrafficUse:
 
 @dataclass(frozen=True)
 class SramStudy:
-    """What the order of operators decides. ``sram``: the fast memory asked for, in bytes.
+    """The influence of the order of operators. ``sram``: the fast memory asked for, in bytes.
 
     ``own_peak``, ``best_peak``: largest working sets of the model's order and of the best one found, which is proved
     to be the best when ``is_proved``. ``random_peaks``: those of random orders, smallest first.
@@ -178,13 +178,13 @@ class ProofUse:
 
     @property
     def is_proved(self) -> bool:
-        """Whether it holds for all inputs."""
+        """Return whether it holds for all inputs."""
         return self.status in ("proved", "reassociated")
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
+    """The analysis of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
     the size that was asked for, or None. ``tflm``: whether TFLM can run the model.
@@ -238,7 +238,7 @@ class DeclinedUse:
 
 @dataclass(frozen=True)
 class Report:
-    """What ``optimize`` did and found; see schema/report.schema.json.
+    """The report of one run of ``optimize``; see schema/report.schema.json.
 
     ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
     not met. ``decision``: what ``--replay`` takes to make the same again.
@@ -331,7 +331,7 @@ class FusionUse:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What ``compare`` found. The planners all plan the order of ``planned_order``, a scheduler's name.
+    """The comparison of methods on one model. The planners all plan the order of ``planned_order``, a scheduler's name.
 
     ``shared_objects`` are for runtimes that cannot place tensors at offsets: bytes of all objects. ``fusion`` is what
     msf-CNN finds, where it was asked for, on the ``fusion_layers`` layers that the model begins with.
@@ -350,7 +350,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``verify`` found: the verdict of each runtime by name."""
+    """The result of ``verify``: the verdict of each runtime by name."""
 
     verdicts: dict[str, Verdict]
 
@@ -393,7 +393,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Exploration:
-    """What ``explore`` found: the Pareto front of RAM against MACs, operators and file bytes.
+    """The Pareto front of RAM against MACs, operators and file bytes.
 
     ``before``: the model as it came. ``points``: the front, the smallest total first. ``searches``: limits on stripes
     under which was searched.
@@ -411,7 +411,7 @@ class Exploration:
 
 
 Record = Report | Analysis | Comparison | Verification | Exploration
-"""What commands print as JSON."""
+"""Records that commands write as JSON."""
 SCHEMA_VERSION = "3.0"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {

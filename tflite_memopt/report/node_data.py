@@ -1,4 +1,4 @@
-"""What Google's Model Explorer shows on the operators of a model: a file of values for each figure.
+"""Files for Google's Model Explorer: for each figure its value on every operator.
 
 Format: node_data_builder.py of google-ai-edge/model-explorer, ``ModelNodeData``: by graph, and in it by the name of an
 operator's output, a value; a gradient gives the colors from the smallest value to the largest.

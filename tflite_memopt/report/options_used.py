@@ -86,7 +86,7 @@ def _tupled(value: Any) -> Any:
 
 
 def _is_like(value: Any, default: Any) -> bool:
-    """Whether a value is of the type of an option's default, if that says one."""
+    """Return whether a value is of the type of an option's default, if that says one."""
     return default is None or isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 

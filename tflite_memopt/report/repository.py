@@ -20,12 +20,12 @@ class ModelRam:
 
 
 def has_grown(row: ModelRam) -> bool:
-    """Whether it needs more than it did."""
+    """Return whether it needs more than it did."""
     return row.now is not None and row.before is not None and row.now > row.before
 
 
 def is_over(row: ModelRam, budget: int | None) -> bool:
-    """Whether it needs more than the budget, if there is one."""
+    """Return whether it needs more than the budget, if there is one."""
     return budget is not None and row.now is not None and row.now > budget
 
 
@@ -59,7 +59,7 @@ def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) ->
 
 
 def headline_of(rows: Sequence[ModelRam], budget: int | None) -> str:
-    """What there is to do, if anything."""
+    """Return the next step; empty without one."""
     over = sum(is_over(row, budget) for row in rows)
     grown, wrong = sum(map(has_grown, rows)), sum(bool(row.error) for row in rows)
     parts = ((over, "over budget"), (grown, "grown"), (wrong, "with an error"))

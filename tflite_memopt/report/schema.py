@@ -1,4 +1,4 @@
-"""What commands print as JSON, read back into the dataclasses.
+"""Read the JSON of the commands back into the dataclasses.
 
 Needs pydantic, which comes with ``pip install tflite-memopt[report]``.
 """

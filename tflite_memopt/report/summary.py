@@ -166,7 +166,7 @@ def _changes(report: Report) -> Iterator[str]:
 
 
 def done_of(report: Report) -> str:
-    """What was done, in one sentence that counts and names nothing."""
+    """Return the changes in one sentence of counts, without names."""
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
     others = len(report.rewrites) - len(regions) - len(dead)
@@ -232,7 +232,7 @@ def flash_in_words(kernels: Mapping[str, int | None]) -> str:
 
 
 def _limits_of_search(report: Report) -> Iterator[str]:
-    """Which limit on computation binds, or that none does; nothing where the result beats the bound of the search."""
+    """Yield the limit on computation that binds; nothing where the result beats the bound of the search."""
     need, least = needed_of(report, report.after), least_as_one(report)
     if report.budget is not None and report.budget < least:
         yield (
@@ -256,7 +256,7 @@ def _share(memory: MemoryUse, is_head: bool) -> str:
 
 
 def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ...]:
-    """What would have to get smaller for the model to need less."""
+    """Return what the size of the arena consists of, the largest part first."""
     found = [_share(memory, is_head)]
     temporaries = memory.temporaries_for_target
     if not is_head and temporaries > memory.arena_bytes:

@@ -1,4 +1,4 @@
-"""What the user must know before flashing."""
+"""Warnings that the user must read before flashing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of_metadata(names: Sequence[str]) -> Iterator[str]:
 
 
 def of_npu(model: Model, options: Options) -> Iterator[str]:
-    """What is said of a file of which an NPU runs a part."""
+    """Yield the warning for a file with operators of an NPU."""
     if has_npu(model):
         unverified = "" if options.verify else "; nothing is verified, since it runs on the chip alone: try it there"
         yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unverified}"

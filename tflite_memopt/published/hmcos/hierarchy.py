@@ -156,7 +156,7 @@ class _Cells:
             self._grouped |= group
 
     def _returns(self, group: int) -> bool:
-        """Whether a path leaves the group and comes back, through other groups as a whole."""
+        """Return whether a path leaves the group and comes back, through other groups as a whole."""
         seen, waiting = group, self._fed_by(group) & ~group
         while waiting:
             s = waiting & -waiting

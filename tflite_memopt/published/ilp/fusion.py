@@ -70,7 +70,7 @@ def _fusable(problem: ScheduleProblem, max_size: int) -> list[InnerOrder]:
 
 
 def _starts(graph: MemoryGraph, closure: TransitiveClosure) -> Iterator[int]:
-    """Where sets may begin, in schedule order: at one operator, or at all readers of one tensor."""
+    """Return where sets may begin, in schedule order: at one operator, or at all readers of one tensor."""
     for t in dict.fromkeys(graph.problem.inputs):
         yield graph.readers[t]
     for v in closure.order:

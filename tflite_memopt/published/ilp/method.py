@@ -29,7 +29,7 @@ _WORK = 1_000_000
 
 @dataclass(frozen=True)
 class IlpParts:
-    """What to use. ``partitions`` is the paper's k; 1 is exact.
+    """Settings of the method. ``partitions`` is the paper's k; 1 is exact.
 
     None cuts where every order passes anyway, which is exact too, and cuts the pieces further where they have more
     than ``PART_SIZE`` operators, which is not.

@@ -82,6 +82,6 @@ def _moves(graph: MemoryGraph, movable: int, cut: int, alive: int) -> Iterator[t
 
 
 def _fits(ends: tuple[int, int], cut: int, largest: int) -> bool:
-    """Whether both parts beside the cut have an operator, and none has too many."""
+    """Return whether both parts beside the cut have an operator, and none has too many."""
     low, high = ends
     return all(1 <= part.bit_count() <= largest for part in (cut & ~low, high & ~cut))

@@ -153,7 +153,7 @@ class _ColumnLayout:
         return StepColumns(first, start, end, later)
 
     def has_written(self, tensor: int, step: int) -> int:
-        """Whether the tensor exists by the end of a step: x of its producer; the graph's inputs always do."""
+        """Return whether the tensor exists by the end of a step: x of its producer; the graph's inputs always do."""
         return self.ran[self.producer[tensor]].at(step) if tensor in self.producer else ALWAYS
 
     def _ran(self, operator: int, pruning: bool) -> StepColumns:

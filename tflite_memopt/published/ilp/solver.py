@@ -26,7 +26,7 @@ class ProgramSolution:
 
 
 class Program(Protocol):
-    """What the solver needs of a program: integer columns first, ``PEAK`` the first of them, in units of bytes."""
+    """The program as the solver takes it: integer columns first, ``PEAK`` the first of them, in units of bytes."""
 
     @property
     def unit(self) -> int: ...
@@ -47,7 +47,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What HiGHS says: the order of its best solution, if it has one, a bound of the objective in bytes, and nodes."""
+    """The answer of HiGHS: the order of its best solution, if any, a bound of the objective in bytes, and nodes."""
 
     order: tuple[int, ...] | None
     bound: int
@@ -100,7 +100,7 @@ def run_program(
 
 
 def _is_start(highs: Any) -> bool:
-    """Whether HiGHS hands over what it began with, as 1.16 may: the peak of its values is above the objective."""
+    """Return whether HiGHS gives back its start, as 1.16 may: the peak of its values is above the objective."""
     values = highs.getSolution().col_value
     return bool(values) and values[PEAK] > highs.getInfo().objective_function_value + ROUNDING
 

@@ -23,7 +23,7 @@ from math import prod
 
 @dataclass(frozen=True)
 class Window:
-    """What a layer reads along one axis, in pixels; ``padding`` is that of each end."""
+    """The pixels that a layer reads along one axis; ``padding`` is that of each end."""
 
     size: int
     kernel: int

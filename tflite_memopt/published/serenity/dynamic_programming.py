@@ -43,7 +43,7 @@ class PartialSchedule(NamedTuple):
 
 
 class UnitRun(NamedTuple):
-    """What running a unit does: its operators in order, the peak in bytes while they run, bytes alive after them."""
+    """The effect of running a unit: its operators in order, the peak in bytes, and the bytes alive after them."""
 
     order: tuple[int, ...]
     peak: int
@@ -204,6 +204,6 @@ def _order(trail: Trail | None) -> tuple[int, ...]:
 
 
 def unit_graph(units: Sequence[ScheduledUnit]) -> DependencyGraph:
-    """Which units need an operator of which others. Needs from outside the units are left out."""
+    """Return the units that each unit depends on. Needs from outside the units are left out."""
     owner = {operator: u for u, unit in enumerate(units) for operator in bits(unit.members)}
     return dependency_graph([set_of(owner[v] for v in bits(unit.needs) if v in owner) for unit in units])

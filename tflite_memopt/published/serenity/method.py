@@ -22,7 +22,7 @@ _RESOLUTION = 64
 
 @dataclass(frozen=True)
 class SerenityParts:
-    """Which parts of the method are on, as in the paper's Table 2. The dynamic programming always is.
+    """The parts of the method that are on, as in the paper's Table 2. The dynamic programming always is.
 
     ``width`` is the paper's limit T on a search step, but in states rather than seconds, so that a run can be
     repeated. ``states`` is the most that one search holds; with more it gives up.

@@ -15,7 +15,7 @@ ROLES = {
     "scratch": "scratch of a kernel",
     "tail": "TFLM's own structures (the tail)",
 }
-"""What a rectangle of the arena can be, and how the legend names it; each has a color."""
+"""The kinds of rectangles in the arena, with their names in the legend and their colors."""
 _OKABE_ITO = ("#e69f00", "#009e73", "#56b4e9", "#f0e442", "#cc79a7", "#d55e00", "#999999", "#c8c8c8")
 """Eight colors that people with any color vision tell apart (Okabe and Ito, 2008), without black."""
 

@@ -28,7 +28,7 @@ _TEXTS = {
 """How the pictures are read: above the first."""
 _HEIGHT, _WIDTH = 220, 420
 _NEAR = 1.5
-"""What needs at most so many times the RAM of the front is shown beside it."""
+"""Points that need at most this many times the RAM of the front are shown beside it."""
 
 
 def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:

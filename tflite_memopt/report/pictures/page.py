@@ -72,7 +72,7 @@ class SizeBar:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page shows, from top to bottom.
+    """The content of a page, from top to bottom.
 
     ``facts``: what the figures hold for, each with its name. ``numbers``: the answer, each with what it counts.
     ``bars``: the arena before and after, and the chip, on one scale. The first of ``pictures`` stands above ``lists``.

@@ -1,4 +1,4 @@
-"""What the page of each command shows."""
+"""The pages of the commands."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def analysis_page(analysis: Analysis) -> bytes:
 
 
 def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
-    """What the result was made for, and by which options; no date, so that equal runs make equal pages."""
+    """Return the target and the options of a result; no date, so that equal runs make equal pages."""
     shown = {name: value for name, value in changed_options(report.options).items() if name not in _SAID}
     options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "the default ones"
     budget = "none" if report.budget is None else f"{in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
@@ -102,7 +102,7 @@ def _chip(device: DeviceUse | None) -> Iterator[SizeBar]:
 
 
 def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
-    """What TFLM's own structures are made of, by part."""
+    """Return TFLM's own structures by part."""
     sizes = {side: {part.name: part for part in arena.tail} for side, arena in arenas.items()}
     names = dict.fromkeys(name for parts in reversed(sizes.values()) for name in parts)
     heads = [(f"bytes {side}", f"number {side}") if len(arenas) > 1 else ("bytes", "number") for side in arenas]
