@@ -153,7 +153,7 @@ _RELAXED = 5_000
 """Items in all relaxed problems of a memory together, before exchanges choose."""
 _EXCHANGES = 400
 """Exchanges that are tried in a memory."""
-_QUICK = SearchLimit(work=0.02)
+_QUICK = SearchLimit(effort=0.02)
 """The planner's limit for a question of a capacity."""
 
 
