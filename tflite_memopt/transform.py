@@ -1,6 +1,6 @@
 """What a run makes of a model under its limits: rewritten, in stripes, in tiles, ordered and placed.
 
-The best of the answers under the limits that were asked for and under narrower ones.
+The best of the answers under the limits that were asked for, under narrower ones, and for any kernel library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,18 @@ from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.model import Model, pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
-from .memory.arrange import Arrangement, Cost, ModelPlacement, arena_by_kernels, arrange, cost_in, fitted, miscomputed
+from .kernels.profiles import PORTABLE
+from .memory.arrange import (
+    Arrangement,
+    Cost,
+    ModelPlacement,
+    arena_by_kernels,
+    arrange,
+    cost_in,
+    fitted,
+    miscomputed,
+    needs_by_library,
+)
 from .memory.figures import LibraryNeed
 from .memory.problems import with_ties
 from .memory.run_through import check_loops
@@ -34,7 +45,7 @@ from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch
 
 Progress = Callable[[str], None]
-_NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits led to the answer")
+_NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
 MACS = (0.0, 0.1, 0.3, 1.0)
 """Limits on added MACs, as fractions, from which wider ones start."""
 _DEFAULT = Options()
@@ -144,7 +155,10 @@ def _works(asked: float | None, share: float) -> Sequence[float | None]:
 
 
 def best_candidate(run: RunContext, options: Options) -> Candidate:
-    """Return the cheapest candidate under these limits and narrower ones, or the first that meets a budget."""
+    """The cheapest under these limits and narrower ones; the first to meet a budget is it.
+
+    A plan for one library is also compared with the answer for any library: naming a target never ends worse.
+    """
     every, found = (*narrower(options), options), list[Candidate]()
     for number, each in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"limits {number} of {len(every)}")
@@ -152,15 +166,31 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
         if found[-1].meets_budget(options):
             break
     is_whole = len(found) == len(every)
+    is_open = is_whole and options.decision is None and not found[-1].meets_budget(options)
+    # What is tied may need what this library's kernels permit.
+    asks_any_library = is_open and not run.profile.libraries and not options.ties
+    is_late = asks_any_library and options.seconds_left <= 0
+    if asks_any_library and not is_late:
+        found.append(_for_any_library(run, options))
     best = min(found, key=lambda candidate: candidate.price(options))
     refused = list(best.cascaded.refused)
-    if is_whole and best is not found[-1]:
+    if is_whole and best is not found[len(every) - 1]:
         refused.append(_NOTHING_BETTER)
-    if any(each.is_out_of_time for each in found):
+    if is_late or any(each.is_out_of_time for each in found):
         refused += [] if best.is_out_of_time else [out_of_time("cascade", "the search")]
-    # The bound of the limits that were asked for.
-    least = found[-1].cascaded.least if is_whole else None
+    # The bound of the limits that were asked for, on the library that was.
+    least = found[len(every) - 1].cascaded.least if is_whole else None
     return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
+
+
+def _for_any_library(run: RunContext, options: Options) -> Candidate:
+    """The answer for any library, its tensors placed for this one."""
+    planned = offline_plan.decode(run.original) or {}
+    theirs = None if run.before is None else needs_by_library(run.original, planned, PORTABLE)
+    anywhere = replace(run, profile=PORTABLE, before=theirs).saying("for any kernel library")
+    found = best_candidate(anywhere, replace(options, target=None, kernels=PORTABLE.name))
+    copied = replace(found.cascaded, model=copy_model(found.model))
+    return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
 def known_or_made(run: RunContext, options: Options) -> Candidate:
