@@ -62,7 +62,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     for module in (in_order, contracted_orders, space, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
-        monkeypatch.setattr(module, "_MANY" if module is space else "_LEAST_WORK", 1)
+        monkeypatch.setattr(module, "_MANY" if module is space else "_LEAST_AT_ONCE", 1)
     return found
 
 

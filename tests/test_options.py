@@ -9,11 +9,13 @@ import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
+from tflite_memopt import transform
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.limits import Deadline
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.options import Options, fallbacks
+from tflite_memopt.report.model import Report
 
 WRONG: list[tuple[str, Any]] = [
     ("kernels", "arm"),
@@ -64,12 +66,21 @@ def test_the_emergency_stop_is_one_for_all_searches_of_a_run() -> None:
 
 @pytest.mark.parametrize("target", [None, "cortex-m4"])
 def test_a_limit_of_no_seconds_ends_every_search_and_the_result_is_still_right(target: str | None) -> None:
-    model = write_model(mobile_chain(48))
+    model, said = write_model(mobile_chain(48)), list[str]()
     options = Options(time_limit=0, samples=2, runtimes=("tflm",), target=target)
-    report = tflite_memopt.optimize(model, options).report
+    report = tflite_memopt.optimize(model, options, said.append).report
     assert report.equivalence["tflm"].equal
+    assert not any(each.startswith("for any kernel library") for each in said)
     assert report.after.required_for_target <= report.before.required_for_target
     assert [each.operator for each in report.refused if each.reason == OUT_OF_TIME]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The moment that it is, which stands still."""
+    moment = [0.0]
+    monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: moment[0])
+    return moment
 
 
 def test_a_decision_is_parsed_once() -> None:
@@ -99,3 +110,39 @@ def test_the_attempts_of_a_run(left_out: dict[str, bool], steps: list[str]) -> N
     assert ladder[0][1] == options
     assert not ladder[-1][1].cascade
     assert not ladder[-1][1].rewrite
+
+
+def never(*_: Any) -> Any:
+    raise AssertionError("asked for although no time is left")
+
+
+def out_of_time(report: Report) -> list[str]:
+    return [each.operator for each in report.refused if each.reason == OUT_OF_TIME]
+
+
+def test_where_no_time_is_left_the_answer_for_any_library_is_left_out_and_that_is_said(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = transform._made
+
+    def late(*arguments: Any) -> Any:
+        made = real(*arguments)
+        clock[0] = 1e9
+        return made
+
+    monkeypatch.setattr(transform, "_made", late)
+    monkeypatch.setattr(transform, "_for_any_library", never)
+    report = tflite_memopt.optimize(write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False)).report
+    assert out_of_time(report) == ["the search"]
+
+
+def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> None:
+    def progress(message: str) -> None:
+        if message.startswith("for any kernel library: stripes"):
+            clock[0] = 1e9
+
+    model, options = write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False)
+    whole, stopped = (tflite_memopt.optimize(model, options, each).report for each in (lambda _: None, progress))
+    assert clock[0]
+    assert (out_of_time(whole), out_of_time(stopped)) == ([], ["the search"])
+    assert stopped.after.required_for_target == whole.after.required_for_target

@@ -1,6 +1,6 @@
 """Transform a model under the limits of a run: rewritten, in stripes, in tiles, ordered and placed.
 
-The best of the answers under the limits that were asked for and under narrower ones.
+The result is the best under the limits that were asked for and under narrower ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,19 @@ from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
+from .kernels.profiles import PORTABLE
 from .kernels.since import needed_since
-from .memory.arrange import Arrangement, Cost, Declined, ModelPlacement, arrange, cost_in, fitted, miscomputed
+from .memory.arrange import (
+    Arrangement,
+    Cost,
+    Declined,
+    ModelPlacement,
+    arrange,
+    cost_in,
+    fitted,
+    miscomputed,
+    needs_by_library,
+)
 from .memory.figures import LibraryNeed, operator_kinds
 from .memory.problems import with_ties
 from .memory.work import WorkLimit, instructions
@@ -34,7 +45,7 @@ from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch
 
 Progress = Callable[[str], None]
-_NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits led to the answer")
+_NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
 _DEFAULT = Options()
 WORTH = 0.05
 """The share of the objective that a new operator kind or a newer TFLM must save."""
@@ -134,7 +145,10 @@ def narrower(options: Options) -> tuple[Options, ...]:
 
 
 def best_candidate(run: RunContext, options: Options) -> Candidate:
-    """Return the cheapest candidate under these limits and narrower ones, or the first that meets a budget."""
+    """Return the cheapest candidate under these limits and narrower ones; the first one that meets a budget.
+
+    A thorough search for one kernel library also makes the candidate for any library, which is smaller now and then.
+    """
     every, found = (*narrower(options), options), list[Candidate]()
     for number, each in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"limits {number} of {len(every)}")
@@ -142,14 +156,21 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
         if found[-1].meets_budget(options):
             break
     is_whole = len(found) == len(every)
+    is_open = is_whole and options.decision is None and not found[-1].meets_budget(options)
+    # What is tied may need what this library's kernels permit.
+    is_thorough = options.effort == EFFORTS[-1]
+    asks_any_library = is_open and is_thorough and not run.profile.libraries and not options.ties
+    is_late = asks_any_library and options.seconds_left <= 0
+    if asks_any_library and not is_late:
+        found.append(_for_any_library(run, options))
     best = min(found, key=lambda candidate: candidate.price(options))
     refused = list(best.cascaded.refused)
-    if is_whole and best is not found[-1]:
+    if is_whole and best is not found[len(every) - 1]:
         refused.append(_NOTHING_BETTER)
-    if any(each.is_out_of_time for each in found):
+    if is_late or any(each.is_out_of_time for each in found):
         refused += [] if best.is_out_of_time else [out_of_time("cascade", "the search")]
-    # The bound of the limits that were asked for.
-    least = found[-1].cascaded.least if is_whole else None
+    # The bound of the limits that were asked for, on the library that was.
+    least = found[len(every) - 1].cascaded.least if is_whole else None
     return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
 
 
@@ -211,6 +232,16 @@ def _declined(run: RunContext, candidate: Candidate, kept: Candidate, options: O
         return None
     kinds = tuple(sorted(_news(run, candidate)))
     return Declined(need, kinds, needed_since(kinds), instructions(candidate.model, run.profile))
+
+
+def _for_any_library(run: RunContext, options: Options) -> Candidate:
+    """The answer for any library, its tensors placed for this one."""
+    planned = offline_plan.decode(run.original) or {}
+    theirs = None if run.before is None else needs_by_library(run.original, planned, PORTABLE)
+    anywhere = replace(run, profile=PORTABLE, before=theirs).saying("for any kernel library")
+    found = best_candidate(anywhere, replace(options, target=None, kernels=PORTABLE.name))
+    copied = replace(found.cascaded, model=copy_model(found.model))
+    return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
 def known_or_made(run: RunContext, options: Options) -> Candidate:

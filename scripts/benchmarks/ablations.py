@@ -1,21 +1,24 @@
-"""What each mechanism saves: the RAM to reserve with all of them, and without one at a time."""
+"""What each mechanism saves: the RAM to reserve and the seconds with all of them, and without one at a time."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import click
 
+from tflite_memopt.cascade.space import LOOPS_BY_HALO, UNROLLED
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
 from .markdown_table import row, table
 
-WITHOUT: Mapping[str, Mapping[str, Any]] = {
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "order": {"scheduler": "as_is"},
     "search for offsets": {"planner": "greedy_by_size"},
     "outputs over inputs": {"kernels": "portable"},
@@ -27,27 +30,60 @@ WITHOUT: Mapping[str, Mapping[str, Any]] = {
 """The options that switch a mechanism off, by its name."""
 
 
+def _nothing(*_: object) -> list[Any]:
+    return []
+
+
+PARTS: Mapping[str, tuple[str, Any]] = {
+    "clamped": ("cascade.space.LOOPS_BY_HALO", {"rolling": LOOPS_BY_HALO["rolling"]}),
+    "masked": ("cascade.space.LOOPS_BY_HALO", {"recompute": LOOPS_BY_HALO["recompute"]}),
+    "unrolled": ("cascade.space.UNROLLED", ()),
+    "edges pad": ("cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[1] != "pad")),
+    "edges trim": ("cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[1] != "trim")),
+    "other orders": ("cascade.search.promising_orders", _nothing),
+    "neighbors": ("cascade.in_order._CENTERS", {"quick": 0, "normal": 0, "thorough": 0}),
+    "cores": ("plan.methods.cores_of", _nothing),
+    "rules after stripes": ("rewrite.tiles.AFTER_STRIPES", ()),
+}
+"""Parts of a mechanism that no option switches off, and what takes their place. Run in this process: ``jobs`` is 1."""
+
+
 @click.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--kernels", default="reference", show_default=True)
 @click.option("--effort", type=click.Choice(["quick", "normal", "thorough"]), default="normal", show_default=True)
-def ablations(models: tuple[Path, ...], kernels: str, effort: Any) -> None:
-    """The RAM that each of MODELS needs on 32 bits: as it came, optimized, and without one mechanism at a time."""
-    options = Options(kernels=kernels, effort=effort, verify=False, every_byte=True)
-    for line in table(f"model | as it came | all | {' | '.join(f'without {name}' for name in WITHOUT)}"):
+@click.option("--parts", is_flag=True, help="Parts of mechanisms: forms, edges, steps of the search, of the planner.")
+def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool) -> None:
+    """The RAM that each of MODELS needs on 32 bits, and the seconds of processor time, without one mechanism each."""
+    options = Options(kernels=kernels, effort=effort, verify=False, jobs=1, every_byte=True)
+    names = " | ".join(f"without {name}" for name in (PARTS if parts else OPTIONS))
+    for line in table(f"model | as it came | all | {names}"):
         click.echo(line)
     for path in models:
-        click.echo(row(path.stem, *_cells(path, options)))
+        click.echo(row(path.stem, *_cells(path, options, parts)))
 
 
-def _cells(path: Path, options: Options) -> Iterator[str]:
+def _cells(path: Path, options: Options, parts: bool) -> Iterator[str]:
     try:
-        report = optimize(path, options).report
+        before, need, seconds = _run(path, options)
     except MemoptError as error:
         yield str(error)
         return
-    need = report.after.required_for_target
-    yield from (f"{report.before.required_for_target:,}", f"{need:,}")
-    for less in WITHOUT.values():
-        without = optimize(path, replace(options, **less)).report.after.required_for_target
-        yield f"{without:,}" if without == need else f"{without:,} ({100 * (without / need - 1):+.1f} %)"
+    yield from (f"{before:,}", f"{need:,}, {seconds:.1f} s")
+    for name in PARTS if parts else OPTIONS:
+        if parts:
+            attribute, value = PARTS[name]
+            with patch(f"tflite_memopt.{attribute}", value):
+                _, without, took = _run(path, options)
+        else:
+            _, without, took = _run(path, replace(options, **OPTIONS[name]))
+        change = "" if without == need else f" ({100 * (without / need - 1):+.1f} %)"
+        yield f"{without:,}{change}, {took:.1f} s"
+
+
+def _run(path: Path, options: Options) -> tuple[int, int, float]:
+    """Return the need before and after, and the seconds."""
+    started = time.process_time()
+    report = optimize(path, options).report
+    took = time.process_time() - started
+    return report.before.required_for_target, report.after.required_for_target, took

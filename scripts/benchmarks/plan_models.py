@@ -101,7 +101,7 @@ def _written(plan: Plan, problem: PlanProblem) -> str:
 
 
 def _solve_as_written(problem: PlanProblem) -> Plan:
-    return solve(problem, limit=SearchLimit(work=WRITTEN))
+    return solve(problem, limit=SearchLimit(effort=WRITTEN))
 
 
 def _in_both_orders(file: Path) -> Iterator[tuple[str, str, PlanProblem]]:

@@ -129,7 +129,7 @@ def iterative_graph_optimization(sources: tuple[Path, ...], folder: Path, parts:
     """Tables II to VI and Figure 9 on the paper's nine networks, among SOURCES (files, or folders of .tflite)."""
     name, start = "iterative_graph_optimization", Spent.now()
     kept = KeptParts(parts)
-    found = ilp_measured(sources, SearchLimit(work=work), kept)
+    found = ilp_measured(sources, SearchLimit(effort=work), kept)
     forms = [Stages(**kept.part(f"stages_{form}", partial(_stages, form))) for form in FORMS]
     words = f"{' '.join(map(named, sources))} --work {work:g}"
     _write(folder, name, words, ilp_reruns(found), list(ilp_tables(found, forms)), _spent_since(start, parts))

@@ -219,11 +219,11 @@ class Found:
 
 
 def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Found:
-    """Everything, each part kept as it comes. ``limit.work`` is what each integer program may spend."""
+    """Everything, each part kept as it comes. ``limit.effort`` is what each integer program may spend."""
     graphs = problems(sources)
     plain = {name: pair[0] for name, pair in graphs.items()}
     wide = SearchLimit(limit.time_limit, limit.seed)
-    longer = replace(limit, work=limit.work * LONGER_WORK)
+    longer = replace(limit, effort=limit.effort * LONGER_WORK)
 
     def run(name: str, parts: PrintedParts, spend: SearchLimit = limit) -> Solved:
         key = f"{name}_{parts.partitions}" + "".join(f"_{value:d}" for value in _switches(parts))

@@ -12,7 +12,7 @@ from scripts.papers.as_printed.ilp_fusion import fuse_as_printed, grown_from, is
 from scripts.papers.as_printed.ilp_program import formulate_as_printed
 from tests.profiles import examples
 from tflite_memopt.graph.dependency_graph import reverse_post_order, transitive_closure
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.ilp.program import PEAK
 from tflite_memopt.published.ilp.solver import ProgramRun, run_program
 from tflite_memopt.schedule.check import check_order, peak_of
@@ -39,7 +39,7 @@ def plain(problem: ScheduleProblem) -> ScheduleProblem:
 def run(problem: ScheduleProblem, pruning: bool, keep_outputs: bool = True) -> ProgramRun:
     program = formulate_as_printed(problem, pruning, keep_outputs)
     start = reverse_post_order(memory_graph(problem))
-    return run_program(program, start, (0, math.inf), 0, WorkAllowance(10**9, SearchLimit()))
+    return run_program(program, start, (0, math.inf), 0, Allowance(10**9, SearchLimit()))
 
 
 @given(drawn=problems(5))

@@ -52,7 +52,7 @@ def test_the_forms_of_a_random_stage_have_the_same_results() -> None:
 
 
 def found_on_a_fork() -> Any:
-    limit = SearchLimit(work=0.01)
+    limit = SearchLimit(effort=0.01)
     run = ilp.solved("x", FORK, limit, PrintedParts(2))
     peaks, scale = ilp.peaks(FORK, limit), ilp.scale(FORK, FORK)
     return ilp.Found(

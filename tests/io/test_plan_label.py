@@ -68,10 +68,10 @@ def test_a_plan_says_what_it_is_for(target: str | None, kernels: str | None, exp
 
 def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> None:
     b = ModelBuilder()
-    image, rows = b.input("image", (1, 8, 4, 4)), b.input("rows", (1, 1, 4, 4))
-    output = b.tensor("output", (1, 8, 4, 4))
+    image, rows = b.input("image", (1, 8, 4, 4)), b.input("rows", (1, 1, 4, 8))
+    output = b.tensor("output", (1, 8, 4, 8))
     begin = b.constant("begin", np.zeros(4, np.int32))
-    b.operator("DYNAMIC_UPDATE_SLICE", (b.add(image, image), rows, begin), (output,))
+    b.operator("DYNAMIC_UPDATE_SLICE", (b.concat([image, image]), rows, begin), (output,))
     model = b.finish(output)
     placement = placement_of(model)
     assert any(use.kind != "view" for use in reuse_in_force(placement))

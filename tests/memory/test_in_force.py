@@ -29,7 +29,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.plan.check import check_in_force, check_plan
 from tflite_memopt.plan.heuristics import tflm_greedy
 from tflite_memopt.plan.methods import solve
-from tflite_memopt.plan.problem import Candidate, Item, PlanProblem
+from tflite_memopt.plan.problem import Item, PlanProblem, Solution
 
 TWO = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
 
@@ -83,11 +83,11 @@ def test_what_tflm_places_wrongly_is_never_written(build: Callable[[], Model], m
     plan = solve(layout.problem)
     check_plan(layout.problem, plan.offsets)
 
-    def onto_another(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+    def onto_another(problem: PlanProblem, limit: SearchLimit) -> Solution:
         offsets = list(tflm_greedy(problem, limit).offsets)
         item = next(index for index, item in enumerate(problem.items) if item.offset is None)
         offsets[item] = offsets[_stranger_of(layout, item)]
-        return Candidate(tuple(offsets))
+        return Solution(tuple(offsets))
 
     offsets_to_write(model, layout, plan.offsets)
     monkeypatch.setattr("tflite_memopt.memory.layout.tflm_greedy", onto_another)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, small_problems
 from tests.profiles import examples
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.plan import disjunctive
 from tflite_memopt.plan.exact import RULES, PairSearch, SearchRun, code, compiled_copy, group_of, time_groups
 from tflite_memopt.plan.problem import PlanProblem
@@ -27,7 +27,7 @@ def both_runs(problem: PlanProblem, indices: Sequence[int], top: int, rule: str,
     """A run of the plain source and one of its copy."""
     group = group_of(problem, indices)
     searches = (PairSearch(group, compiles) for compiles in (False, True))
-    return [search.run(top, rule, nodes, WorkAllowance(10**9, LIMIT)) for search in searches]
+    return [search.run(top, rule, nodes, Allowance(10**9, LIMIT)) for search in searches]
 
 
 @needs_copies

@@ -79,7 +79,7 @@ def test_the_rest_lies_around_the_core_or_there_is_no_answer(seed: int) -> None:
 def test_a_core_s_optimum_is_that_of_all_where_the_rest_fits(seed: int) -> None:
     problem = quiet_then_busy(seed, busy=8)
     core = next(cores_of(problem), None)
-    wide = SearchLimit(work=64.0)
+    wide = SearchLimit(effort=64.0)
     whole = solve(problem, "exact", wide)
     plan = solve(problem, limit=wide)
     check_plan(problem, plan.offsets)
@@ -93,7 +93,7 @@ def test_a_core_s_optimum_is_that_of_all_where_the_rest_fits(seed: int) -> None:
 def test_a_wider_limit_never_ends_worse(seed: int) -> None:
     problem = quiet_then_busy(seed)
     works = (0.0002, 0.001, 0.002, 0.005, 0.02, 0.1)
-    plans = [solve(problem, limit=SearchLimit(work=work)) for work in works]
+    plans = [solve(problem, limit=SearchLimit(effort=work)) for work in works]
     arenas, bounds = [plan.arena_bytes for plan in plans], [plan.lower_bound for plan in plans]
     assert arenas == sorted(arenas, reverse=True)
     assert bounds == sorted(bounds)

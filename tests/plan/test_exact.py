@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, in_a_row, random_problem, small_problems, smallest_arena
 from tests.profiles import examples
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.plan import disjunctive
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
@@ -21,7 +21,7 @@ from tflite_memopt.plan.methods import solve, solve_within
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 LIMIT = SearchLimit(time_limit=600.0)
-THOROUGH = SearchLimit(time_limit=600.0, work=100.0)
+THOROUGH = SearchLimit(time_limit=600.0, effort=100.0)
 """Small problems are always solved to the end."""
 KINDS = {"mixed": ((1, 2, 4), 1), "bytes": ((1,), 1), "aligned": ((1,), 16), "coarse": ((4,), 2)}
 """Alignments, and what sizes, distances and alignments are multiples of."""
@@ -57,7 +57,7 @@ def test_nodes_that_share_a_bit_of_a_cause_hide_no_plan(seed: int, count: int, m
     least = improve(problem, None, THOROUGH).lower_bound
     monkeypatch.setattr(disjunctive, "_DEEPEST", 0)
     search = PairSearch(group_of(problem, range(count)), compiles=False)
-    assert search.run(least, "weight", 1000, WorkAllowance(10**8, LIMIT)).end == FOUND
+    assert search.run(least, "weight", 1000, Allowance(10**8, LIMIT)).end == FOUND
 
 
 def _scaled(problem: PlanProblem, scale: int) -> PlanProblem:
@@ -113,11 +113,11 @@ def test_groups_part_where_nothing_is_alive_across() -> None:
 
 def test_no_work_still_gives_a_plan_and_no_false_proof() -> None:
     problem = guillotine(seed=3, cuts=200)
-    answer = improve(problem, None, replace(LIMIT, work=0.0))
+    answer = improve(problem, None, replace(LIMIT, effort=0.0))
     check_plan(problem, answer.offsets)
     assert answer.lower_bound == 4096 < arena_bytes(problem, answer.offsets)
     assert not answer.stopped_by_clock
-    assert fit(problem, 4096, replace(LIMIT, work=0.0)).offsets is None
+    assert fit(problem, 4096, replace(LIMIT, effort=0.0)).offsets is None
 
 
 def test_the_emergency_stop_is_admitted() -> None:

@@ -16,7 +16,7 @@ from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
 from tflite_memopt.plan.methods import BEST_OF, NAMES, STRATEGIES, solve
-from tflite_memopt.plan.problem import Candidate, Item, PlanProblem, Relation, arena_bytes
+from tflite_memopt.plan.problem import Item, PlanProblem, Relation, Solution, arena_bytes
 
 LIMIT = SearchLimit(time_limit=2.0, seed=0)
 
@@ -113,8 +113,8 @@ def test_an_item_of_no_bytes_may_lie_anywhere(offset: int) -> None:
 def test_a_bound_above_the_plan_is_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
 
-    def boastful(problem: PlanProblem, limit: SearchLimit) -> Candidate:
-        return Candidate((0, 64), 112)
+    def boastful(problem: PlanProblem, limit: SearchLimit) -> Solution:
+        return Solution((0, 64), 112)
 
     monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": boastful})
     with pytest.raises(AssertionError, match="96 bytes lies below the proved bound of 112"):

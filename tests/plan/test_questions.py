@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.plan.disjunctive import FOUND, LIMIT, NONE
 from tflite_memopt.plan.exact import RULES, BestOfGroup, CapacityQuestions, ItemGroup, SearchRun, group_of
 from tflite_memopt.plan.problem import Item, PlanProblem
@@ -26,7 +26,7 @@ class ScriptedSearch:
     def group(self) -> ItemGroup:
         return group_of(PlanProblem((ITEM,)), [0])
 
-    def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
+    def run(self, capacity: int, rule: str, nodes: int, allowance: Allowance) -> SearchRun:
         assert rule in RULES
         allowance.left -= 1
         self.asked.append((capacity, nodes))
@@ -36,7 +36,7 @@ class ScriptedSearch:
 
 def questions(answer: Callable[[int], int], bound: int, top: int) -> tuple[CapacityQuestions, ScriptedSearch]:
     search = ScriptedSearch(answer)
-    return CapacityQuestions(search, BestOfGroup(top, bound), WorkAllowance(10**6, SearchLimit())), search
+    return CapacityQuestions(search, BestOfGroup(top, bound), Allowance(10**6, SearchLimit())), search
 
 
 def test_a_bound_that_is_far_too_low_does_not_creep() -> None:

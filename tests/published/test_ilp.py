@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.graph.dependency_graph import bits, reverse_post_order
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.ilp.fusion import fuse
 from tflite_memopt.published.ilp.method import IlpParts, ilp, ilp_with
 from tflite_memopt.published.ilp.partition import light_cuts
@@ -191,7 +191,7 @@ def test_equal_seeds_give_equal_orders() -> None:
 def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     fences = [0, len(problem.steps)]
-    allowance = WorkAllowance(10**9, SearchLimit())
+    allowance = Allowance(10**9, SearchLimit())
     order, solved = improve_in_windows(graph, reverse_post_order(graph), fences, 2, floor, 0, allowance, True)
     check_order(problem, order)
     optimum = brute_force(problem)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.serenity.divide import divide, split
 from tflite_memopt.published.serenity.dynamic_programming import (
     DynamicProgram,
@@ -147,8 +147,8 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
         (ProgramLimits(width=3), SearchOutcome.TIMEOUT),
         (ProgramLimits(states=9), SearchOutcome.EXHAUSTED),
         (ProgramLimits(visited=20), SearchOutcome.EXHAUSTED),
-        (ProgramLimits(allowance=WorkAllowance(1, SearchLimit(time_limit=0.0))), SearchOutcome.EXHAUSTED),
-        (ProgramLimits(allowance=WorkAllowance(20, SearchLimit())), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(allowance=Allowance(1, SearchLimit(time_limit=0.0))), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(allowance=Allowance(20, SearchLimit())), SearchOutcome.EXHAUSTED),
     ],
 )
 def test_how_a_search_ends(limits: ProgramLimits, outcome: SearchOutcome) -> None:
@@ -176,6 +176,6 @@ def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProble
 
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = parallel(2000)
-    answer = serenity_with(problem, SearchLimit(work=0.01), SerenityParts(states=20_000))
+    answer = serenity_with(problem, SearchLimit(effort=0.01), SerenityParts(states=20_000))
     check_order(problem, answer.order)
     assert answer.lower_bound < peak_of(problem, answer.order)

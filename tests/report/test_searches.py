@@ -17,7 +17,7 @@ from tflite_memopt import Options
 from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.plan.methods import STRATEGIES
-from tflite_memopt.plan.problem import Candidate, PlanProblem
+from tflite_memopt.plan.problem import PlanProblem, Solution
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
 
@@ -68,7 +68,7 @@ def test_an_order_that_is_not_the_best_shows_its_gap() -> None:
 
 
 def test_a_plan_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hasty(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+    def hasty(problem: PlanProblem, limit: SearchLimit) -> Solution:
         return replace(STRATEGIES["naive"](problem, limit), stopped_by_clock=True)
 
     monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": hasty})
@@ -79,8 +79,8 @@ def test_a_plan_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_strategy_that_broke_a_rule_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(problem: PlanProblem, limit: SearchLimit) -> Candidate:
-        return Candidate((0,) * len(problem.items))
+    def broken(problem: PlanProblem, limit: SearchLimit) -> Solution:
+        return Solution((0,) * len(problem.items))
 
     monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {**STRATEGIES, "greedy_by_size": broken})
     report = report_of(OPTIONS)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.schedule.best_first import (
     BottleneckSearch,
     CompiledGraph,
@@ -97,7 +97,7 @@ def test_each_direction_finds_the_optimum_by_itself(
 ) -> None:
     """Without contraction, segments or a known order to start from."""
     graph = compiled(FusedGraph(memory_graph(problem)))
-    search = BottleneckSearch(direction(graph, _whole(graph)), 0, 1 << 40, WorkAllowance(1 << 40, SearchLimit()))
+    search = BottleneckSearch(direction(graph, _whole(graph)), 0, 1 << 40, Allowance(1 << 40, SearchLimit()))
     found = search.advance(1 << 20)
     assert found is not None
     order = [v for b in found.moves for v in graph.orders[b]]
@@ -181,7 +181,7 @@ def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
 @pytest.mark.parametrize(("count", "gap"), [(60, 1.35), (600, 1.1)])
 def test_parallel_branches_end_within_little_work_and_with_a_small_gap(count: int, gap: float) -> None:
     problem = branches(count)
-    schedule = solve(problem, "best_first", SearchLimit(time_limit=600.0, work=0.1))
+    schedule = solve(problem, "best_first", SearchLimit(time_limit=600.0, effort=0.1))
     assert schedule.lower_bound <= schedule.peak_bytes <= solve(problem, "rpo").peak_bytes
     assert schedule.peak_bytes <= gap * schedule.lower_bound
     assert not schedule.stopped_by_clock
@@ -190,7 +190,7 @@ def test_parallel_branches_end_within_little_work_and_with_a_small_gap(count: in
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_limit_of_work_gives_the_same_order_however_late_it_is(method: str) -> None:
     problem = branches(12)
-    hurried, patient = (solve(problem, method, SearchLimit(seconds, work=0.001)) for seconds in (60.0, 6000.0))
+    hurried, patient = (solve(problem, method, SearchLimit(seconds, effort=0.001)) for seconds in (60.0, 6000.0))
     assert replace(hurried, seconds=0.0) == replace(patient, seconds=0.0)
     assert not hurried.stopped_by_clock
 

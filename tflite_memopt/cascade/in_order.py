@@ -9,7 +9,7 @@ Work is counted, not timed. A search begins with sets far below the present need
 
 ``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, ordered and planned. A
 set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
-is written and in the scheduler's, with more work. The plan that is written comes of the same planner with a wider
+is written and in the scheduler's, with more effort. The plan that is written comes of the same planner with a wider
 limit: it is no worse.
 """
 
@@ -46,12 +46,12 @@ from .tiling import Tilings, apply_tilings, text_of
 Order = tuple[int, ...]
 """Positions of a model's operators."""
 _FULL = 4.0
-"""The planner's work for a full plan; a draft gets 1."""
-_WORK_OF_ORDER = 0.1
+"""The planner's effort for a full plan; a draft gets 1."""
+_EFFORT_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
 ANY = 1 << 62
 """More than any need."""
-_LEAST_WORK = 200
+_LEAST_AT_ONCE = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
 
 
@@ -65,7 +65,7 @@ class Plans:
     def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
         self._model, self._profile, self._options = model, profile, options
         self._work = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
-        self.work = 0
+        self.effort = 0
         """The operators of all models that have been planned."""
         self.drafts: dict[Tilings, Cost | None] = {}
         self._full: dict[Tilings, Cost | None] = {}
@@ -93,12 +93,12 @@ class Plans:
 
     def _add(self, known: dict[Tilings, Cost | None], every: Sequence[Tilings], below: int, is_full: bool) -> None:
         new = [chosen for chosen in dict.fromkeys(every) if chosen not in known]
-        is_much = len(new) * len(self._model.main.operators) >= _LEAST_WORK
+        is_much = len(new) * len(self._model.main.operators) >= _LEAST_AT_ONCE
         plan = partial(self._planned, below=below, is_full=is_full)
         found = side_by_side(plan, new, self._options.jobs if is_much else 1)
         for chosen, (cost, order, operators) in zip(new, found, strict=True):
             known[chosen] = cost
-            self.work += operators
+            self.effort += operators
             if order is not None:
                 self._orders[chosen] = order
 
@@ -132,14 +132,14 @@ class Plans:
 
     def _placed(self, model: Model, order: Order) -> Cost | None:
         """Return the cost in one order as TFLM counts it, which may be above the plan; None where pins collide."""
-        work = _FULL / PLAN_WORK[self._options.effort]
-        placement = place(model, order, self._profile, self._options, work)
+        effort = _FULL / PLAN_WORK[self._options.effort]
+        placement = place(model, order, self._profile, self._options, effort)
         return None if placement is None else cost_in(placement.memory, self._options)
 
     def _orders_of(self, model: Model, own: Order) -> list[Order]:
         """The order in which the tilings are written, and the scheduler's where that is another one."""
         problem = schedule_problem(model.main, memory_layout(model, self._profile))
-        limit = replace(self._options.search_limit(_WORK_OF_ORDER), below=memory_graph(problem).peak(own))
+        limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(own))
         return list(dict.fromkeys((own, solve_schedule(problem, self._options.scheduler, limit).order)))
 
     def tiled(self, chosen: Tilings) -> Model:
@@ -165,8 +165,8 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """The most iterations of the search."""
 _AFTERWARDS = 0.5
-"""The part of the limit on work that each step after the search may take."""
-_WORK: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
+"""The part of the limit on effort that each step after the search may take."""
+_EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
 """So many operators that are measured take the time of one that is planned."""
@@ -197,12 +197,12 @@ class OrderSearch:
         self.least = 0
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
-        """The best set that costs less than ``known``, and its cost; else ``known`` and none. ``part`` of the work."""
+        """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
         self.space.fill(_cutoff(known), self._stop.strikes)
         _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
         families = self.space.families
-        for number, forms in enumerate(families, 1):  # each leaves its share of the work to those behind it
+        for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
         best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
@@ -211,12 +211,12 @@ class OrderSearch:
     def _descended(
         self, best: tuple[Cost, Tilings], forms: Forms, share: float, progress: Progress
     ) -> tuple[Cost, Tilings]:
-        """The best set of these forms, or ``best``. It stops when ``share`` of the limit on work is used up."""
+        """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up."""
         effort, below = self._options.effort, _cutoff(best[0])
         least, left = self.space.least(forms), _CHOICES[effort]
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
-            while left and patience and self._has_work(share):
+            while left and patience and self._has_effort(share):
                 if self._stop.strikes() or self._options.meets_budget(best[0].need):
                     return best
                 left -= 1
@@ -242,7 +242,7 @@ class OrderSearch:
         """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
         centers: list[Tilings] = []
         effort = self._options.effort
-        while len(centers) < _CENTERS[effort] and self._has_work(share):
+        while len(centers) < _CENTERS[effort] and self._has_effort(share):
             if self._stop.strikes() or self._options.meets_budget(best[0].need):
                 break
             center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
@@ -321,11 +321,11 @@ class OrderSearch:
 
     def _sets_afterwards(self, best: Cost) -> int:
         """Return the number of sets like the best one that a step after the search may plan."""
-        return int(_AFTERWARDS * _WORK[self._options.effort]) // max(1, best.operators)
+        return int(_AFTERWARDS * _EFFORT[self._options.effort]) // max(1, best.operators)
 
-    def _has_work(self, share: float) -> bool:
-        """Tell whether models planned and regions measured have taken less than ``share`` of the limit on work."""
-        return self.plans.work + self.space.work // _MEASURED < share * _WORK[self._options.effort]
+    def _has_effort(self, share: float) -> bool:
+        """Tell whether models planned and regions measured have taken less than ``share`` of the limit on effort."""
+        return self.plans.effort + self.space.effort // _MEASURED < share * _EFFORT[self._options.effort]
 
 
 def _cutoff(cost: Cost) -> int:

@@ -64,10 +64,10 @@ def _regions(model: Model, pinned: Collection[str]) -> list[Repeatable]:
 
 _RULE = "cascade"
 _AS_IS = "as_is"
-_WORK_OF_ORDERS = 0.01
+_EFFORT_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
-_WORK_BELOW = 0.5
-"""The part of the limit on work that a search may use where others have found a need that is to be beaten."""
+_EFFORT_BELOW = 0.5
+"""The part of the limit on effort that a search may use where others have found a need that is to be beaten."""
 Progress = Callable[[str], None]
 OtherForm = Callable[[Model, Collection[str]], Changed | None]
 """Another form of a model that computes the same, and what is said of it; tensors with these names keep their shape."""
@@ -162,7 +162,7 @@ class _Cascade:
         self, own: _Variant, profile: KernelProfile, progress: Progress, below: int | None, measured: Measured
     ) -> None:
         self._given, self._profile, self._options, self._progress = own.model, profile, own.options, progress
-        self._below, self._measured, self._part = below, measured, 1 if below is None else _WORK_BELOW
+        self._below, self._measured, self._part = below, measured, 1 if below is None else _EFFORT_BELOW
         self._own, self._stop = own, EmergencyStop(own.options.seconds_left)
         self._searches: dict[OrderSearch, _Variant] = {}
         self._best: tuple[Cost, OrderSearch | None, Tilings] | None = None
@@ -205,7 +205,7 @@ class _Cascade:
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
             return []
-        limit = self._options.search_limit(self._part * _WORK_OF_ORDERS)
+        limit = self._options.search_limit(self._part * _EFFORT_OF_ORDERS)
         pinned = [name for name, _ in self._options.pins]
         return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 

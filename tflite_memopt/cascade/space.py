@@ -91,7 +91,7 @@ class _Bounded:
 
 
 class Space:
-    """``looked_at`` counts the tilings that have a bound, ``work`` the operators that were measured.
+    """``looked_at`` counts the tilings that have a bound, ``effort`` the operators that were measured.
 
     The model stays as it is.
 
@@ -107,7 +107,7 @@ class Space:
         modes: Modes,
         pinned: Collection[str] = (),
     ) -> None:
-        self.model, self.looked_at, self.work = model, 0, 0
+        self.model, self.looked_at, self.effort = model, 0, 0
         self._profile, self._modes, self._pinned, self._jobs = profile, modes, pinned, options.jobs
         self._measure = Measure(model, profile, measured)
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
@@ -175,7 +175,7 @@ class Space:
     def _choices(self, below: int, forms: Forms, by_work: bool) -> list[tuple[Tilings, OptionSet]]:
         least = self._least_head(forms)
         every = [each for interval in self._by_interval for each in self._undominated(*interval, least, forms)]
-        self.work += len(every) // _CHOSEN
+        self.effort += len(every) // _CHOSEN
         options = [option for _, option in every]
         found = choices(Problem(self.needs, options, self.limits, self.base, below, by_work))
         return [(tuple(every[number][0] for number in each.options), each) for each in found]
@@ -268,7 +268,7 @@ class Space:
         jobs = self._jobs if len(unknown) >= _MANY else 1
         for tiling, figures in zip(unknown, side_by_side(self._measure, unknown, jobs), strict=True):
             self._measure.add(tiling, figures)
-            self.work += tiling.end - tiling.first + (0 if figures is None else figures.operators)
+            self.effort += tiling.end - tiling.first + (0 if figures is None else figures.operators)
         for tiling in new:
             self._take(tiling, self._measure(tiling))
 

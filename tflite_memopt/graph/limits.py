@@ -75,7 +75,7 @@ class StageClock:
 
 @dataclass(frozen=True)
 class SearchLimit:
-    """``work`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
+    """``effort`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
     ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
@@ -85,7 +85,7 @@ class SearchLimit:
 
     time_limit: float = 600.0
     seed: int = 0
-    work: float = 1.0
+    effort: float = 1.0
     until: Deadline = NO_DEADLINE
     below: int | None = None
 
@@ -94,16 +94,16 @@ class SearchLimit:
         return deadline_in(self.time_limit, self.until)
 
 
-class WorkAllowance:
+class Allowance:
     """The rest of a limit: ``left`` turns of loops, for all parts of one search, and the emergency stop."""
 
     def __init__(self, turns: int, limit: SearchLimit) -> None:
         """``turns`` is the method's own limit, of which it may use the limit's part."""
-        self.left = int(turns * limit.work)
+        self.left = int(turns * limit.effort)
         self.stopped_by_clock = False
         self._deadline = limit.deadline()
 
-    def another(self, turns: int) -> WorkAllowance:
+    def another(self, turns: int) -> Allowance:
         """One of so many turns beside this one, no more than are left of this one, with the same emergency stop."""
         other = copy(self)
         other.left = min(turns, self.left)

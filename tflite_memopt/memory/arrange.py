@@ -28,7 +28,6 @@ from .figures import LibraryNeed, MemoryUse, ReuseInForce, memory_use, operator_
 from .layout import MemoryLayout, check_pins, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem, solve_together
 
-_OTHER_PROFILES_WORK = 0.05
 """Part of a search's limit for the plan of a profile that was not asked for."""
 _MANY_ITEMS = 200
 """Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
@@ -62,24 +61,24 @@ class Arrangement:
     needs: Mapping[str, LibraryNeed] | None = None
 
 
-def arrange(model: Model, profile: KernelProfile, options: Options, work: float = 1.0) -> Arrangement:
-    """Order the operators and place the tensors, each search with that part of its limit of ``work``.
+def arrange(model: Model, profile: KernelProfile, options: Options, effort: float = 1.0) -> Arrangement:
+    """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
 
     The model's own order wins when both need as much: a smaller peak is worth nothing that the plan cannot make use of.
     Raises UsageError when pins collide in both.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    schedule = solve_schedule(problem, options.scheduler, options.search_limit(work))
-    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, work))
+    schedule = solve_schedule(problem, options.scheduler, options.search_limit(effort))
+    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, effort))
 
 
 def place_in_better_order(
-    model: Model, order: Sequence[int], profile: KernelProfile, options: Options, work: float = 1.0
+    model: Model, order: Sequence[int], profile: KernelProfile, options: Options, effort: float = 1.0
 ) -> ModelPlacement:
     """The placement of the smaller head: of the model in its own order, or in ``order``. Raises as ``arrange``."""
     own = tuple(range(len(order)))
     layouts = [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
-    limit = options.plan_limit(work)
+    limit = options.plan_limit(effort)
     is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
     plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
     placements = [
@@ -94,10 +93,10 @@ def place_in_better_order(
 
 
 def place(
-    model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, work: float = 1.0
+    model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, effort: float = 1.0
 ) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
-    layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(work)
+    layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(effort)
     plan = _planned(options, limit, layout)
     return None if plan is None else _placed(model, layout, plan, profile, options, limit)
 

@@ -21,18 +21,18 @@ from math import gcd
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..graph.limits import SearchLimit, WorkAllowance
+from ..graph.limits import Allowance, SearchLimit
 from . import disjunctive
 from .bounds import max_breadth, section_items
 from .disjunctive import FOUND, FULL, LIMIT, NODES, NONE, REGISTERS, WORK
 from .heuristics import greedy_by_size
-from .problem import Candidate, FitResult, Item, PlanProblem
+from .problem import FitResult, Item, PlanProblem, Solution
 
 Entry = tuple[int, int, int]
 """(other, low, high): the difference of the offsets may not lie in the open interval; positions in the group."""
 Tables = dict[str, list[int]]
 """Lists of integers by the names of the fields that take them."""
-_WORK = 12_000_000
+_EFFORT = 12_000_000
 """Turns of the inner loops that the searches on one problem may take together; small ones may need as many as large."""
 RULES = ("weight", "room")
 """Ways for a node to choose the pair to decide, in the order in which the two are tried."""
@@ -50,19 +50,19 @@ _COMPILED_CHUNK = 5_000
 """Nodes between two looks at the emergency stop."""
 
 
-def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+def exact(problem: PlanProblem, limit: SearchLimit) -> Solution:
     """Return offsets in bytes with a proved lower bound; they are optimal unless the limit ended the search."""
     return improve(problem, None, limit)
 
 
-def allowance_for(limit: SearchLimit) -> WorkAllowance:
+def allowance_for(limit: SearchLimit) -> Allowance:
     """Return the work that searches on a problem and on parts of it may spend together."""
-    return WorkAllowance(_WORK, limit)
+    return Allowance(_EFFORT, limit)
 
 
 def improve(
-    problem: PlanProblem, known: Sequence[int] | None, limit: SearchLimit, allowance: WorkAllowance | None = None
-) -> Candidate:
+    problem: PlanProblem, known: Sequence[int] | None, limit: SearchLimit, allowance: Allowance | None = None
+) -> Solution:
     """Search for a plan below ``known`` (offsets in bytes); return the best one and a proved bound.
 
     The work is taken from the ``allowance``, where the search shares one with others.
@@ -82,7 +82,7 @@ def improve(
                 offsets[index] = offset
             earlier.append(tuple(offsets))
         bound = max(bound, best.bound)
-    return Candidate(tuple(offsets), bound, nodes, allowance.stopped_by_clock, tuple(earlier[:-1]))
+    return Solution(tuple(offsets), bound, nodes, allowance.stopped_by_clock, tuple(earlier[:-1]))
 
 
 def fit(problem: PlanProblem, capacity: int, limit: SearchLimit) -> FitResult:
@@ -102,7 +102,7 @@ def fit(problem: PlanProblem, capacity: int, limit: SearchLimit) -> FitResult:
     return FitResult(tuple(offsets), False, nodes, allowance.stopped_by_clock)
 
 
-def _minimize(search: CapacitySearch, best: BestOfGroup, allowance: WorkAllowance) -> int:
+def _minimize(search: CapacitySearch, best: BestOfGroup, allowance: Allowance) -> int:
     """Lower a group's top to its bound, or raise the bound to it, in rounds that get longer; return nodes visited."""
     run, nodes = CapacityQuestions(search, best, allowance), search.first_nodes
     run.find_bound()
@@ -135,7 +135,7 @@ class CapacitySearch(Protocol):
     @property
     def first_nodes(self) -> int: ...
 
-    def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
+    def run(self, capacity: int, rule: str, nodes: int, allowance: Allowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes in at most so many ``nodes``; work comes from the allowance."""
 
 
@@ -154,7 +154,7 @@ class CapacityQuestions:
 
     search: CapacitySearch
     best: BestOfGroup
-    allowance: WorkAllowance
+    allowance: Allowance
     visited: int = 0
 
     def is_open(self) -> bool:
@@ -253,7 +253,7 @@ class PairSearch:
             return dict(tables)
         return {name: array("q", values) for name, values in tables.items()}
 
-    def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
+    def run(self, capacity: int, rule: str, nodes: int, allowance: Allowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes in at most so many ``nodes``; work comes from the allowance."""
         code, items = self._code, len(self.group.items)
         data = code.PairData(self._arrays | {"rule": _NUMBERS[rule], "reserve": self._reserve})

@@ -20,13 +20,13 @@ from ..graph.interval import intersect
 from ..graph.limits import SearchLimit
 from .bounds import max_breadth, maximal_sections
 from .problem import (
-    Candidate,
     Item,
     OffsetStrategy,
     Permissions,
     PlanProblem,
     Relation,
     RigidGroup,
+    Solution,
     arena_bytes,
     may_differ_by,
 )
@@ -177,7 +177,7 @@ Greedy = Callable[[PlanProblem, Sequence[RigidGroup]], tuple[int, ...]]
 """Places units one by one. It chooses their order, and must give every item an offset."""
 
 
-def naive(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+def naive(problem: PlanProblem, limit: SearchLimit) -> Solution:
     """Offsets behind one another, above all given offsets: what a runtime without a planner takes. O(n)."""
     frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     offsets = []
@@ -188,10 +188,10 @@ def naive(problem: PlanProblem, limit: SearchLimit) -> Candidate:
         begin = aligned(frontier, item.alignment)
         offsets.append(begin)
         frontier = begin + item.size
-    return Candidate(tuple(offsets))
+    return Solution(tuple(offsets))
 
 
-def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Solution:
     """TFLM's own planner, step by step, so that the stock head is known without running TFLM.
 
     Given offsets first, then largest first, each into the first gap. O(n^2), vectorized.
@@ -204,10 +204,10 @@ def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     items, placement = problem.items, Placement(problem.plain, aligns=False)
     for unit in sorted(singles(problem), key=lambda unit: (-items[unit[0][0]].size, -unit[0][0])):
         placement.place(unit, placement.lowest(unit))
-    return Candidate(placement.finish())
+    return Solution(placement.finish())
 
 
-def greedy_by_size(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+def greedy_by_size(problem: PlanProblem, limit: SearchLimit) -> Solution:
     """Largest first, each into the smallest gap that holds it; of equal sizes the one born first goes first. O(n^2).
 
     Groups of related items count by their largest.
@@ -228,7 +228,7 @@ def _place_by_size(problem: PlanProblem, units: Sequence[RigidGroup]) -> tuple[i
     return placement.finish()
 
 
-def greedy_by_breadth(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+def greedy_by_breadth(problem: PlanProblem, limit: SearchLimit) -> Solution:
     """Scopes with the most bytes alive first, in each the largest item first. O(n^2), vectorized.
 
     A group is placed whole at its first item's turn.
@@ -250,7 +250,7 @@ def _place_by_breadth(problem: PlanProblem, units: Sequence[RigidGroup]) -> tupl
     return placement.finish()
 
 
-def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Solution:
     """Fill the lowest part of a skyline over time with the item that lives longest there. O(n^2), vectorized.
 
     Given offsets are obstacles, not part of the skyline. With relations a unit may go below the skyline.
@@ -305,7 +305,7 @@ def _lift(skyline: npt.NDArray[np.int64], low: int, high: int) -> None:
     skyline[low:high] = min(neighbors)
 
 
-def _best_variant(problem: PlanProblem, greedy: Greedy) -> Candidate:
+def _best_variant(problem: PlanProblem, greedy: Greedy) -> Solution:
     """The smallest of the arenas without relations, with them, and on rigid groups.
 
     Relations help a greedy strategy or mislead it: so a permission never makes it worse than it is without.
@@ -314,7 +314,7 @@ def _best_variant(problem: PlanProblem, greedy: Greedy) -> Candidate:
     if problem.relations:
         for offsets in (greedy(problem, singles(problem)), greedy(problem, _groups_of(problem))):
             best = min(best, offsets, key=lambda found: arena_bytes(problem, found))
-    return Candidate(best)
+    return Solution(best)
 
 
 def _groups_of(problem: PlanProblem) -> tuple[RigidGroup, ...]:

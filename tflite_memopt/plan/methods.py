@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.limits import SearchLimit, WorkAllowance, now
+from ..graph.limits import Allowance, SearchLimit, now
 from .bounds import section_bound
 from .check import check_bound, check_given, check_plan
 from .exact import allowance_for, exact, fit, improve
@@ -205,7 +205,7 @@ class _Portfolio:
 
     problem: PlanProblem
     limit: SearchLimit
-    shared: WorkAllowance | None = None
+    shared: Allowance | None = None
     dropped: list[str] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     _stopped_by_clock: bool = False

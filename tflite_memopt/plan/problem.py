@@ -223,7 +223,7 @@ class FitResult:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Solution:
     """The result of a strategy: offsets for all items, and a bound in bytes that it proved (0 for none).
 
     ``steps`` is its work: nodes or moves. ``stopped_by_clock``: without the time limit it would have gone on.
@@ -237,7 +237,7 @@ class Candidate:
     earlier: tuple[tuple[int, ...], ...] = ()
 
 
-OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]
+OffsetStrategy = Callable[[PlanProblem, SearchLimit], Solution]
 """The signature of a strategy. ``methods.solve`` times, checks and wraps the answers."""
 
 RigidGroup = tuple[tuple[int, int], ...]

@@ -64,7 +64,7 @@ def _site_in(word: str) -> Site:
 
 CostOf = Callable[[Model], Cost]
 _EXACT: tuple[Exactness, ...] = ("exact",)
-_LEAST_WORK = 400
+_LEAST_AT_ONCE = 400
 """Operators of all models whose costs are computed at once: with fewer, processes take longer than they save."""
 _AHEAD = 8
 """Windows whose costs are computed at once."""
@@ -86,13 +86,13 @@ class SiteUse:
 
 @dataclass(frozen=True)
 class SiteLimit:
-    """``work``: operators of the models whose costs a search may ask for; ``seconds``: of wall time, an emergency stop.
+    """``effort``: operators of the models whose costs a search may ask for; ``seconds``: an emergency stop.
 
     ``below``: a need in bytes. Where all sites together leave a head that is too large for it, nothing more is tried.
     ``jobs``: processes that work out costs side by side.
     """
 
-    work: int
+    effort: int
     seconds: float
     below: int | None = None
     jobs: int = 1
@@ -176,7 +176,7 @@ class _SiteSearch:
         self._given, self._cost_of, self._limit = start, cost_of, limit
         self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
-        self._work_left = limit.work
+        self._effort_left = limit.effort
         # What other processes have computed: it counts once it is asked for.
         self._ahead: dict[Sites, Cost] = {}
 
@@ -186,7 +186,7 @@ class _SiteSearch:
         best = self._without_what_is_not_needed(self._start(every))
         if best or not self._is_hopeless(every):
             best = self._toggled(best, sorted(candidates))
-        # Where the work has ended early, one of the first may be better than what is being made smaller.
+        # Where the search has ended early, one of the first may be better than what is being made smaller.
         best = min((best, *self._costs), key=self._cost)
         saved = {site: self._saved_by(site, best) for site in sorted(best)}
         left = {site.position for site in candidates} - {site.position for site in best}
@@ -225,7 +225,7 @@ class _SiteSearch:
         if sites not in self._costs:
             known = self._ahead.pop(sites) if sites in self._ahead else None
             self._costs[sites] = known or self._worked_out(sites)
-            self._work_left -= self._costs[sites].operators
+            self._effort_left -= self._costs[sites].operators
         return self._costs[sites]
 
     def _worked_out(self, sites: Sites) -> Cost:
@@ -235,8 +235,8 @@ class _SiteSearch:
         """Let several processes work out costs that are likely to be asked for next."""
         new = [each for each in dict.fromkeys(wanted) if each not in self._costs and each not in self._ahead]
         operators = len(self._given.model.main.operators)
-        if self._limit.jobs > 1 and len(new) * operators >= _LEAST_WORK:
-            new = new[: 1 + max(0, self._work_left) // operators]
+        if self._limit.jobs > 1 and len(new) * operators >= _LEAST_AT_ONCE:
+            new = new[: 1 + max(0, self._effort_left) // operators]
             self._ahead |= zip(new, side_by_side(self._worked_out, new, self._limit.jobs), strict=True)
 
     def _start(self, every: Sequence[Sites]) -> Sites:
@@ -287,19 +287,19 @@ class _SiteSearch:
         return best
 
     def _saved_by(self, site: Site, best: Sites) -> int:
-        """Compute the bytes that are added without it; 0 where no work is left to measure it."""
+        """Compute the bytes that are added without it; 0 where no effort is left to measure it."""
         without = best - {site}
         is_known = without in self._costs or self._may_go_on()
         return self._cost(without).need - self._cost(best).need if is_known else 0
 
     def _may_go_on(self) -> bool:
-        if self._work_left <= 0:
+        if self._effort_left <= 0:
             return False
         self._out_of_time = self._out_of_time or self._deadline.has_passed()
         return not self._out_of_time
 
     def _no_gain(self, position: int) -> Refusal:
-        is_complete = self._work_left > 0 and not self._out_of_time
+        is_complete = self._effort_left > 0 and not self._out_of_time
         reason = "taking it apart does not lower the memory to reserve, within the limit on run time"
         return Refusal(
             "search", self._given.names[position], reason if is_complete else f"as far as was tried, {reason}"

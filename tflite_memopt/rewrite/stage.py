@@ -225,7 +225,7 @@ def _named(operator: Operator) -> str:
     return f"{operator.opcode.label} '{label(operator)}'"
 
 
-_WORK = 40_000
+_EFFORT = 40_000
 """Operators of the models whose costs the search for concatenations may ask for: some six seconds."""
 
 
@@ -278,7 +278,7 @@ def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     def cost(each: Model) -> Cost:
         return within(work, each, estimate_of(each, profile, options), as_it_is.need)
 
-    limit = SiteLimit(_WORK, options.seconds_left, jobs=options.jobs)
+    limit = SiteLimit(_EFFORT, options.seconds_left, jobs=options.jobs)
     return search(start_of(model, SPLITS, options), cost, limit)
 
 

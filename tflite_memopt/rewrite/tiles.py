@@ -41,7 +41,7 @@ TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
 _ROUNDS = 4
 """The most rounds of tiles, each after tiles have moved the peak."""
-_LEAST_WORK = 2000
+_LEAST_AT_ONCE = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
 _WORK = 6000
 """Operators of the models whose costs one search may ask for."""
@@ -193,7 +193,7 @@ class TileSearch:
         known = self._gone.setdefault((tuple(operators), start.tiles[0]), {})
         positions = [at for at, each in enumerate(operators) if each in above and _is_whole_fan_out(each)]
         new = [position for position in positions if position not in known]
-        jobs = self.options.jobs if len(new) * len(operators) >= _LEAST_WORK else 1
+        jobs = self.options.jobs if len(new) * len(operators) >= _LEAST_AT_ONCE else 1
         known |= zip(new, side_by_side(partial(_tensors_gone, start), new, jobs), strict=True)
         for position in positions:
             gone = known[position]

@@ -29,7 +29,7 @@ one of them: the state there is the same in all orders, so that the segments bet
 one with the largest certain need first. What is proved of one is a bound for all, and so makes the others easier. A
 segment is searched from both ends in turn, and the end that is done first decides.
 
-Limits count work, so that every machine finds the same order: at most ``_WORK`` turns of the loops, and ``_MEMORY``
+Limits count work, so that every machine finds the same order: at most ``_EFFORT`` turns of the loops, and ``_MEMORY``
 bytes of states (1 GiB) for each segment. Then the best order so far is returned, and the bound that was proved.
 """
 
@@ -52,7 +52,7 @@ from ..graph.dependency_graph import (
     transitive_closure,
     union,
 )
-from ..graph.limits import SearchLimit, WorkAllowance
+from ..graph.limits import Allowance, SearchLimit
 from .problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from .reductions import FusedGraph, PeakCandidate, contract
 
@@ -394,7 +394,7 @@ class BottleneckSearch:
     direction: Direction
     reached: int
     limit: int
-    allowance: WorkAllowance
+    allowance: Allowance
     reserve: int = 0
     count: int = 0
     visited: dict[int, int] = field(default_factory=dict)
@@ -568,7 +568,7 @@ class BottleneckSearch:
 _MEMORY = 1 << 30
 _BYTES_PER_STATE = 600
 """A cautious estimate of what Python needs for one state, and for each fused operator half a byte more."""
-_WORK = 5_000_000
+_EFFORT = 5_000_000
 """Turns of the loops: some five to ten seconds."""
 _QUESTION = 500_000
 """Turns of the loops for the question whether any order comes below a limit; no more than for the search itself."""
@@ -586,7 +586,7 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
     The model's own order is the answer where none is better. Where ``limit.below`` is out of reach, as far as a
     question with work of its own can tell, the best of the simple orders is.
     """
-    allowance = WorkAllowance(_WORK, limit)
+    allowance = Allowance(_EFFORT, limit)
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     simple: dict[tuple[int, ...], int] = {}
     for order in _simple_orders(graph):
@@ -620,7 +620,7 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
 
 
 def _question(
-    graph: CompiledGraph, segments: Sequence[Segment], peak: int, allowance: WorkAllowance
+    graph: CompiledGraph, segments: Sequence[Segment], peak: int, allowance: Allowance
 ) -> tuple[int, bool | None]:
     """(states visited, whether some order needs less than ``peak`` bytes; None where that is not known).
 
@@ -665,7 +665,7 @@ def _least_need_method(graph: CompiledGraph, segment: Segment) -> int:
 
 
 def _search(
-    graph: CompiledGraph, segment: Segment, floor: int, below: int | None, allowance: WorkAllowance, reserve: int
+    graph: CompiledGraph, segment: Segment, floor: int, below: int | None, allowance: Allowance, reserve: int
 ) -> tuple[tuple[int, ...], int, int]:
     """(fused operators in order, bytes that no order can avoid, states visited) of one segment.
 

@@ -26,7 +26,7 @@ _TRIES = 240
 """Regions that are tried out, for each that is added: fewer in graphs of many steps."""
 _MOST_STEPS = 50_000
 """Steps of all problems that are tried out, for each region that is added."""
-_LEAST_WORK = 2000
+_LEAST_AT_ONCE = 2000
 """Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
 _AT_ONCE = 16
 """Regions that are tried before it is looked what is worth finding: the same with any number of processes."""
@@ -112,7 +112,7 @@ def _best_first(start: _Contracted, tried: Sequence[Sequence[tuple[int, ...]]], 
 
     So many as are asked for. What does not come below the last of them is not looked at any closer.
     """
-    is_much = len(tried) * len(start.problem.steps) >= _LEAST_WORK
+    is_much = len(tried) * len(start.problem.steps) >= _LEAST_AT_ONCE
     found: dict[int, _Contracted] = {}
     for at in range(0, len(tried), _AT_ONCE):
         below = start.peak if len(found) < ask.count else sorted(found)[ask.count - 1]

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from tflite_memopt.graph.dependency_graph import set_of
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.ilp.fusion import unfused
 from tflite_memopt.published.ilp.partition import light_cuts
 from tflite_memopt.published.ilp.program import formulate
@@ -79,7 +79,7 @@ def ilp_as_printed(problem: ScheduleProblem, limit: SearchLimit, parts: PrintedP
     peak = max(needs, default=0)
     peaking = set_of(v for v, need in zip(order, needs, strict=True) if need == peak)
     cuts = light_cuts(graph if parts.by_bytes else _weightless(graph), order, 0, parts.partitions)
-    allowance = WorkAllowance(_WORK, limit)
+    allowance = Allowance(_WORK, limit)
     found = [_ordered(part, peaking, limit, allowance, parts) for part in sub_problems(graph, cuts)]
     chosen = fused.expand(tuple(v for each in found for v in each.order))
     solved = [each for each in found if each.variables]
@@ -106,9 +106,7 @@ def _weightless(graph: MemoryGraph) -> MemoryGraph:
     return replace(graph, problem=replace(graph.problem, sizes=(1,) * len(graph.problem.sizes)))
 
 
-def _ordered(
-    part: SubProblem, peaking: int, limit: SearchLimit, allowance: WorkAllowance, parts: PrintedParts
-) -> _Ordered:
+def _ordered(part: SubProblem, peaking: int, limit: SearchLimit, allowance: Allowance, parts: PrintedParts) -> _Ordered:
     """By the program where a peaking operator is in the part, else in reverse post-order."""
     start = order_from_outputs(memory_graph(part.problem))
     if not (parts.everywhere or set_of(part.operators) & peaking) or len(start) < 2:

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 from tflite_memopt.graph.dependency_graph import kahn_order
-from tflite_memopt.graph.limits import SearchLimit, WorkAllowance
+from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.serenity import dynamic_programming as dp
 from tflite_memopt.published.serenity.divide import split
 from tflite_memopt.published.serenity.method import SerenityParts, operators_of
@@ -53,7 +53,7 @@ def serenity_as_printed(
 
     ``tried`` gets every search, part after part.
     """
-    allowance = WorkAllowance(_UNLIMITED, limit)
+    allowance = Allowance(_UNLIMITED, limit)
     searches = [] if tried is None else tried
     if not parts.divide:
         return _part(problem, allowance, step, parts.budgeting, searches)
@@ -74,7 +74,7 @@ def next_budgets(old: int, new: int, outcome: dp.SearchOutcome) -> tuple[int, in
 
 def _part(
     problem: ScheduleProblem,
-    allowance: WorkAllowance,
+    allowance: Allowance,
     step: StepLimit,
     has_budgets: bool,
     searches: list[TriedBudget],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ...graph.dependency_graph import bits, kahn_order, reverse_post_order, set_of
-from ...graph.limits import SearchLimit, WorkAllowance
+from ...graph.limits import Allowance, SearchLimit
 from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..serenity import dynamic_programming as dp
 from ..serenity.divide import divide
@@ -31,7 +31,7 @@ def hmcos_with(problem: ScheduleProblem, limit: SearchLimit, states: int) -> Sch
     Out of work or states, the best order so far. A bound only comes out where the last iteration scheduled single
     operators without any group, which is an exact search.
     """
-    limits = dp.ProgramLimits(states=states, allowance=WorkAllowance(_WORK, limit))
+    limits = dp.ProgramLimits(states=states, allowance=Allowance(_WORK, limit))
 
     def solve(part: ScheduleProblem, _: SearchLimit) -> ScheduleAnswer:
         return _Iterations(part, limits).run()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ...graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
-from ...graph.limits import SearchLimit, WorkAllowance
+from ...graph.limits import Allowance, SearchLimit
 from ...schedule.check import peak_of
 from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..sub_problem import sub_problems
@@ -66,7 +66,7 @@ def ilp_with(problem: ScheduleProblem, limit: SearchLimit, parts: IlpParts) -> I
     """
     if not problem.steps:
         return IlpAnswer(ScheduleAnswer(()), 0, ())
-    allowance = WorkAllowance(_WORK, limit)
+    allowance = Allowance(_WORK, limit)
     fused = fuse(problem) if parts.fusion else unfused(problem)
     graph = _without_unread_inputs(fused)
     cuts = [0, len(graph.needs)] if parts.partitions is not None else forced_cuts(transitive_closure(graph))
@@ -107,7 +107,7 @@ def _ordered_parts(graph: MemoryGraph, cuts: Sequence[int], partitions: int | No
     return found
 
 
-def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: WorkAllowance, pruning: bool) -> None:
+def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: Allowance, pruning: bool) -> None:
     """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or the work is done.
 
     The parts that may still hold the peak share the work that is left.

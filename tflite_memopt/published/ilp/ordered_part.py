@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph.dependency_graph import reverse_post_order
-from ...graph.limits import WorkAllowance
+from ...graph.limits import Allowance
 from ...schedule.check import peak_of
 from ...schedule.problem import memory_graph, schedule_lower_bound
 from ..sub_problem import SubProblem
@@ -37,7 +37,7 @@ class OrderedPart:
         """The part's operators, in the numbers of the whole."""
         return self._part.in_whole(self._order)
 
-    def solve(self, seed: int, allowance: WorkAllowance, pruning: bool) -> None:
+    def solve(self, seed: int, allowance: Allowance, pruning: bool) -> None:
         """Run the integer program once; a better order replaces the known one."""
         program = formulate(self._part.problem, pruning)
         found = solve_program(self._part.problem, program, self._order, seed, allowance)

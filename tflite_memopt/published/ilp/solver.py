@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Protocol
 
-from ...graph.limits import WorkAllowance
+from ...graph.limits import Allowance
 from ...schedule.check import peak_of
 from ...schedule.problem import ScheduleProblem, schedule_lower_bound
 from .program import PEAK, Constraints, IntegerProgram
@@ -56,7 +56,7 @@ class ProgramRun:
 
 
 def solve_program(
-    problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], seed: int, allowance: WorkAllowance
+    problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], seed: int, allowance: Allowance
 ) -> ProgramSolution:
     """Minimize the peak, from the order ``start`` on, as long as the allowance lasts: see :func:`run_program`."""
     floor = schedule_lower_bound(problem)
@@ -67,7 +67,7 @@ def solve_program(
 
 
 def run_program(
-    program: Program, start: Sequence[int], within: tuple[float, float], seed: int, allowance: WorkAllowance
+    program: Program, start: Sequence[int], within: tuple[float, float], seed: int, allowance: Allowance
 ) -> ProgramRun:
     """Run HiGHS, with the peak ``within`` two numbers of bytes.
 

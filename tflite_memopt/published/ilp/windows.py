@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph.dependency_graph import set_of
-from ...graph.limits import WorkAllowance
+from ...graph.limits import Allowance
 from ...schedule.problem import MemoryGraph
 from ..sub_problem import sub_problems
 from .ordered_part import OrderedPart
@@ -25,7 +25,7 @@ def improve_in_windows(
     width: int,
     bound: int,
     seed: int,
-    allowance: WorkAllowance,
+    allowance: Allowance,
     pruning: bool,
 ) -> tuple[tuple[int, ...], list[OrderedPart]]:
     """Start with windows of ``width`` steps, until the peak is ``bound``, nothing helps, or the allowance is spent.

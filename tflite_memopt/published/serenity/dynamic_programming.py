@@ -16,7 +16,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from ...graph.dependency_graph import DependencyGraph, bits, dependency_graph, set_of, union
-from ...graph.limits import SearchLimit, WorkAllowance, deadline_in
+from ...graph.limits import Allowance, SearchLimit, deadline_in
 from ...schedule.problem import MemoryGraph
 
 MOST_STATES = 500_000
@@ -102,7 +102,7 @@ class ProgramLimits:
     width: float = math.inf
     states: int = MOST_STATES
     visited: int = MOST_VISITED
-    allowance: WorkAllowance = field(default_factory=lambda: WorkAllowance(1 << 60, SearchLimit(math.inf)))
+    allowance: Allowance = field(default_factory=lambda: Allowance(1 << 60, SearchLimit(math.inf)))
     step_seconds: float = math.inf
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...graph.dependency_graph import kahn_order
-from ...graph.limits import SearchLimit, WorkAllowance
+from ...graph.limits import Allowance, SearchLimit
 from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from . import dynamic_programming as dp
 from .divide import divide
@@ -45,7 +45,7 @@ def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityP
     Out of work or states the parts not finished keep Kahn's order, or the model's own where that needs less. Peaks
     that were proved out of reach before that still count for the bound.
     """
-    allowance = WorkAllowance(_WORK, limit)
+    allowance = Allowance(_WORK, limit)
 
     def solve(part: ScheduleProblem, _: SearchLimit) -> ScheduleAnswer:
         search = _BudgetedSearch(part, allowance, parts)
@@ -57,7 +57,7 @@ def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityP
 class _BudgetedSearch:
     """The problem of one part, the order to fall back on, and the states visited so far."""
 
-    def __init__(self, problem: ScheduleProblem, allowance: WorkAllowance, parts: SerenityParts) -> None:
+    def __init__(self, problem: ScheduleProblem, allowance: Allowance, parts: SerenityParts) -> None:
         self._problem = problem
         self._graph = memory_graph(problem)
         self._allowance = allowance
