@@ -132,7 +132,9 @@ def test_where_no_time_is_left_the_answer_for_any_library_is_left_out_and_that_i
 
     monkeypatch.setattr(transform, "_made", late)
     monkeypatch.setattr(transform, "_for_any_library", never)
-    report = tflite_memopt.optimize(write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False)).report
+    report = tflite_memopt.optimize(
+        write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True)
+    ).report
     assert out_of_time(report) == ["the search"]
 
 
@@ -141,7 +143,10 @@ def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> Non
         if message.startswith("for any kernel library: stripes"):
             clock[0] = 1e9
 
-    model, options = write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False)
+    model, options = (
+        write_model(mobile_chain(48)),
+        Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True),
+    )
     whole, stopped = (tflite_memopt.optimize(model, options, each).report for each in (lambda _: None, progress))
     assert clock[0]
     assert (out_of_time(whole), out_of_time(stopped)) == ([], ["the search"])
