@@ -17,6 +17,7 @@ from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.options import Options, fallbacks
 from tflite_memopt.report.model import Report
 
+THOROUGH = Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True)
 WRONG: list[tuple[str, Any]] = [
     ("kernels", "arm"),
     ("scheduler", "fastest"),
@@ -132,9 +133,7 @@ def test_where_no_time_is_left_the_answer_for_any_library_is_left_out_and_that_i
 
     monkeypatch.setattr(transform, "_made", late)
     monkeypatch.setattr(transform, "_for_any_library", never)
-    report = tflite_memopt.optimize(
-        write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True)
-    ).report
+    report = tflite_memopt.optimize(write_model(mobile_chain(48)), THOROUGH).report
     assert out_of_time(report) == ["the search"]
 
 
@@ -145,7 +144,7 @@ def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> Non
 
     model, options = (
         write_model(mobile_chain(48)),
-        Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True),
+        THOROUGH,
     )
     whole, stopped = (tflite_memopt.optimize(model, options, each).report for each in (lambda _: None, progress))
     assert clock[0]

@@ -1,4 +1,4 @@
-"""The limit on run time holds with every library that firmware may link, and a thorough search for a target ends no worse than one for any."""
+"""The limit on run time holds with every library that firmware may link; a thorough search for a target is no worse."""
 
 from __future__ import annotations
 
