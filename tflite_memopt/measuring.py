@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from .equivalence.verdict import Verdict
 from .equivalence.verification import PROOF, verdict_of
@@ -12,8 +11,8 @@ from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .kernels.targets import profile_for
 from .memory.file import read_planned
-from .memory.layout import memory_layout, places_in_force
-from .memory.problems import schedule_problem, tie_positions
+from .memory.layout import places_in_force
+from .memory.problems import tie_positions
 from .options import Options
 from .proof import prove_plan
 from .report.build import build_analysis, device_use
@@ -28,12 +27,10 @@ def analyze(
     source: Source,
     kernels: str | None = None,
     target: str | None = None,
-    sram: int | None = None,
 ) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
-    ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
     Raises as :func:`tflite_memopt.optimize`.
     """
     data, name = load(source)
@@ -42,12 +39,7 @@ def analyze(
     if label is not None:
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
-    analysis = build_analysis(model, name, data, profile, device_use(target))
-    if sram is None:
-        return analysis
-    from .published.sram_study import sram_study
-
-    return replace(analysis, study=sram_study(schedule_problem(model.main, memory_layout(model, profile)), sram))
+    return build_analysis(model, name, data, profile, device_use(target))
 
 
 def verify(

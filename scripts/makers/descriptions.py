@@ -111,7 +111,6 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "steps": "Every operator with its working set, in the order in which they run.",
         "summary": _SUMMARY,
         "arena": _ARENA,
-        "study": "What --sram found; null without it.",
         "loops": _LOOPS,
         "tflm": _TFLM,
         "device": _DEVICE,
@@ -312,19 +311,6 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "output": f"Of the first such operator. {_OUTPUT}",
         "types": "Element types of its inputs and outputs, each once.",
         "operators": "How many operators there are for which this holds.",
-    },
-    "SramStudy": {
-        "sram": "Bytes of fast memory that were asked for.",
-        "own_peak": "Largest working set in the order of the file, in bytes.",
-        "best_peak": "Largest working set in the best order that was found, in bytes.",
-        "is_proved": "Whether that is proved to be the best.",
-        "traffic": "Bytes that cross to the memory outside, for several sizes of the fast one.",
-        "random_peaks": "Largest working sets of random orders in bytes, the smallest first.",
-    },
-    "TrafficUse": {
-        "on_chip": "Bytes of fast memory.",
-        "own_order": "Bytes that cross in the order of the file.",
-        "best_order": "Bytes that cross in the best order that was found.",
     },
     "BindingStep": {
         "subgraph": _SUBGRAPH,

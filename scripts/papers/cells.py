@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from scripts.benchmarks.cells import cells_of
+from scripts.papers.traffic import off_chip_traffic
 from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.copying import copy_model, drop_dead_tensors
@@ -20,7 +21,6 @@ from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.plan.methods import solve as solve_plan
 from tflite_memopt.plan.problem import Item, PlanProblem
-from tflite_memopt.published.sram_study import off_chip_traffic
 from tflite_memopt.rewrite.channels import NESTED_CONCATENATION, SPLIT_DEPTHWISE
 from tflite_memopt.rewrite.engine import Driver
 from tflite_memopt.rewrite.partial import PARTIAL_CONVOLUTION

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
 from scripts.benchmarks.markdown_table import row, table
+from scripts.papers.traffic import peaks_of_random_orders
 from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.method import SerenityParts
-from tflite_memopt.published.sram_study import peaks_of_random_orders
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
 

@@ -10,9 +10,9 @@ from statistics import geometric_mean, median
 from typing import Any, TypeVar
 
 from scripts.benchmarks.kept_parts import KeptParts
+from scripts.papers.traffic import peaks_of_random_orders
 from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.method import SerenityParts
-from tflite_memopt.published.sram_study import peaks_of_random_orders
 from tflite_memopt.schedule.check import peak_of
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem, Step

@@ -14,7 +14,7 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.models import irregular_model, mobile_chain
+from tests.models import mobile_chain
 from tests.report.browser import MARKS, installed_chromium, opened
 from tflite_memopt import Options, Report
 from tflite_memopt.io.writer import write_model
@@ -158,7 +158,6 @@ def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "report": report_page(report),
         "analysis": analysis_page(tflite_memopt.analyze(data)),
         "comparison": comparison_page(tflite_memopt.compare(data, ("rpo", "best_first"), ("naive",))),
-        "study": analysis_page(tflite_memopt.analyze(write_model(irregular_model()), sram=64 * 1024)),
         "exploration": exploration_page(EXPLORED, True),
         "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
     }
@@ -177,7 +176,7 @@ def marks(page: Any, chart: str) -> list[str]:
 
 @in_chromium
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "study", "exploration", "600"])
+@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "exploration", "600"])
 def test_it_draws_without_a_word_and_without_a_network(pages: dict[str, Path], name: str, width: str) -> None:
     with opened(pages[name], viewport=WIDTHS[width]) as found:
         charts = found.page.query_selector_all(".chart")

@@ -31,13 +31,6 @@ from .types import ByteSize, ModelPath
     help="The RAM that you have, for example 64K: also estimate whether the model fits as one file, in parts, or fed "
     "row by row.",
 )
-@click.option(
-    "--sram",
-    type=ByteSize(),
-    metavar="SIZE",
-    help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
-    "cross between them, and how many orders of the operators would fit.",
-)
 @report_option(".json", ".html", ".svg")
 @JSON
 @click.option(
@@ -54,7 +47,6 @@ def analyze(
     target: str | None,
     kernels: str | None,
     budget: int | None,
-    sram: int | None,
     reports: tuple[Path, ...],
     as_json: bool,
     node_folder: Path | None,
@@ -76,7 +68,7 @@ def analyze(
 
     check_files(reports, (source,), force)
     named = click.get_current_context().get_parameter_source("kernels")
-    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
+    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".html": lambda: analysis_page(analysis),

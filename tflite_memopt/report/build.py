@@ -223,7 +223,6 @@ def build_analysis(
         steps=steps,
         summary=summary,
         arena=arena,
-        study=None,
         loops=loop_uses(model),
         tflm=support,
         device=device,

@@ -15,10 +15,10 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy, Way
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Way
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
-from .words import FUSION_COLUMNS, counted, fusion_rows, in_words, percent, short_name
+from .words import FUSION_COLUMNS, counted, fusion_rows, percent, short_name
 
 _MAX_LIVE = 12
 _MOST_ADVICE = 2
@@ -157,28 +157,7 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     parts += [Text(said_of_loop(use)) for use in analysis.loops]
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
-    if analysis.study is not None:
-        parts += _study(analysis.study)
     return Group(*parts)
-
-
-def _study(study: SramStudy) -> list[RenderableType]:
-    """Traffic by size of the fast memory, and how much the order of operators decides."""
-    title = "bytes between chip and outside (Belady)"
-    table = table_with(title, ">fast memory", ">order of the file", ">best order", ">change")
-    for use in study.traffic:
-        cells = _n(use.own_order), _n(use.best_order)
-        table.add_row(in_words(use.on_chip), *cells, _change(*cells))
-    peaks = study.random_peaks
-    best = "proved the smallest" if study.is_proved else "the smallest found"
-    return [
-        table,
-        Text(
-            f"largest working set: {_n(study.own_peak)} bytes in the order of the file, {_n(study.best_peak)} in the "
-            f"best order ({best}); {_n(peaks[0])} to {_n(peaks[-1])} in {_n(len(peaks))} random orders, of which "
-            f"{100 * study.fitting_share:.1f} % fit {in_words(study.sram)}"
-        ),
-    ]
 
 
 def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Group:

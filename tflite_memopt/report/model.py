@@ -123,36 +123,6 @@ NO_SUMMARY = Summary("", (), (), ())
 
 
 @dataclass(frozen=True)
-class TrafficUse:
-    """Bytes of activations that cross to the outside and back, with ``on_chip`` bytes of fast memory."""
-
-    on_chip: int
-    own_order: int
-    best_order: int
-
-
-@dataclass(frozen=True)
-class SramStudy:
-    """The influence of the order of operators. ``sram``: the fast memory asked for, in bytes.
-
-    ``own_peak``, ``best_peak``: largest working sets of the model's order and of the best one found, which is proved
-    to be the best when ``is_proved``. ``random_peaks``: those of random orders, smallest first.
-    """
-
-    sram: int
-    own_peak: int
-    best_peak: int
-    is_proved: bool
-    traffic: tuple[TrafficUse, ...]
-    random_peaks: tuple[int, ...]
-
-    @property
-    def fitting_share(self) -> float:
-        """The share of random orders whose peak fits the fast memory."""
-        return sum(peak <= self.sram for peak in self.random_peaks) / max(1, len(self.random_peaks))
-
-
-@dataclass(frozen=True)
 class DeviceUse:
     """The chip or board that was named: its RAM and flash in bytes. ``flash_bytes`` is None where it is not known."""
 
@@ -186,8 +156,8 @@ class ProofUse:
 class Analysis:
     """The analysis of one model: its memory as it stands, bounds, and every operator's working set.
 
-    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
-    the size that was asked for, or None. ``tflm``: whether TFLM can run the model.
+    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``tflm``: whether
+    TFLM can run the model.
     """
 
     model: str | None
@@ -202,7 +172,6 @@ class Analysis:
     steps: tuple[StepUse, ...]
     summary: Summary
     arena: ArenaMap
-    study: SramStudy | None
     loops: tuple[LoopUse, ...] = ()
     tflm: TflmSupport = RUNS
     device: DeviceUse | None = None

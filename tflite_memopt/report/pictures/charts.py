@@ -7,8 +7,7 @@ from typing import Any
 
 from ...memory.figures import ArenaMap
 from ..extras import need
-from ..model import Comparison, MethodUse, SramStudy
-from ..words import in_words
+from ..model import Comparison, MethodUse
 from .appearance import ROLES, Appearance
 from .rows import Row, step_rows, tensor_rows
 
@@ -144,60 +143,6 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
     )
     bounds = inline_chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="bound:Q", y=order)
     return (bars + bounds).properties(height=24 * len(rows) + 10)
-
-
-def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
-    """One bar per size of the fast memory and order: the bytes that cross to the outside and back."""
-    alt = need("altair")
-    rows = [
-        {
-            "memory": in_words(use.on_chip),
-            "order": order,
-            "bytes": size,
-            "said": f"{in_words(use.on_chip)} of fast memory, {order}: {size:,} bytes",
-        }
-        for use in study.traffic
-        for order, size in (("order of the file", use.own_order), ("best order", use.best_order))
-    ]
-    colors = alt.Scale(domain=["order of the file", "best order"], range=[look.quiet, look.bar])
-    return (
-        inline_chart(rows)
-        .mark_bar(stroke=look.ink, strokeWidth=0.5)
-        .encode(
-            x=alt.X("memory:N", sort=None, axis=alt.Axis(title="fast memory", labelAngle=0)),
-            xOffset=alt.XOffset("order:N", sort=None),
-            y=alt.Y("bytes:Q", axis=alt.Axis(title="bytes to and from outside", format=",d", tickCount=5)),
-            color=alt.Color("order:N", scale=colors, legend=alt.Legend(title=None, orient="bottom")),
-            **described(alt, ("memory", "order", "bytes")),
-        )
-        .properties(height=_HEIGHTS["time"])
-    )
-
-
-def orders_chart(study: SramStudy, look: Appearance) -> Chart:
-    """The share of random orders whose peak is at most so many bytes; lines at the order of the file and the best."""
-    alt, count = need("altair"), len(study.random_peaks)
-    last = {peak: number for number, peak in enumerate(study.random_peaks, 1)}
-    rows = [
-        {"peak": peak, "share": number / count, "said": f"{100 * number / count:.1f} % need at most {peak:,} bytes"}
-        for peak, number in last.items()
-    ]
-    line = inline_chart(rows).mark_line(interpolate="step-after", color=look.bar, aria=False)
-    points = inline_chart(rows).mark_bar(color=look.bar, size=2, opacity=0.4)
-    share = alt.Y("share:Q", axis=alt.Axis(title="share of random orders", format="%"), scale=alt.Scale(domain=[0, 1]))
-    peak = alt.X("peak:Q", axis=alt.Axis(title="largest working set, bytes", format=",d", tickCount=5))
-    marks = [
-        {"peak": study.own_peak, "word": "file", "y": 0.95},
-        {"peak": study.best_peak, "word": "best", "y": 0.85},
-    ]
-    rules = inline_chart(marks).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(x="peak:Q")
-    words = (
-        inline_chart(marks)
-        .mark_text(align="left", dx=4, fill=look.ink, aria=False)
-        .encode(x="peak:Q", y="y:Q", text="word:N")
-    )
-    drawn = line.encode(x=peak, y=share) + points.encode(x="peak:Q", y="share:Q", **described(alt, ("peak", "share")))
-    return (drawn + rules + words).properties(height=_HEIGHTS["time"])
 
 
 def comparison_charts(comparison: Comparison, look: Appearance) -> dict[str, Chart]:

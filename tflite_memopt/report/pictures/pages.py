@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
-from ..model import Analysis, Comparison, DeviceUse, Report, SramStudy, Summary
+from ..model import Analysis, Comparison, DeviceUse, Report, Summary
 from ..options_used import changed_options
 from ..words import (
     FUSION_COLUMNS,
@@ -17,7 +17,7 @@ from ..words import (
     short_name,
 )
 from .appearance import PAGE
-from .charts import arena_charts, comparison_charts, orders_chart, traffic_chart
+from .charts import arena_charts, comparison_charts
 from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
 
 _ROOM = 1.08
@@ -57,7 +57,7 @@ def analysis_page(analysis: Analysis) -> bytes:
     arena, sizes = analysis.arena, {"now": analysis.file_bytes}
     title = f"{analysis.model or 'model'}: memory"
     tables = (_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena))
-    pictures = [*_pairs({"now": arena}), *_study(analysis.study)]
+    pictures = _pairs({"now": arena})
     facts = (*made_for_firmware(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256))
     need = (("bytes of RAM to reserve", f"{arena.required:,}"),)
     bars = (_bar("now", arena), *_chip(analysis.device))
@@ -175,21 +175,6 @@ def _pairs(arenas: Mapping[str, ArenaMap]) -> list[Picture]:
         )
         for kind, (title, text) in _TEXTS.items()
     ]
-
-
-def _study(study: SramStudy | None) -> Iterator[Picture]:
-    if study is None:
-        return
-    traffic = (
-        "Activations that do not fit the fast memory go out and come back. What gives way is what is needed again last "
-        "(Belady's algorithm), so that the bars compare orders and not replacement."
-    )
-    yield Picture("Traffic off the chip", traffic, (Side("traffic", "", traffic_chart(study, PAGE)),))
-    orders = (
-        f"{len(study.random_peaks):,} orders drawn at random, by the memory that they need. "
-        f"{100 * study.fitting_share:.1f} % of them fit {in_words(study.sram)}."
-    )
-    yield Picture("How much the order decides", orders, (Side("orders", "", orders_chart(study, PAGE)),))
 
 
 def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scripts.papers.traffic import off_chip_traffic, peaks_of_random_orders, random_order
 from tests.profiles import examples
 from tests.schedule.problems import problems
 from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.published.sram_study import off_chip_traffic, peaks_of_random_orders, random_order
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.methods import kahn
 from tflite_memopt.schedule.problem import ScheduleProblem, Step, memory_graph

@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..graph.dependency_graph import bits
-from ..graph.limits import SearchLimit
-from ..report.model import SramStudy, TrafficUse
-from ..schedule.methods import solve
-from ..schedule.problem import ScheduleProblem, memory_graph
+from tflite_memopt.graph.dependency_graph import bits
+from tflite_memopt.schedule.problem import ScheduleProblem, memory_graph
 
 BLOCK_BYTES = 1024
 """The unit of transfers in bytes; the last block of a tensor may be smaller."""
@@ -156,20 +153,3 @@ def random_order(needs: tuple[int, ...], feeds: tuple[int, ...], source: random.
             if not missing[later]:
                 ready.append(later)
     return order
-
-
-SWEEP = tuple(1024 * size for size in (32, 64, 128, 256))
-"""Sizes of Figure 11, in bytes."""
-RANDOM_ORDERS = 1000
-
-
-def sram_study(problem: ScheduleProblem, sram: int, seed: int = 0) -> SramStudy:
-    """The study of one graph."""
-    limit = SearchLimit(seed=seed)
-    own, best = solve(problem, "as_is", limit), solve(problem, "best_first", limit)
-    traffic = tuple(
-        TrafficUse(size, *(off_chip_traffic(problem, each.order, size).total for each in (own, best)))
-        for size in sorted({*SWEEP, sram})
-    )
-    peaks = peaks_of_random_orders(problem, RANDOM_ORDERS, seed)
-    return SramStudy(sram, own.peak_bytes, best.peak_bytes, best.optimal, traffic, peaks)
