@@ -24,6 +24,7 @@ from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
 from .kernels.since import needed_since
+from .kernels.support import support_of
 from .memory.arrange import (
     Arrangement,
     Cost,
@@ -183,7 +184,7 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
     the other does without, when it saves ``WORTH`` of the objective, or when it alone meets the budget.
     """
     is_free = options.every_byte or options.decision is not None or run.before is None
-    if is_free:
+    if is_free or not support_of(run.original).runs:
         return best_candidate(run, options), None
     plain, kept = None, None
     for _, attempt in reversed(fallbacks(options)):
@@ -209,12 +210,17 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
 def _pays(run: RunContext, plain: Candidate, other: Candidate, options: Options) -> bool:
     """Return whether ``other`` costs no more, and all that it has and ``plain`` does without pays."""
     (is_worse, cost), (was_worse, before) = other.price(options), plain.price(options)
-    if (is_worse, cost) > (was_worse, before):
+    if (is_worse, cost) > (was_worse, before) and not _makes_loadable(other.rewritten):
         return False
-    if was_worse or not _news(run, other) - _news(run, plain):
+    if was_worse or _makes_loadable(other.rewritten) or not _news(run, other) - _news(run, plain):
         return True
     is_needed = options.meets_budget(cost.need) and not options.meets_budget(before.need)
     return is_needed or cost.need <= (1 - WORTH) * before.need
+
+
+def _makes_loadable(rewritten: Changed) -> bool:
+    """Return whether TFLM loads the model only as it is rewritten."""
+    return any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
 
 
 def _news(run: RunContext, candidate: Candidate) -> frozenset[str]:
@@ -310,8 +316,8 @@ def _is_no_worse(run: RunContext, options: Options, rewritten: Changed, model: M
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
     if not set(miscomputed(model, run.profile)) <= set(miscomputed(run.original, run.profile)):
         return False
-    # What TFLM does not load as it came needs nothing, and takes no time, that the result could exceed.
-    if any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses):
+    # A model that TFLM does not load needs nothing, and takes no time, that the result could exceed.
+    if _makes_loadable(rewritten):
         return True
     return fits and run.work_limit(options).is_kept_by(model)
 
