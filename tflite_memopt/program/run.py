@@ -25,6 +25,7 @@ from ..memory.layout import head_in_force, memory_layout
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
 from ..pipeline import Result, optimize
+from ..rewrite.stage import clean_up
 from ..transform import Cache, Progress
 from ..version import __version__
 from .choice import Choice, Stretches, at_most, choose, fewest
@@ -110,13 +111,13 @@ def optimize_in_parts(
         raise UsageError(f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order")
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
+    # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
+    original = instructions(given, options.profile)
     if feed is not None and fed is not None:
-        # Laid along rows, a model may take more time than as it came, or less.
-        fronts = FeedCosts(
-            model, options, progress, only=cuts, original=instructions(given, options.profile), rows=feed, image=fed
-        )
+        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         return _fed(name, data, model, fronts, whole, most_parts)
-    costs = StretchCosts(model, options, progress, only=cuts, cache={} if cache is None else cache)
+    known = {} if cache is None else cache
+    costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
     program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
@@ -185,17 +186,17 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
 
 
 def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) -> Model:
-    """The model as it came, or with the interface that was asked for, in the order with the smallest peak.
+    """Return the model cleaned up, with the interface that was asked for, in the order with the smallest peak.
 
-    ``fed``: of the input that is fed, the position; the model is cleaned up then, with its sequences along rows.
+    ``fed``: the position of the input that is fed; sequences lie along rows then.
     """
     if options.io == "int8":
         data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
-    if fed is not None:
-        data = infer_shapes(data, options, progress).data
-    model = read_planned(data)
+    model = read_planned(infer_shapes(data, options, progress).data)
     if fed is not None:
         model = in_rows(model, options)
+    elif options.rewrite:
+        clean_up(model, options)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)
