@@ -27,7 +27,7 @@ from typing import get_args
 from ..errors import InfeasibleError, UsageError
 from ..ir.copying import share_constants
 from ..ir.model import Graph, Model
-from .loop import Turns, lower_loop, lower_phases, turns_of
+from .loop import LoopRows, loop_rows_of, lower_loop, lower_phases
 from .lower import lower
 from .region import Region, region_of
 from .stripes import Edges, Ends, Halo, cuts_at, even_ends, stripes_of
@@ -174,16 +174,16 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
         return lower_phases(model, region, form.phases)
     if isinstance(form, Unrolled):
         return _apply_stripes(model, graph, region, form)
-    turns = turns_for(region, form)
-    if isinstance(turns, str):
-        return turns
-    lower_loop(model, graph, region, turns)
+    loop = loop_rows_for(region, form)
+    if isinstance(loop, str):
+        return loop
+    lower_loop(model, graph, region, loop)
     return None
 
 
-def turns_for(region: Region, form: RowLoop) -> Turns | str:
+def loop_rows_for(region: Region, form: RowLoop) -> LoopRows | str:
     """The rows of a loop's iterations, or why there is no such loop."""
-    return turns_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
+    return loop_rows_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
 
 
 def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled) -> str | None:
