@@ -21,7 +21,7 @@ from tflite_memopt.cascade.bound import Costs, MayShare, least_head
 from tflite_memopt.cascade.measure import Measure, Measured, excerpt
 from tflite_memopt.cascade.region import region_of
 from tflite_memopt.cascade.select import Figures, Limits
-from tflite_memopt.cascade.tiling import ClampedLoop, RowLoop, Tiling, Unrolled, apply_tilings, turns_for
+from tflite_memopt.cascade.tiling import ClampedLoop, RowLoop, Tiling, Unrolled, apply_tilings, loop_rows_for
 from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.ir.copying import copy_model, share_constants
@@ -155,7 +155,7 @@ def least_head_of(model: Model, profile: KernelProfile, form: RowLoop) -> list[i
     gaps = []
     for first, end in combinations(range(count + 1), 2):
         region = region_of(model.main, model.main.operators[first:end])
-        if isinstance(region, str) or isinstance(turns := turns_for(region, form), str):
+        if isinstance(region, str) or isinstance(turns := loop_rows_for(region, form), str):
             continue
         lives_on = measure.read_later(end)
         measured = measure(Tiling(first, end, form))

@@ -16,7 +16,7 @@ from tests.cascade.test_lower import assert_equal
 from tests.profiles import examples
 from tflite_memopt.cascade.loop import lower_loop
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.tiling import turns_for
+from tflite_memopt.cascade.tiling import loop_rows_for
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.model import DType, Model
@@ -28,7 +28,7 @@ def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:
     at = model.main.operators.index(region.operators[0])
     twin = region_of(copied.main, copied.main.operators[at : at + len(region.operators)])
     assert isinstance(twin, Region)
-    turns = turns_for(twin, form(rows))
+    turns = loop_rows_for(twin, form(rows))
     if isinstance(turns, str):
         return turns
     lower_loop(copied, copied.main, twin, turns)

@@ -18,10 +18,10 @@ from tflite_memopt import ModelFormatError, analyze, optimize
 from tflite_memopt.analysis.loops import loops_of, mark_placeholders
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.cascade.bound import MayShare, least_head, loop_macs
-from tflite_memopt.cascade.loop import LoopForm, lower_loop, reason_against_loops, turns_of
+from tflite_memopt.cascade.loop import LoopForm, loop_rows_of, lower_loop, reason_against_loops
 from tflite_memopt.cascade.loop_rows import Masked, masked
 from tflite_memopt.cascade.region import Region
-from tflite_memopt.cascade.tiling import turns_for
+from tflite_memopt.cascade.tiling import loop_rows_for
 from tflite_memopt.exploring import explore
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -53,7 +53,7 @@ def rows_read(region: Region) -> dict[str, set[int]]:
 def test_every_row_that_is_read_is_made_in_some_turn(form: LoopForm, seed: int) -> None:
     model = random_network(seed, TYPES[seed % 3], 5, height=24)
     region = max(regions(model), key=lambda each: len(each.operators))
-    turns = turns_of(region, 1, form)
+    turns = loop_rows_of(region, 1, form)
     if isinstance(turns, str):
         return
     read = rows_read(region)
@@ -79,7 +79,7 @@ def test_pieces_make_all_rows_of_an_iteration_and_keep_what_is_read(seed: int, r
     assert region is not None
     assert turns is not None
     assert len(turns.pieces) == count
-    there = {tensor: range(rows.start, rows.end) for tensor, rows in turns.turn.kept().items()}
+    there = {tensor: range(rows.start, rows.end) for tensor, rows in turns.iteration.kept().items()}
     for piece in turns.pieces:
         for operator, way in region.steps:
             job = piece.jobs.get(operator)
@@ -93,7 +93,7 @@ def test_pieces_make_all_rows_of_an_iteration_and_keep_what_is_read(seed: int, r
         for tensor, window in piece.windows.items():
             assert not window.needed.count or window.needed.end == there[tensor].stop
             there[tensor] = range(window.needed.start, window.needed.end)
-    made = {operator.outputs[0]: turns.turn.jobs[operator].computed.end for operator in region.operators}
+    made = {operator.outputs[0]: turns.iteration.jobs[operator].computed.end for operator in region.operators}
     assert {tensor: rows.stop for tensor, rows in there.items()} == made
 
 
@@ -176,7 +176,7 @@ def test_a_loop_whose_body_is_not_there_is_refused(command: Callable[[bytes], ob
 def test_what_turns_say_is_what_a_written_loop_takes(form: Loop, seed: int) -> None:
     model = random_network(seed, TYPES[seed % 3], 4, height=24, kinds=EVERY)
     region = max(regions(model), key=lambda each: len(each.operators))
-    turns = turns_for(region, form(1 + seed % 2))
+    turns = loop_rows_for(region, form(1 + seed % 2))
     if isinstance(turns, str):
         return
     profile = profile_named("reference" if seed % 2 else "portable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.cascade.loop import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.loop import LoopForm, loop_rows_of, lower_loop
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
@@ -24,7 +24,7 @@ def looped(form: LoopForm, rows: int = 1) -> Model:
     model = plain()
     region = region_of(model.main, model.main.operators)
     assert isinstance(region, Region)
-    turns = turns_of(region, rows, form)
+    turns = loop_rows_of(region, rows, form)
     assert not isinstance(turns, str)
     lower_loop(model, model.main, region, turns)
     return model

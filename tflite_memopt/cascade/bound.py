@@ -31,7 +31,7 @@ from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_pa
 from ..operators.overrides import ShapeOperand
 from ..operators.rows import RowMap, Rows
 from ..operators.table import kind_of, row_map_of
-from .loop import Turns
+from .loop import LoopRows
 from .loop_rows import Clamped
 from .lower import row_bytes
 from .region import Region
@@ -339,23 +339,25 @@ class StripeBounder:
         return np.maximum(0, cuts.largest(end)[cuts.way] - from_here - skipped) * row
 
 
-def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]) -> Figures:
+def loop_bounds(
+    region: Region, loop: LoopRows, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]
+) -> Figures:
     """The least that a loop takes, from the operators of its iterations alone: the rows that it copies come on top."""
-    count, tail, work = len(turns.writes), 0, 0.0
-    for operator, _, _, rows in _work(region, turns):
+    count, tail, work = len(loop.writes), 0, 0.0
+    for operator, _, _, rows in _work(region, loop):
         cost, made = costs.of(operator), float(rows)
-        if isinstance(turns, Clamped):
-            part = turns.makes[operator]
+        if isinstance(loop, Clamped):
+            part = loop.makes[operator]
             made = part.count + cost.padded_row_cost * (part.of - part.count)
         work += _SURE * count * (cost.work * made + cost.call) - cost.whole_work
         tail += cost.tail - cost.whole_tail
-    kept = 0 if isinstance(turns, Clamped) else len(turns.turn.kept())
+    kept = 0 if isinstance(loop, Clamped) else len(loop.iteration.kept())
     tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept)
     # Kept rows are joined with new ones and cut out again; a PAD that adds nothing may be left out.
     operators = _OPERATORS_OF_LOOP + 2 * kept - sum(kind_of(operator).is_pad for operator in region.operators)
     structures, temporaries = terms.more(operators, tensors, 1, 0)
-    macs = loop_macs(region, turns) - sum(operator_macs(operator) for operator in region.operators)
-    head = least_head(region, turns, costs.shares, lives_on)
+    macs = loop_macs(region, loop) - sum(operator_macs(operator) for operator in region.operators)
+    head = least_head(region, loop, costs.shares, lives_on)
     return Figures(head, tail + structures, temporaries, macs, operators, int(work))
 
 
@@ -367,34 +369,34 @@ _SURE = 0.97
 """The part of the run time of rows that is certain: a few of them are cheaper than the average."""
 
 
-def loop_macs(region: Region, turns: Turns) -> int:
+def loop_macs(region: Region, loop: LoopRows) -> int:
     """Compute the MACs of a region as a loop."""
-    return sum(_macs(operator, rows) * len(turns.writes) for operator, _, _, rows in _work(region, turns))
+    return sum(_macs(operator, rows) * len(loop.writes) for operator, _, _, rows in _work(region, loop))
 
 
 def least_head(
-    region: Region, turns: Turns, shares: Callable[[Operator], bool], lives_on: Collection[Tensor] = ()
+    region: Region, loop: LoopRows, shares: Callable[[Operator], bool], lives_on: Collection[Tensor] = ()
 ) -> int:
     """Bytes that no plan of the loop goes below: image, result and kept rows, and the largest operator of an iteration.
 
     ``lives_on``: inputs that are read after the loop.
     """
-    kept = {} if isinstance(turns, Clamped) else turns.turn.kept()
+    kept = {} if isinstance(loop, Clamped) else loop.iteration.kept()
     held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
     working = 0
-    for operator, row_map, read, made in _work(region, turns):
-        rows = _rows_beside(region, turns, kept, operator, row_map, read)
+    for operator, row_map, read, made in _work(region, loop):
+        rows = _rows_beside(region, loop, kept, operator, row_map, read)
         before = sum(aligned(count * row_bytes(tensor)) for tensor, count in rows.items())
         after = aligned(made * row_bytes(operator.outputs[0]))
         if not shares(operator):
             working = max(working, before + after)
         elif 0 not in rows.values():  # else the output may lie on what the loop carries
             working = max(working, before, after)
-    return _carried(region, turns, lives_on) + held + working
+    return _carried(region, loop, lives_on) + held + working
 
 
 def _rows_beside(
-    region: Region, turns: Turns, kept: Mapping[Tensor, Rows], operator: Operator, row_map: RowMap, read: int
+    region: Region, loop: LoopRows, kept: Mapping[Tensor, Rows], operator: Operator, row_map: RowMap, read: int
 ) -> dict[Tensor, int]:
     """The rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
     found: dict[Tensor, int] = {}
@@ -403,14 +405,14 @@ def _rows_beside(
         if tensor is None:
             continue
         count = read
-        if isinstance(turns, Clamped) and tensor in region.inputs:
-            part = turns.reads[operator, slot]
+        if isinstance(loop, Clamped) and tensor in region.inputs:
+            part = loop.reads[operator, slot]
             count = 0 if part.is_whole else part.count  # a part is cut out, the whole is read where it lies
         found[tensor] = max(0, count - (kept[tensor].count if tensor in kept else 0))
     return found
 
 
-def _carried(region: Region, turns: Turns, lives_on: Collection[Tensor]) -> int:
+def _carried(region: Region, loop: LoopRows, lives_on: Collection[Tensor]) -> int:
     """Bytes of image and result, which lies over what is not read any more.
 
     An input is ``distance`` bytes above the result, or beside it. Inputs are beside each other, so that together they
@@ -418,48 +420,48 @@ def _carried(region: Region, turns: Turns, lives_on: Collection[Tensor]) -> int:
     """
     result = aligned(region.exit.nbytes)
     inputs = {tensor: aligned(tensor.nbytes) for tensor in region.inputs}
-    distances = {tensor: _distance(region, turns, tensor) for tensor in inputs if tensor not in lives_on}
+    distances = {tensor: _distance(region, loop, tensor) for tensor in inputs if tensor not in lives_on}
     over = {tensor: result - distance for tensor, distance in distances.items() if distance < result}
     shared = sum(min(inputs[tensor], nbytes) for tensor, nbytes in over.items())
     return result + sum(inputs.values()) - min(shared, max(over.values(), default=0))
 
 
-def _distance(region: Region, turns: Turns, tensor: Tensor) -> int:
+def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
     """Bytes that the result's start is below the input's at least, where the two share bytes.
 
     No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
     """
-    reads = _starts(turns, tensor)
+    reads = _starts(loop, tensor)
     written, read = row_bytes(region.exit), row_bytes(tensor)
     lowest, found = tensor.nbytes, 0
-    for turn in range(len(turns.writes) - 1, -1, -1):
+    for iteration in range(len(loop.writes) - 1, -1, -1):
         if lowest < tensor.nbytes:
-            found = max(found, (turns.writes[turn] + turns.rows) * written - lowest)
-        lowest = min([lowest, *(starts[turn] * read for starts in reads)])
+            found = max(found, (loop.writes[iteration] + loop.rows) * written - lowest)
+        lowest = min([lowest, *(starts[iteration] * read for starts in reads)])
     return found
 
 
-def _starts(turns: Turns, tensor: Tensor) -> list[Sequence[int]]:
+def _starts(loop: LoopRows, tensor: Tensor) -> list[Sequence[int]]:
     """For what is read of an input: the first row in each iteration. A SLICE of the whole may begin further on."""
-    if isinstance(turns, Clamped):
-        read = {key: part for key, part in turns.reads.items() if key[0].inputs[key[1]] is tensor}
+    if isinstance(loop, Clamped):
+        read = {key: part for key, part in loop.reads.items() if key[0].inputs[key[1]] is tensor}
         return [part.starts for (operator, _), part in read.items() if not (part.is_whole and operator.name == "SLICE")]
     # Where an iteration reads padding, it cuts out the rows that are next to it.
     return [
         [max(0, min(start, tensor.shape[1] - rows.count)) for start in starts]
-        for (image, rows), starts in turns.reads.items()
+        for (image, rows), starts in loop.reads.items()
         if image is tensor
     ]
 
 
-def _work(region: Region, turns: Turns) -> Iterator[tuple[Operator, RowMap, int, int]]:
+def _work(region: Region, loop: LoopRows) -> Iterator[tuple[Operator, RowMap, int, int]]:
     """Each operator of an iteration, with the rows that it reads of each input, and those that it makes."""
     for operator, row_map in region.steps:
-        if isinstance(turns, Clamped):
-            reads = [turns.reads[operator, slot].count for slot in row_map.sliced]
-            yield operator, row_map, min(reads), turns.makes[operator].of
-        elif operator in turns.turn.jobs:
-            job = turns.turn.jobs[operator]
+        if isinstance(loop, Clamped):
+            reads = [loop.reads[operator, slot].count for slot in row_map.sliced]
+            yield operator, row_map, min(reads), loop.makes[operator].of
+        elif operator in loop.iteration.jobs:
+            job = loop.iteration.jobs[operator]
             yield operator, row_map, job.read.count, job.computed.count
 
 

@@ -63,7 +63,7 @@ class LoopSubgraphs:
     carried: tuple[Tensor, ...]
 
 
-class TurnGraph:
+class IterationGraph:
     """The body of a loop while it is written.
 
     ``twins`` gives the body's tensor for a tensor of the region: an input, or a constant. ``result`` has the rows that
@@ -72,10 +72,10 @@ class TurnGraph:
     """
 
     def __init__(
-        self, model: Model, region: Region, turns: int, whole: Tensor | None = None, axis: int = _ROWS
+        self, model: Model, region: Region, count: int, whole: Tensor | None = None, axis: int = _ROWS
     ) -> None:
         exit_ = region.exit if whole is None else whole
-        self._model, self._turns, self._axis = model, turns, axis
+        self._model, self._count, self._axis = model, count, axis
         self.graph = Graph(f"{stem(exit_)}/turn")
         self.edit = Editor(model, self.graph, 0)
         self.counter = self.edit.integers("counter", (1,))
@@ -149,7 +149,7 @@ class TurnGraph:
 
     def _next(self) -> Tensor:
         """The counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
-        table = np.repeat(np.arange(1, self._turns + 1, dtype=np.int32) * NHWC, NHWC)
+        table = np.repeat(np.arange(1, self._count + 1, dtype=np.int32) * NHWC, NHWC)
         return self.slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
 
     def _condition(self) -> Graph:
@@ -158,7 +158,7 @@ class TurnGraph:
         edit = Editor(self._model, graph, 0)
         twins = [graph.add_tensor(replace(tensor, origin=None)) for tensor in self.graph.inputs]
         more = edit.integers("more", (1,), DType.BOOL)
-        table = edit.constant("is_turn", np.repeat(np.arange(self._turns + 1) < self._turns, NHWC))
+        table = edit.constant("is_turn", np.repeat(np.arange(self._count + 1) < self._count, NHWC))
         one = edit.constant("one", np.ones(1, np.int32))
         edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
         graph.inputs, graph.outputs = tuple(twins), (more,)
@@ -176,30 +176,30 @@ def _read_from_outside(region: Region) -> tuple[Tensor, ...]:
 NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
 
 
-def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
+def clamped_body(model: Model, region: Region, loop: Clamped) -> LoopSubgraphs:
     """The subgraphs of a clamped loop."""
-    turn = TurnGraph(model, region, len(turns.writes))
-    have: dict[Tensor, Tensor] = dict(turn.twins)
-    cut = cache(turn.cut)
+    body = IterationGraph(model, region, len(loop.writes))
+    have: dict[Tensor, Tensor] = dict(body.twins)
+    cut = cache(body.cut)
     for operator in region.operators:
         inputs = [None if tensor is None else have[tensor] for tensor in operator.inputs]
         for slot, tensor in enumerate(inputs):
-            read = turns.reads.get((operator, slot))
+            read = loop.reads.get((operator, slot))
             if read is not None and tensor is not None and not read.is_whole:
                 inputs[slot] = cut(tensor, read.starts, read.count, "turn")
-        output, makes = operator.outputs[0], turns.makes[operator]
-        made = turn.rows_like(output, makes.of, "turn")
-        write_twin(turn.edit, operator, inputs, made)
-        have[output] = made if makes.is_whole else turn.cut(made, makes.starts, makes.count, "counted")
-        turn.note(have[output], output, turns.holds[output])
-    return turn.finish(have[region.exit], turns.writes, ())
+        output, makes = operator.outputs[0], loop.makes[operator]
+        made = body.rows_like(output, makes.of, "turn")
+        write_twin(body.edit, operator, inputs, made)
+        have[output] = made if makes.is_whole else body.cut(made, makes.starts, makes.count, "counted")
+        body.note(have[output], output, loop.holds[output])
+    return body.finish(have[region.exit], loop.writes, ())
 
 
-def rolling_body(model: Model, region: Region, turns: Masked) -> LoopSubgraphs:
+def rolling_body(model: Model, region: Region, loop: Masked) -> LoopSubgraphs:
     """Write the subgraphs of a masked loop."""
-    turn = TurnGraph(model, region, len(turns.writes))
-    made, kept = RollingBody(turn, region, turns).write()
-    return turn.finish(made, turns.writes, kept)
+    body = IterationGraph(model, region, len(loop.writes))
+    made, kept = RollingBody(body, region, loop).write()
+    return body.finish(made, loop.writes, kept)
 
 
 class RollingBody:
@@ -209,39 +209,39 @@ class RollingBody:
     """
 
     def __init__(
-        self, turn: TurnGraph, region: Region, turns: Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
+        self, body: IterationGraph, region: Region, loop: Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
     ) -> None:
-        self._region, self._turns = region, turns
-        self._stripe = self._piece = turns.turn
+        self._region, self._loop = region, loop
+        self._stripe = self._piece = loop.iteration
         self._masks: Mapping[Tensor, Starts] = {}
-        self._turn, self._given = turn, given
+        self._body, self._given = body, given
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
     def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """The rows of the exit, and what is kept: as it is at the start of an iteration, and at its end."""
-        turn = self._turn
+        body = self._body
         given = {
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
         # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
+        writer = StripeWriter(body.edit, self._region, self._input_rows, given, self._join, body.twins)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
-        early = -self._turns.first_turn
+        early = -self._loop.first_iteration
         # What the first iterations write lies outside the image, and is overwritten.
-        ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
-        turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
+        ahead = tuple((iteration - early) * self._loop.rows for iteration in range(early))
+        body.note(made, self._region.exit, (*ahead, *self._loop.writes[early:]))
         return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
 
     def _write_pieces(self, writer: StripeWriter, last: Mapping[Tensor, Rows]) -> Iterator[Tensor]:
-        """Yield the rows of the exit that each slice of an iteration makes; ``last``: rows that the next iteration
+        """Yield the rows of the exit that each piece of an iteration makes; ``last``: rows that the next iteration
         keeps.
         """
-        pieces = self._turns.pieces
+        pieces = self._loop.pieces
         keeps = [*(piece.kept() for piece in pieces[1:]), last]
         for number, (self._piece, keep) in enumerate(zip(pieces, keeps, strict=True)):
-            self._masks = self._turns.masks[number]
+            self._masks = self._loop.masks[number]
             suffix = "turn" if len(pieces) == 1 else f"turn/piece{number + 1}of{len(pieces)}"
             made = writer.write_some(self._piece, suffix, keep)
             if made is not None:
@@ -251,10 +251,10 @@ class RollingBody:
         """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
         if tensor in self._given:
             (present,) = {read for _, each, read in input_reads(self._region, self._stripe) if each is tensor}
-            return rows_of(self._turn.edit, self._given[tensor], present, rows, f"{last_part(tensor)}/piece")
+            return rows_of(self._body.edit, self._given[tensor], present, rows, f"{last_part(tensor)}/piece")
         if (tensor, rows) not in self._slices:
-            sides = self._turns.read_wide.get((tensor, rows), (0, 0))
-            starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]
+            sides = self._loop.read_wide.get((tensor, rows), (0, 0))
+            starts, twin = self._loop.reads[tensor, rows], self._body.twins[tensor]
             self._slices[tensor, rows] = self._rows_or_zero(twin, starts, rows.count, sides)
         return self._slices[tensor, rows]
 
@@ -266,20 +266,20 @@ class RollingBody:
         """
         height = tensor.shape[1]
         inside = tuple(max(0, min(start, height - count)) for start in starts)
-        rows = self._turn.cut(tensor, inside, count, "turn")
+        rows = self._body.cut(tensor, inside, count, "turn")
         if inside == starts:
             return self._padded(rows, (0, 0, *sides))
         above = min(count, max(0, -min(starts)))
         below = min(count, max(0, max(starts) + count - height))
         around = self._between_zeros(tensor, rows, above, below, sides)
         moved = tuple(min(max(above + s - i, 0), above + below) for s, i in zip(starts, inside, strict=True))
-        return self._turn.cut(around, moved, count, "rows")
+        return self._body.cut(around, moved, count, "rows")
 
     def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
         self._note_new(like, parts[-1])
         kept, new, starts = parts[:-1], parts[-1], self._masks.get(like)
-        sides = self._turns.wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
+        sides = self._loop.wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
         held = sum(part.shape[1] for part in kept)
         if starts is not None and set(starts) <= {held, held + new.shape[1]}:
             new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
@@ -290,10 +290,10 @@ class RollingBody:
 
     def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
         """The new rows in the iterations where they are rows; in the others the zero point takes their place."""
-        edit = self._turn.edit
+        edit = self._body.edit
         zero = edit.constant(f"{last_part(new)}/zero_point", zero_rows(new, 1).ravel()[:1], new.quantization)
         chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
-        edit.operator("SELECT_V2", (self._turn.flag(are_rows), new, zero), (chosen,), "SelectV2Options")
+        edit.operator("SELECT_V2", (self._body.flag(are_rows), new, zero), (chosen,), "SelectV2Options")
         return chosen
 
     def _between_zeros(self, like: Tensor, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
@@ -305,37 +305,37 @@ class RollingBody:
 
     def _zeros(self, like: Tensor, count: int, sides: Sides = (0, 0)) -> Tensor:
         """So many rows of the zero point of a tensor."""
-        return self._turn.edit.constant(f"{last_part(like)}/zero", zero_rows(like, count, sides), like.quantization)
+        return self._body.edit.constant(f"{last_part(like)}/zero", zero_rows(like, count, sides), like.quantization)
 
     def _overwritten(self, like: Tensor, parts: Sequence[Tensor], starts: Starts, suffix: str) -> Tensor:
         """Kept and new rows, some of which the zero point is written over; where all are rows, it goes behind them."""
-        zeros = self._zeros(like, parts[-1].shape[1], self._turns.wide.get(like, (0, 0)))
+        zeros = self._zeros(like, parts[-1].shape[1], self._loop.wide.get(like, (0, 0)))
         joined = self._joined(like, (*parts, zeros), f"{suffix}/window_and_spare")
         masked = self._rows_like(like, joined.shape[1], f"{suffix}/masked")
-        self._turn.edit.update_slice(joined, zeros, self._turn.begin(starts), masked)
+        self._body.edit.update_slice(joined, zeros, self._body.begin(starts), masked)
         return masked
 
     def _joined(self, like: Tensor, parts: Sequence[Tensor], name: str) -> Tensor:
         if len(parts) == 1:
             return parts[0]
         joined = self._rows_like(like, sum(part.shape[1] for part in parts), name)
-        self._turn.edit.join(parts, joined, 1)
+        self._body.edit.join(parts, joined, 1)
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new, step = self._piece.windows[like].made, self._turns.steps[like]
+        new, step = self._piece.windows[like].made, self._loop.steps[like]
         if new.count:
-            first = self._turns.first_turn
-            starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
-            self._turn.note(made, like, starts)
+            first = self._loop.first_iteration
+            starts = tuple(new.start + (iteration + first) * step for iteration in range(len(self._loop.writes)))
+            self._body.note(made, like, starts)
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
-        return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
+        return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded")
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """A new activation of ``count`` rows, with the columns of padding that all readers want."""
-        shape = (1, count, *wide_shape(like, self._turns.wide.get(like, (0, 0))))
-        return self._turn.edit.activation(f"{last_part(like)}/{name}", shape, like)
+        shape = (1, count, *wide_shape(like, self._loop.wide.get(like, (0, 0))))
+        return self._body.edit.activation(f"{last_part(like)}/{name}", shape, like)
 
 
 def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
@@ -351,10 +351,10 @@ def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
 
 
 LoopForm = Literal["clamped", "masked"]
-Turns = Clamped | Masked
+LoopRows = Clamped | Masked
 
 
-def turns_of(region: Region, rows: int, form: LoopForm) -> Turns | str:
+def loop_rows_of(region: Region, rows: int, form: LoopForm) -> LoopRows | str:
     """Return the loop of this form with so many rows per iteration, or the reason why there is none."""
     reason = reason_against_loops(region)
     if reason is not None:
@@ -373,23 +373,23 @@ def reason_against_loops(region: Region) -> str | None:
     return None
 
 
-def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None:
+def lower_loop(model: Model, graph: Graph, region: Region, loop: LoopRows) -> None:
     """Replace the region's operators by their loop, in place; two subgraphs are added to the model."""
-    subgraphs = clamped_body(model, region, turns) if isinstance(turns, Clamped) else rolling_body(model, region, turns)
+    subgraphs = clamped_body(model, region, loop) if isinstance(loop, Clamped) else rolling_body(model, region, loop)
     last = graph.operators.index(region.operators[-1])
     edit = Editor(model, graph, last + 1)
     for operator in region.operators:
         edit.remove(operator)
-    write_while(edit, subgraphs, _unset(edit, region), region.exit, _kept_at_first(edit, turns))
+    write_while(edit, subgraphs, _unset(edit, region), region.exit, _kept_at_first(edit, loop))
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
 
 
-def _kept_at_first(edit: Editor, turns: Turns) -> dict[Tensor, Tensor]:
+def _kept_at_first(edit: Editor, loop: LoopRows) -> dict[Tensor, Tensor]:
     """Return what the first iteration finds in place of kept rows: padding."""
     kept: dict[Tensor, Tensor] = {}
-    if isinstance(turns, Masked):
-        for tensor, rows in turns.turn.kept().items():
-            zeros = zero_rows(tensor, rows.count, turns.wide.get(tensor, (0, 0)))
+    if isinstance(loop, Masked):
+        for tensor, rows in loop.iteration.kept().items():
+            zeros = zero_rows(tensor, rows.count, loop.wide.get(tensor, (0, 0)))
             kept[tensor] = edit.constant(f"{stem(tensor)}/zero", zeros, tensor.quantization)
     return kept
 
@@ -507,21 +507,21 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
 
 def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:
     """An iteration: one column out of the whole, the operators on it, and what they make into its place."""
-    turn = TurnGraph(model, region, phases, columns, _COLUMNS)
-    edit, begin = turn.edit, turn.begin(tuple(range(phases)))
+    body = IterationGraph(model, region, phases, columns, _COLUMNS)
+    edit, begin = body.edit, body.begin(tuple(range(phases)))
     (x,) = region.inputs
     have = {x: edit.activation("column", _column(x, phases), x)}
     size = edit.constant("column/size", np.asarray(have[x].shape, np.int32))
-    edit.operator("SLICE", (turn.result, begin, size), (have[x],), "SliceOptions")
+    edit.operator("SLICE", (body.result, begin, size), (have[x],), "SliceOptions")
     for operator in region.operators:
         output = operator.outputs[0]
-        inputs = [None if each is None else have.get(each) or turn.twins[each] for each in operator.inputs]
+        inputs = [None if each is None else have.get(each) or body.twins[each] for each in operator.inputs]
         by_phase = kind_of(operator).by_phase
         assert by_phase is not None
         overrides = by_phase.overrides_for(edit, operator, phases)
         have[output] = edit.activation(stem(output), _column(output, phases), output)
         edit.twin(operator, overrides.apply_to(inputs), (have[output],), **overrides.fields)
-    return turn.finish(have[region.exit], tuple(range(phases)), ())
+    return body.finish(have[region.exit], tuple(range(phases)), ())
 
 
 def _column(tensor: Tensor, phases: int) -> tuple[int, ...]:

@@ -14,9 +14,9 @@ The valid rows are cut out, and where they are depends on the iteration:
 An iteration's first row is a multiple of the stride, and so are the rows that are left out: then an operator pads its
 rows like those of the whole image. Iterations that are moved inwards make some rows again that another one has made.
 
-An iteration in **slices**: all operators on some of the new rows, then on the next ones.
+An iteration in **pieces**: all operators on some of the new rows, then on the next ones.
 
-    rows a turn      image 4                      A 3x3, stride 2: 2       B 3x3, stride 2: 1
+    rows of each     image 4                      A 3x3, stride 2: 2       B 3x3, stride 2: 1
     piece 1          0 1  are there               makes 0                  -
     piece 2          0 1 2 3                      makes 1                  makes 0
 
@@ -84,7 +84,7 @@ class Clamped:
 
 
 @dataclass(frozen=True)
-class _TurnRows:
+class _IterationRows:
     """``count`` rows of a tensor from row ``starts[t]`` on."""
 
     count: int
@@ -97,9 +97,9 @@ def clamped(region: Region, rows: int) -> Clamped | str:
     if rows >= height:
         return f"{rows} rows are all of {height}"
     writes = tuple(min(row, height - rows) for row in range(0, height, rows))
-    asked: dict[Tensor, list[_TurnRows]] = {region.exit: [_TurnRows(rows, writes)]}
-    held: dict[Tensor, _TurnRows] = {}
-    inputs: dict[tuple[Operator, int], tuple[Tensor, _TurnRows]] = {}
+    asked: dict[Tensor, list[_IterationRows]] = {region.exit: [_IterationRows(rows, writes)]}
+    held: dict[Tensor, _IterationRows] = {}
+    inputs: dict[tuple[Operator, int], tuple[Tensor, _IterationRows]] = {}
     makes: dict[Operator, Part] = {}
     for operator, row_map in reversed(region.steps):
         output = operator.outputs[0]
@@ -108,20 +108,20 @@ def clamped(region: Region, rows: int) -> Clamped | str:
         makes[operator] = _part_of(wanted, made)
         needed = _needed(row_map.rows, made)
         if needed.count < 1:
-            return f"a turn of '{output.name}' would be padding only"
+            return f"an iteration of '{output.name}' would be padding only"
         for slot in row_map.sliced:
             tensor = operator.inputs[slot]
             if tensor is not None:
                 inputs[operator, slot] = tensor, needed
                 asked.setdefault(tensor, []).append(needed)
     reads = {
-        key: _part_of(window, held.get(tensor, _TurnRows(tensor.shape[1], (0,) * len(writes))))
+        key: _part_of(window, held.get(tensor, _IterationRows(tensor.shape[1], (0,) * len(writes))))
         for key, (tensor, window) in inputs.items()
     }
     return Clamped(rows, writes, reads, makes, {tensor: window.starts for tensor, window in held.items()})
 
 
-def _computed(axis: Axis, wanted: _TurnRows) -> _TurnRows:
+def _computed(axis: Axis, wanted: _IterationRows) -> _IterationRows:
     """The rows to compute for those that are wanted: a few more where a window can meet padding."""
     past = (axis.outputs - 1) * axis.stride - axis.before + axis.reach - axis.size
     above, below = -(-axis.before // axis.stride), max(0, -(-past // axis.stride))  # whose window reaches beyond it
@@ -129,27 +129,27 @@ def _computed(axis: Axis, wanted: _TurnRows) -> _TurnRows:
         return wanted
     count = min(axis.outputs, wanted.count + above + below)
     starts = tuple(max(0, min(start - above, axis.outputs - count)) for start in wanted.starts)
-    return _TurnRows(count, starts)
+    return _IterationRows(count, starts)
 
 
-def _needed(axis: Axis, made: _TurnRows) -> _TurnRows:
+def _needed(axis: Axis, made: _IterationRows) -> _IterationRows:
     """The input rows from which exactly these output rows are computed, with the padding of the whole."""
     count = axis.size - (axis.outputs - made.count) * axis.stride
     starts = made.starts if axis.stride == 1 else tuple(start * axis.stride for start in made.starts)
-    return _TurnRows(count, starts)
+    return _IterationRows(count, starts)
 
 
-def _hull(windows: Sequence[_TurnRows], height: int) -> _TurnRows:
+def _hull(windows: Sequence[_IterationRows], height: int) -> _IterationRows:
     """The rows that all of them are in; a single window is within the height already."""
     if len(windows) == 1:
         return windows[0]
     lowest = [min(starts) for starts in zip(*(window.starts for window in windows), strict=True)]
-    ends = [max(turn) for turn in zip(*([s + w.count for s in w.starts] for w in windows), strict=True)]
+    ends = [max(iteration) for iteration in zip(*([s + w.count for s in w.starts] for w in windows), strict=True)]
     count = max(end - start for start, end in zip(lowest, ends, strict=True))
-    return _TurnRows(count, tuple(min(start, height - count) for start in lowest))
+    return _IterationRows(count, tuple(min(start, height - count) for start in lowest))
 
 
-def _part_of(part: _TurnRows, whole: _TurnRows) -> Part:
+def _part_of(part: _IterationRows, whole: _IterationRows) -> Part:
     if part.starts is whole.starts:
         return Part(part.count, whole.count, (0,) * len(part.starts))
     starts = tuple(start - first for start, first in zip(part.starts, whole.starts, strict=True))
@@ -160,19 +160,19 @@ Ends = Mapping[Tensor, list[int]]
 """For each tensor the row that it ends with before the first piece, and after each."""
 
 
-def pieces_of(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int) -> tuple[Stripe, ...] | str:
+def pieces_of(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], count: int) -> tuple[Stripe, ...] | str:
     """``turn`` in pieces of equally many new rows of the inputs, or why there are none; ``steps`` as of ``Masked``."""
     if count == 1:
-        return (turn,)
-    ends = _ends(region, turn, steps, count)
+        return (iteration,)
+    ends = _ends(region, iteration, steps, count)
     if isinstance(ends, str):
         return ends
     found = list[Stripe]()
     # The first row of each tensor that the pieces from this one on read, or the next iteration.
-    first = {tensor: window.needed.start + steps[tensor] for tensor, window in turn.windows.items()}
+    first = {tensor: window.needed.start + steps[tensor] for tensor, window in iteration.windows.items()}
     for piece in reversed(range(count)):
         made = {tensor: Rows(*each[piece : piece + 2]) for tensor, each in ends.items()}
-        jobs = _jobs(region, turn, made)
+        jobs = _jobs(region, iteration, made)
         for operator, row_map in region.steps:
             for tensor in row_map.images(operator):
                 if operator in jobs and tensor in first:
@@ -182,11 +182,11 @@ def pieces_of(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: 
     return tuple(found)
 
 
-def _ends(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
+def _ends(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
     """An operator makes its even share in each piece, or what it can of the rows that there are."""
     ends: dict[Tensor, list[int]] = {}
     for operator, row_map in region.steps:
-        output, last = operator.outputs[0], turn.jobs[operator].computed.end
+        output, last = operator.outputs[0], iteration.jobs[operator].computed.end
         before, step = last - steps[output], steps[output]
         sources = [ends[tensor] for tensor in row_map.images(operator) if tensor in ends]
         if not sources and step % count:
@@ -201,13 +201,13 @@ def _ends(region: Region, turn: Stripe, steps: Mapping[Tensor, int], count: int)
     return ends
 
 
-def _jobs(region: Region, turn: Stripe, made: Mapping[Tensor, Rows]) -> dict[Operator, Job]:
+def _jobs(region: Region, iteration: Stripe, made: Mapping[Tensor, Rows]) -> dict[Operator, Job]:
     jobs = {}
     for operator, row_map in region.steps:
         rows = made[operator.outputs[0]]
         if rows.count:
             read = Rows(*row_map.rows.reads(rows.start, rows.end))
-            job = replace(turn.jobs[operator], wanted=rows, computed=rows, read=read)
+            job = replace(iteration.jobs[operator], wanted=rows, computed=rows, read=read)
             jobs[operator] = job.padding_columns_itself() if row_map.is_window else job
     return jobs
 
@@ -230,18 +230,18 @@ Wanted = TypeVar("Wanted", Tensor, Read)
 class Masked:
     """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
-    ``turn`` is what an iteration does, in rows of the one that writes the exit's first rows; these may be outside the
-    image. It does so in ``pieces`` (pieces.py). ``reads[x, rows][t]``: the row of input x from which iteration
-    t reads in place of ``rows``; it is outside where padding is read. ``masks[p][k][t]``: in the rows that piece p of
-    iteration t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be
-    behind the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner
-    tensor k, where all that read it want them: they are put around new rows once; and ``read_wide``: those for what is
-    read of an input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_turn``: minus the iterations
-    that only fill what is kept.
+    ``iteration`` has the jobs of an iteration, in rows of the one that writes the exit's first rows; these may be
+    outside the image. It does so in ``pieces``. ``reads[x, rows][t]``: the row of input x from which iteration t reads
+    in place of ``rows``; it is outside where padding is read. ``masks[p][k][t]``: in the rows that piece p of iteration
+    t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be behind
+    the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner tensor k,
+    where all that read it want them: they are put around new rows once; and ``read_wide``: those for what is read of an
+    input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_turn``: minus the iterations that only
+    fill what is kept.
     """
 
     rows: int
-    turn: Stripe
+    iteration: Stripe
     pieces: tuple[Stripe, ...]
     reads: Mapping[Read, Starts]
     writes: Starts
@@ -249,7 +249,7 @@ class Masked:
     wide: Mapping[Tensor, Sides]
     read_wide: Mapping[Read, Sides]
     steps: Mapping[Tensor, int]
-    first_turn: int
+    first_iteration: int
 
 
 def masked(
@@ -267,30 +267,33 @@ def masked(
     """
     height = region.exit.shape[1]
     if height % rows or rows >= height:
-        return f"{rows} rows a turn are no part of {height}"
+        return f"{rows} rows an iteration are no part of {height}"
     strides = strides_of(region)
     if isinstance(strides, str):
         return strides
     wide = _wide(region, {tensor: -(-rows * stride // pieces) for tensor, stride in strides.items()})
-    turn = _turn(region, rows, strides, wide, in_step)
-    if isinstance(turn, str):
-        return turn
-    if _is_wasteful(turn, wide):
+    iteration = _iteration(region, rows, strides, wide, in_step)
+    if isinstance(iteration, str):
+        return iteration
+    if _is_wasteful(iteration, wide):
         wide = {}
-        turn = _turn(region, rows, strides, wide, in_step)
-        assert not isinstance(turn, str)
-    read_wide = _sides_of_reads(region, turn)
-    padded = {op: job for op, job in turn.jobs.items() if (op.inputs[0], job.read) in read_wide}  # columns are there
-    turn = replace(turn, jobs={**turn.jobs, **{op: replace(job, padding=(0, 0, 0, 0)) for op, job in padded.items()}})
-    low = _lower_than_a_turn(region, turn)
+        iteration = _iteration(region, rows, strides, wide, in_step)
+        assert not isinstance(iteration, str)
+    read_wide = _sides_of_reads(region, iteration)
+    jobs = dict(iteration.jobs)
+    for operator, job in iteration.jobs.items():
+        if (operator.inputs[0], job.read) in read_wide:  # the columns are there
+            jobs[operator] = replace(job, padding=(0, 0, 0, 0))
+    iteration = replace(iteration, jobs=jobs)
+    low = _lower_than_an_iteration(region, iteration)
     if low is not None:
-        return f"'{low.name}' has fewer rows than a turn reads or makes"
-    early = _early(turn, rows, strides)
+        return f"'{low.name}' has fewer rows than an iteration reads or makes"
+    early = _early(iteration, rows, strides)
     count = height // rows + early
-    reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
+    reads = _reads(region, iteration, strides, [(t - early) * rows for t in range(count)])
     writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
-    every = pieces_of(region, turn, steps, pieces)
+    every = pieces_of(region, iteration, steps, pieces)
     if isinstance(every, str):
         return every
     is_masked = padded_in(region).difference(is_padded)
@@ -298,24 +301,24 @@ def masked(
     missing = [tensor for each in masks for tensor, starts in each.items() if min(starts) < 0]
     if missing:
         return f"too few rows of '{missing[0].name}' are kept"
-    return Masked(rows, turn, every, reads, writes, tuple(masks), wide, read_wide, steps, -early)
+    return Masked(rows, iteration, every, reads, writes, tuple(masks), wide, read_wide, steps, -early)
 
 
 def _masks(
-    piece: Stripe, is_masked: Collection[Tensor], steps: Mapping[Tensor, int], turns: range
+    piece: Stripe, is_masked: Collection[Tensor], steps: Mapping[Tensor, int], iterations: range
 ) -> dict[Tensor, Starts]:
-    """Return the rows where a slice of each iteration writes the zero point, for each tensor that has such rows."""
+    """Return the rows where a piece of each iteration writes the zero point, for each tensor that has such rows."""
     found = {}
     for tensor, window in piece.windows.items():
         if tensor in is_masked and window.made.count:
-            firsts = (window.made.start + turn * steps[tensor] for turn in turns)
+            firsts = (window.made.start + iteration * steps[tensor] for iteration in iterations)
             starts = tuple(window.kept.count + _mask(first, window.made.count, tensor.shape[1]) for first in firsts)
             if min(starts) < window.needed.count:
                 found[tensor] = starts
     return found
 
 
-def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
+def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
     """Iterations before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
 
     Rows that a PAD puts above the image need no iteration, since what is kept starts as padding: a causal convolution,
@@ -323,18 +326,18 @@ def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
     """
     above = {
         operator.outputs[0]: job.computed.start - job.read.start
-        for operator, job in turn.jobs.items()
+        for operator, job in iteration.jobs.items()
         if kind_of(operator).is_pad
     }
-    ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in turn.windows.items())
+    ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in iteration.windows.items())
     ahead = max((-(-end // (rows * strides[tensor])) for tensor, end in ends), default=1)
     return max(0, ahead - 1)
 
 
-def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
+def _lower_than_an_iteration(region: Region, iteration: Stripe) -> Tensor | None:
     """A tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
     for operator, row_map in region.steps:
-        job = turn.jobs[operator]
+        job = iteration.jobs[operator]
         if job.computed.count > operator.outputs[0].shape[1]:
             return operator.outputs[0]
         for tensor in row_map.images(operator):
@@ -354,33 +357,38 @@ def strides_of(region: Region) -> dict[Tensor, int] | str:
     return strides
 
 
-def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]) -> dict[Read, Starts]:
+def _reads(
+    region: Region, iteration: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]
+) -> dict[Read, Starts]:
     """Return the first row of the inputs that each iteration reads; ``firsts[t]``: the first row of the exit that
     iteration t makes.
 
     Where an iteration makes no row of a tensor, it does not matter what is read: rows of the image are the cheapest.
     """
     readers: dict[Read, list[Operator]] = {}
-    for operator, tensor, rows in input_reads(region, turn):
+    for operator, tensor, rows in input_reads(region, iteration):
         readers.setdefault((tensor, rows), []).append(operator)
+
+    def makes_a_row(operator: Operator, first: int) -> bool:
+        rows, ahead = iteration.jobs[operator].computed, first * strides[operator.outputs[0]]
+        return rows.end + ahead > 0 and rows.start + ahead < operator.outputs[0].shape[1]
 
     def start(read: Read, first: int) -> int:
         (x, rows), at = read, read[1].start + first * strides[read[0]]
-        makes_a_row = any(
-            turn.jobs[operator].computed.end + first * strides[operator.outputs[0]] > 0
-            and turn.jobs[operator].computed.start + first * strides[operator.outputs[0]] < operator.outputs[0].shape[1]
-            for operator in readers[read]
+        return (
+            at
+            if any(makes_a_row(operator, first) for operator in readers[read])
+            else max(0, min(at, x.shape[1] - rows.count))
         )
-        return at if makes_a_row else max(0, min(at, x.shape[1] - rows.count))
 
     return {read: tuple(start(read, first) for first in firsts) for read in readers}
 
 
-def _sides_of_reads(region: Region, turn: Stripe) -> dict[Read, Sides]:
+def _sides_of_reads(region: Region, iteration: Stripe) -> dict[Read, Sides]:
     """The columns of padding that all who read the same rows of an input want."""
     found: dict[Read, set[Sides]] = {}
-    for operator, tensor, rows in input_reads(region, turn):
-        padding = turn.jobs[operator].padding
+    for operator, tensor, rows in input_reads(region, iteration):
+        padding = iteration.jobs[operator].padding
         is_window = padding is not None and not kind_of(operator).is_pad
         found.setdefault((tensor, rows), set()).add(padding[2:] if is_window and padding is not None else (0, 0))
     return _in_common(found)
@@ -405,14 +413,14 @@ def _in_common(found: Mapping[Wanted, Collection[Sides]]) -> dict[Wanted, Sides]
     return {of: sides for of, every in found.items() for sides in every if len(every) == 1 and any(sides)}
 
 
-def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
+def _is_wasteful(iteration: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
     """Tell whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a
     tensor.
 
     That copy is what each window gets otherwise, one after the other.
     """
     added, largest = 0, 0
-    for tensor, window in turn.windows.items():
+    for tensor, window in iteration.windows.items():
         if tensor in wide:
             column = window.needed.count * tensor.shape[3]
             added += column * sum(wide[tensor])
@@ -420,7 +428,7 @@ def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
     return added > largest
 
 
-def _turn(
+def _iteration(
     region: Region,
     rows: int,
     strides: Mapping[Tensor, int],

@@ -39,7 +39,7 @@ from .tiling import (
     Tiling,
     Tilings,
     Unrolled,
-    turns_for,
+    loop_rows_for,
 )
 
 COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
@@ -335,10 +335,10 @@ class Space:
         if isinstance(region, str):
             return found
         for form in forms:
-            turns = turns_for(region, form)
-            if isinstance(turns, str) or (is_causal and isinstance(turns, Masked) and turns.first_turn < 0):
+            loop = loop_rows_for(region, form)
+            if isinstance(loop, str) or (is_causal and isinstance(loop, Masked) and loop.first_iteration < 0):
                 continue
-            found[form] = loop_bounds(region, turns, self._costs, self._terms, self._measure.read_later(end))
+            found[form] = loop_bounds(region, loop, self._costs, self._terms, self._measure.read_later(end))
         return found
 
     def _add_phases(self, tiling: Tiling, below: int) -> None:

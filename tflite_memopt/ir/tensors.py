@@ -133,3 +133,12 @@ def in_head(tensor: Tensor) -> bool:
         return tensor.nbytes != 0
     is_handle = tensor.producer is not None and tensor.producer.name == "VAR_HANDLE"
     return not (tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or is_handle)
+
+
+def same_padding(size: int, outputs: int, stride: int, reach: int) -> tuple[int, int]:
+    """Compute the padding before and after an axis under SAME: tensorflow/lite/kernels/padding.h.
+
+    ``reach``: of the window, with its dilation.
+    """
+    total = max(0, (outputs - 1) * stride + reach - size)
+    return total // 2, total - total // 2

@@ -81,7 +81,7 @@ import numpy.typing as npt
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.model import DType, Operator, Tensor
-from ..ir.tensors import integers, quantized_alike
+from ..ir.tensors import integers, quantized_alike, same_padding
 
 Kind = Literal["view", "in-place", "overlap"]
 
@@ -507,7 +507,7 @@ class _KernelAxis:
     def first_read(self) -> Positions:
         """Lowest input position that each output reads; a position past the end where all taps are padding."""
         reach = (self.taps - 1) * self.dilation + 1
-        pad = 0 if self.valid else max(0, ((self.outputs - 1) * self.stride + reach - self.size) // 2)
+        pad = 0 if self.valid else same_padding(self.size, self.outputs, self.stride, reach)[0]
         start = np.arange(self.outputs, dtype=np.int64) * self.stride - pad
         # The first tap at or after position 0.
         first = np.where(start >= 0, start, start + self.dilation * -(start // self.dilation))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.model import Operator, Tensor
+from ..ir.tensors import same_padding
 
 _VALID = 1
 
@@ -65,8 +66,8 @@ def window_of(operator: Operator) -> KernelWindow:
     pads = []
     for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
         reach = (filters.shape[axis] - 1) * dilation + 1
-        total = max(0, (output.shape[axis] - 1) * stride + reach - source.shape[axis])
-        pads.append(0 if operator.option("padding", 0) == _VALID else total // 2)
+        before, _ = same_padding(source.shape[axis], output.shape[axis], stride, reach)
+        pads.append(0 if operator.option("padding", 0) == _VALID else before)
     return window_between(source, filters, output, strides=strides, dilations=dilations, pads=pads)
 
 

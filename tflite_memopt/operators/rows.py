@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..ir.editor import VALID
 from ..ir.model import DType, Operator, Tensor
-from ..ir.tensors import integers
+from ..ir.tensors import integers, same_padding
 
 Row = TypeVar("Row", int, npt.NDArray[np.int64])
 """The number of a row, or an array of them."""
@@ -141,14 +141,11 @@ def _is_hybrid(source: Tensor | None, filters: Tensor) -> bool:
 
 
 def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> Axis:
-    """Padding as TFLite computes it: tensorflow/lite/kernels/padding.h, ``ComputePaddingWithOffset``."""
     letter, size, outputs = "HW"[axis - 1], source.shape[axis], output.shape[axis]
     stride = int(operator.option(f"stride{letter}", 1))
     reach = (taps - 1) * int(operator.option(f"dilation{letter}Factor", 1)) + 1
-    if operator.option("padding", 0) == VALID:
-        return Axis(size, outputs, stride, reach)
-    total = max(0, (outputs - 1) * stride + reach - size)
-    return Axis(size, outputs, stride, reach, total // 2, total - total // 2)
+    padding = (0, 0) if operator.option("padding", 0) == VALID else same_padding(size, outputs, stride, reach)
+    return Axis(size, outputs, stride, reach, *padding)
 
 
 def pad_rows(operator: Operator) -> RowMap | str:

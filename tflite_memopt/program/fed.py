@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..cascade.loop import NHWC, RollingBody, TurnGraph, reason_against_loops, zero_rows
+from ..cascade.loop import NHWC, IterationGraph, RollingBody, reason_against_loops, zero_rows
 from ..cascade.loop_rows import Masked, masked, padded_in, strides_of
 from ..cascade.region import Region, region_of
 from ..ir.check import check_model
@@ -141,12 +141,12 @@ def _image_of(graph: Graph, at: int) -> Tensor:
 
 def _written(model: Model, region: Region, turns: Masked, total: Total | None) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
-    window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
-    padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
+    window, step, count = turns.iteration.windows[image].made, turns.steps[image], len(turns.writes)
+    padding = [_byte_of_padding(tensor) for tensor in (image, *turns.iteration.kept())]
     fills = tuple(byte for byte in padding if byte is not None)
     if len(fills) < len(padding):
         return "the zero point of rows that it keeps is no single byte"
-    turn = TurnGraph(model, region, count, region.exit)
+    turn = IterationGraph(model, region, count, region.exit)
     rows = turn.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
     turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
@@ -155,7 +155,7 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
         result, name = turn.grow(made, turns.writes), region.exit.name
         so_far = result, turn.result
     else:
-        (result, so_far), name = total.write(turn, made, -turns.first_turn, count), total.output.name
+        (result, so_far), name = total.write(turn, made, -turns.first_iteration, count), total.output.name
     tied = (so_far, *((after, before) for before, after in kept))
     same = [turn.twins[tensor] for tensor in others]
     given = [turn.twins.get(tensor, result) for tensor in model.main.outputs]
@@ -173,7 +173,7 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
     lay_in_one_row(model)
     check_model(model)
-    lead = -(window.start + turns.first_turn * step)
+    lead = -(window.start + turns.first_iteration * step)
     return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs)
 
 

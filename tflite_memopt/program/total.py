@@ -24,7 +24,7 @@ from math import floor, frexp
 import numpy as np
 import numpy.typing as npt
 
-from ..cascade.loop import TurnGraph
+from ..cascade.loop import IterationGraph
 from ..ir.editor import NO_ACTIVATION, label
 from ..ir.model import DType, Graph, Operator, Tensor
 from ..ir.tensors import Affine, affine_of, integers, per_tensor
@@ -67,7 +67,7 @@ class Total:
     def output(self) -> Tensor:
         return self.operators[-1].outputs[0]
 
-    def write(self, turn: TurnGraph, made: Tensor, early: int, count: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def write(self, turn: IterationGraph, made: Tensor, early: int, count: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Add ``made``, the rows of a turn, of which the first ``early`` ones are none; returns mean and sum tied."""
         edit, rounding, shape = turn.edit, self.rounding, (1, 1, 1, made.shape[3])
 

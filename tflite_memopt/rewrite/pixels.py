@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.editor import SAME, VALID, Editor
 from ..ir.model import DType, Operator, Tensor
-from ..ir.tensors import integers, is_quantized, quantized_alike, values
+from ..ir.tensors import integers, is_quantized, quantized_alike, same_padding, values
 from ..kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from .engine import CopyReader, Match, Pattern, Rule, source_for_one_reader, source_of
 from .shapes import write_reshape
@@ -49,13 +49,10 @@ def _check_same_padding(match: Match) -> CopyReader | str | None:
 
 def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: list[int]) -> bool:
     letter = "HW"[axis - 1]
-    stride, dilation = (int(convolution.option(f"{name}{letter}{end}", 1)) for name, end in _STEPS)
-    outputs = -(-size // stride)
-    total = max(0, (outputs - 1) * stride + (taps - 1) * dilation + 1 - size)
-    return outputs == convolution.outputs[0].shape[axis] and amounts == [total // 2, total - total // 2]
-
-
-_STEPS = (("stride", ""), ("dilation", "Factor"))
+    stride, dilation = (int(convolution.option(name, 1)) for name in (f"stride{letter}", f"dilation{letter}Factor"))
+    outputs, reach = -(-size // stride), (taps - 1) * dilation + 1
+    is_whole = outputs == convolution.outputs[0].shape[axis]
+    return is_whole and amounts == [*same_padding(size, outputs, stride, reach)]
 
 
 SAME_PADDING = Rule(
