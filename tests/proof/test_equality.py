@@ -113,6 +113,22 @@ def test_what_computes_something_else_is_different(name: str) -> None:
     assert proof.status is Status.DIFFERENT, proof
 
 
+@pytest.mark.parametrize("parts", [2, 4])
+def test_a_split_that_says_another_number_of_parts_is_broken(parts: int) -> None:
+    """Kernels refuse it."""
+
+    def divided(said: int) -> Model:
+        b = ModelBuilder()
+        x, made = b.input("x", (1, 6)), [b.tensor(f"y{at}", (1, 2)) for at in range(3)]
+        b.operator("SPLIT", (b.constant("axis", np.asarray(1, np.int32)), x), made, "SplitOptions", numSplits=said)
+        return b.finish(*made)
+
+    assert prove(divided(3), divided(3)).status is Status.PROVED
+    proof = prove(divided(3), divided(parts))
+    assert proof.status is Status.DIFFERENT
+    assert f"it says {parts} parts and has 3" in str(proof)
+
+
 def chain(order: Array, is_told: bool = True) -> Model:
     """Two convolutions; the channels between them in some order, and the second one told of it or not."""
     b = ModelBuilder()

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,3 +140,14 @@ def test_a_tied_input_must_be_there_in_the_next_invocation() -> None:
     assert prove_plan(model, in_place).status is Status.PROVED
     over = replace(in_place, offsets={x: 0, state: 64, y: 64, out: 96})
     assert prove_plan(model, over).status is Status.DIFFERENT
+
+
+def test_a_model_that_is_broken_anywhere_is_no_fault_of_its_plan() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4)), b.tensor("y", (1, 4))
+    operands = (x, *(b.constant(name, np.asarray(at, np.int32)) for name, at in (("begin", [0, 1]), ("size", [1, 4]))))
+    b.operator("SLICE", operands, (y,), "SliceOptions")
+    model = b.finish(y)
+    proof = prove_plan(model, Places({x: 0, y: 16}))
+    assert proof.status is Status.UNKNOWN
+    assert "SLICE" in str(proof)

@@ -53,7 +53,7 @@ class Stream:
 def seeded_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
     """``samples`` samples, the first ones of an endless sequence, the same for the same seed on every machine.
 
-    Uniform noise over the range of each input; every second sample is weaker, around zero.
+    In turn uniform noise over the range of each input, weaker noise around zero, and zero: some models mask it.
     """
     ranges = [range_of(tensor) for tensor in model.main.inputs]
     return [
@@ -64,9 +64,11 @@ def seeded_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
 
 def _drawn(tensor: Tensor, found: InputRange, number: int, stream: Stream) -> Array:
     levels = stream.integers(0, LEVELS - 1, tensor.shape)
-    if number % 2:
+    if number % 3 == 1:
         weaker = (levels - LEVELS // 2) >> int(stream.integers(1, _WEAKEST))
         levels = (found.zero_level + weaker).clip(0, LEVELS - 1)
+    elif number % 3 == 2:
+        levels = np.full(tensor.shape, found.zero_level, np.int64)
     return found.values(levels, tensor.dtype)
 
 

@@ -170,6 +170,8 @@ def split(call: Call) -> Values:
     if not -x.ndim <= axis < x.ndim:
         raise BrokenModelError(f"it has no axis {axis}")
     full, outputs = x.shape[axis], call.operator.outputs
+    if int(call.option("numSplits", len(outputs))) != len(outputs):
+        raise BrokenModelError(f"it says {call.option('numSplits')} parts and has {len(outputs)}")  # kernels refuse it
     if is_even:
         sizes = [full // len(outputs)] * len(outputs)
     else:

@@ -69,10 +69,20 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
             memory.tied = {model.main.inputs[at] for _, at in places.ties} if invocation else set()
             outputs = run.invoke(inputs)
     except BrokenModelError as error:
-        return Proof(Status.DIFFERENT, reason=str(error))
+        status = Status.UNKNOWN if _is_broken_anywhere(model, keys) else Status.DIFFERENT
+        return Proof(status, reason=str(error))
     except UndecidedError as error:
         return Proof(Status.UNKNOWN, reason=str(error))
     return Proof(Status.PROVED, facts=tuple(sorted(notes.facts)), elements=notes.elements + memory.bytes_seen)
+
+
+def _is_broken_anywhere(model: Model, keys: Keys) -> bool:
+    """Whether a model is broken wherever its tensors lie, so that this is not the plan's fault."""
+    try:
+        Run(model, keys).invoke(inputs_of(keys, model.main.inputs))
+    except (BrokenModelError, UndecidedError):
+        return True
+    return False
 
 
 @dataclass
