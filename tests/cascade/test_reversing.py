@@ -63,7 +63,7 @@ def test_the_drift_is_undone_and_tflm_says_so() -> None:
 
 
 def test_the_stage_takes_it_and_says_what_it_did() -> None:
-    options = replace(HEAD, verify=False, loops=False, halos=("recompute",), max_extra_macs=0.0)
+    options = replace(HEAD, verify=False, loops=False, halos=("recompute",), every_byte=True)
     report = tflite_memopt.optimize(write_model(chain()), options).report
     assert any(use.rule.endswith("the last one first)") for use in report.rewrites)
 
@@ -88,7 +88,6 @@ def test_any_such_stripes_are_a_valid_model_whose_last_stripe_is_first(steps: se
     [
         replace(HEAD, objective="total"),
         replace(HEAD, kernels="portable"),
-        replace(HEAD, max_extra_operators=3),
         replace(
             HEAD, pins=tuple((op.outputs[0].name, 8192 * (at % 2)) for at, op in enumerate(chain().main.operators[:9]))
         ),
