@@ -71,7 +71,7 @@ def test_a_wrong_plan_is_an_error_once_each_step_was_left_out(monkeypatch: pytes
     monkeypatch.setattr(offline_plan, "attach", attach)
     with pytest.raises(EquivalenceError, match=r"the memory plan is wrong: different: .* which it still reads"):
         tflite_memopt.optimize(DATA, OPTIONS, said.append)
-    assert len(calls) == 3
+    assert len(calls) == 4  # the original with no memory shared, and three attempts
     assert [each.split(" left out")[0] for each in said if " left out" in each] == ["stripes", "rewrites"]
 
 
