@@ -80,7 +80,7 @@ def test_a_limit_of_no_seconds_ends_every_search_and_the_result_is_still_right(t
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The moment that it is, which stands still."""
     moment = [0.0]
-    monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: moment[0])
+    monkeypatch.setattr("tflite_memopt.graph.limits.now", lambda: moment[0])
     return moment
 
 
