@@ -94,9 +94,9 @@ def test_when_nothing_is_left_it_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         tflite_memopt.optimize(DATA, OPTIONS)
 
 
-@pytest.mark.parametrize("step", ["rewrite", "cascade", "arrange", "needs_by_library"])
+@pytest.mark.parametrize("step", ["rewrite", "cascade", "arrange"])
 def test_an_interruption_ends_the_run(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a search, in the final plan, and in the search for any library, when there is an answer already."""
+    """In a search and in the final plan."""
 
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt

@@ -75,12 +75,15 @@ def _answer(report: Report, output: str, everything: bool) -> list[tuple[str, st
     if report.interface["before"] != report.interface["after"] and not everything:
         lines += [("interface", said) for said in _interface_lines(report)]
     lines += [("warning", warning) for warning in report.warnings]
-    shown = summary.advice if everything else summary.advice[:_MOST_ADVICE]
+    # What parts and rows would bring was searched already, and stands on top.
+    known = ("--parts", "--feed") if report.ways else ()
+    advice = [each for each in summary.advice if not each.option.startswith(known)]
+    shown = advice if everything else advice[:_MOST_ADVICE]
     lines += [("next", f"{each.option}: {each.text}") for each in shown]
     if report.tflm.runs and report.within_budget is not False:
         lines.append(("next", _to_flash(report, output)))
     if not everything:
-        left = len(summary.advice) - len(shown)
+        left = len(advice) - len(shown)
         lines.append(("more", f"-v: all figures{f' and {left} more to try' if left else ''}"))
     return lines
 
