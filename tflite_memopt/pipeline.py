@@ -9,11 +9,14 @@ from pathlib import Path
 
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
+from .errors import UnsupportedModelError
 from .graph.limits import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.copying import copy_model
+from .ir.model import Model
+from .kernels.support import said_of, support_of
 from .memory.file import attach_plan, read_planned
 from .memory.layout import memory_layout, places_in_force
 from .memory.problems import with_ties
@@ -79,6 +82,7 @@ def optimize(
         if options.ties:
             with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
         facts = facts_of(model, name, data, options)
+        _refuse_computed_sizes(model)
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
@@ -142,6 +146,16 @@ def optimize(
         declined=declined,
     )
     return Result(written, build_report(facts, candidate.model, outcome, options))
+
+
+def _refuse_computed_sizes(model: Model) -> None:
+    """Raise UnsupportedModelError for a loop on which TFLM hangs or computes other values than LiteRT.
+
+    Source: tensorflow/tflite-micro issue 3674, open in November 2026.
+    """
+    support = support_of(model)
+    if any(obstacle.kind == "computed_size" for obstacle in support.reasons):
+        raise UnsupportedModelError(said_of(support))
 
 
 def _proofs(run: RunContext, candidate: Candidate, written: bytes, options: Options) -> dict[str, Proof]:

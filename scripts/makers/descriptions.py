@@ -304,6 +304,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "Obstacle": {
         "kind": '"weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": '
         'no kernel for this type. "positions": of a maximum, in 64 bits. "shapes": an operator that works out shapes. '
+        '"computed_size": a SLICE in a loop whose size is computed. '
         '"flex": one of TensorFlow\'s own. "missing": no kernel at all.',
         "subgraph": f"Of the first such operator. {_SUBGRAPH}",
         "index": f"Of the first such operator. {_INDEX}",

@@ -11,9 +11,11 @@ from tests.models import ALL
 from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, OpCode, Operator
+from tflite_memopt.ir.model import DType, Graph, Model, OpCode, Operator
 from tflite_memopt.kernels.support import TYPES, TflmSupport, said_of, support_of
+from tflite_memopt.pipeline import _refuse_computed_sizes
 
 TRIED = (*(DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL),)
 ASKS_FOR_MORE = {
@@ -100,3 +102,20 @@ def test_positions_are_in_32_bits_and_called_subgraphs_count() -> None:
 
 def test_what_tflm_said_stands_in_for_what_the_file_does_not_show() -> None:
     assert said_of(TflmSupport(False, (), "operator 3 fails")) == "TFLM cannot run this model: operator 3 fails"
+
+
+def test_a_slice_of_computed_size_is_refused_in_a_loop_alone() -> None:
+    """TFLM plans the shape in the file: a loop of Keras 3 hangs, or computes other values than LiteRT."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 4), DType.FLOAT32)
+    size = b.input("size", (2,), DType.INT32)
+    begin = b.constant("begin", np.zeros(2, np.int32))
+    y = b.tensor("y", (1, 1), DType.FLOAT32)
+    b.operator("SLICE", (x, begin, size), (y,), "SliceOptions")
+    model = b.finish(y)
+    assert support_of(model).runs
+    model.graphs.insert(0, Graph("main"))
+    (found,) = support_of(model).reasons
+    assert (found.kind, found.subgraph, found.operator) == ("computed_size", 1, "SLICE")
+    with pytest.raises(UnsupportedModelError, match="its size is computed in a loop"):
+        _refuse_computed_sizes(model)

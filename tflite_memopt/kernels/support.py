@@ -14,7 +14,9 @@ from typing import Literal
 from ..ir.model import DType, Model, Operator, Tensor
 from .requests import REFERENCE
 
-ObstacleKind = Literal["weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "flex", "missing"]
+ObstacleKind = Literal[
+    "weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "computed_size", "flex", "missing"
+]
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,9 @@ class Obstacle:
     """An obstacle that keeps TFLM from running a model: the number of ``operators``, and the first one.
 
     ``kind``: "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": TFLM
-    has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that works
-    out shapes. "flex": one of TensorFlow's own. "missing": no kernel at all. ``types``: of its inputs and outputs.
+    has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that
+    computes shapes. "computed_size": a SLICE in a loop whose size is computed. "flex": one of TensorFlow's own.
+    "missing": no kernel at all. ``types``: of its inputs and outputs.
     """
 
     kind: ObstacleKind
@@ -57,6 +60,8 @@ ADVICE: Mapping[ObstacleKind, str] = {
     "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
     "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
     "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
+    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: unroll the layer (unroll=True), "
+    "or return its last step alone",
     "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
     "missing": "TFLM has no such kernel, replace the layer that makes it",
 }
@@ -116,7 +121,7 @@ def support_of(model: Model) -> TflmSupport:
     found: dict[ObstacleKind, Obstacle] = {}
     for number, graph in enumerate(model.graphs):
         for index, operator in enumerate(graph.operators):
-            kind = _kind(operator)
+            kind = _kind(operator) or ("computed_size" if number and _has_computed_size(operator) else None)
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
             elif kind is not None:
@@ -187,6 +192,12 @@ def _kind(operator: Operator) -> ObstacleKind | None:
     if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
         return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
     return None
+
+
+def _has_computed_size(operator: Operator) -> bool:
+    """Return whether it is a SLICE whose size is computed, as Keras 3 writes items of a list in a loop."""
+    size = _input(operator, 2) if operator.name == "SLICE" else None
+    return size is not None and not size.is_constant
 
 
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:

@@ -28,7 +28,7 @@ from .feeding import fed_outputs
 from .files import Feed, read_program
 from .proving import prove_program
 
-_NAMES = {"litert": "LiteRT", "tflm": "TFLM"}
+_NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
 _WORDS: Mapping[Exactness, str] = {
     "exact": "bit-exact",
     "reassociates": "up to the order of float sums",

@@ -177,7 +177,10 @@ def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Gro
 
 def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
     """Return the lines of ``optimize --quiet``: headline, price, operators to register, warnings."""
-    lines = [report.summary.headline, *(f"{label}: {said}" for label, said in ways_of(report, commands))]
+    lines = [
+        report.summary.headline,
+        *(f"{label}: {said}" if label else said for label, said in ways_of(report, commands)),
+    ]
     lines += [f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
     return as_text("\n".join(lines)).plain
