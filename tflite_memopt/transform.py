@@ -157,7 +157,11 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
         if found[-1].meets_budget(options):
             break
     is_whole = len(found) == len(every)
-    is_open = is_whole and options.decision is None and not found[-1].meets_budget(options)
+    is_searched = options.cascade and options.decision is None
+    if options.budget is not None and is_searched and not found[-1].meets_budget(options):
+        # Under a budget the search follows the price; without one it follows the RAM, and may still meet the budget.
+        found.append(best_candidate(run.saying("the least RAM"), replace(options, budget=None)))
+    is_open = is_whole and options.decision is None and options.budget is None
     # What is tied may need what this library's kernels permit.
     is_thorough = options.effort == EFFORTS[-1]
     asks_any_library = is_open and is_thorough and not run.profile.libraries and not options.ties

@@ -112,3 +112,18 @@ def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
     cache = Cache()
     for model in (write_model(mobile_chain(32)), write_model(mobile_chain(24))):
         assert optimize(model, PLAIN, cache=cache).model == optimize(model, PLAIN).model
+
+
+def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_least_ram(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search under a budget is made to find nothing."""
+
+    def astray(model: Model, profile: KernelProfile, options: Options, *others: Any) -> Changed:
+        return Changed(model, (), ()) if options.budget is not None else cascade(model, profile, options, *others)
+
+    model = write_model(mobile_chain(32))
+    options = replace(PLAIN, rewrite=False, effort="quick")
+    least = optimize(model, options).report.after.arena_bytes
+    monkeypatch.setattr(transform, "cascade", astray)
+    assert optimize(model, replace(options, budget=least)).report.within_budget
