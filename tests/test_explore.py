@@ -59,10 +59,12 @@ def test_each_point_is_what_its_flags_write(make: Callable[[], Model], tmp_path:
     points = front.exploration.points
     assert make is striped or min(point.head for point in points) < front.exploration.before.head // 3
     for point in points:
-        asked = ["optimize", str(source), "-o", str(output), "--force", "--json", *FLAGS, *point.limits.split()]
+        written = tmp_path / "report.json"
+        asked = ["optimize", str(source), "-o", str(output), "--force", "--report", str(written), *FLAGS]
+        asked += point.limits.split()
         done = CliRunner().invoke(cli, asked)
         assert done.exit_code == 0, done.output
-        report = from_json(done.stdout)
+        report = from_json(written.read_text())
         assert isinstance(report, Report)
         after = report.after
         assert (after.required_for_target, after.arena_bytes) == (point.total, point.head)

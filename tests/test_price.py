@@ -118,6 +118,6 @@ def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.
         return replace(made, is_no_worse=bool(run.profile.libraries))
 
     monkeypatch.setattr(transform, "_made", noted)
-    report = optimize(NETWORKS["cells 4"], Options(verify=False, target="cortex-m4")).report
+    report = optimize(NETWORKS["cells 4"], replace(PLAIN, target="cortex-m4", effort="thorough")).report
     assert bounds["cmsis-nn-dsp"] != bounds["portable"]
     assert report.least_in_stripes == bounds["cmsis-nn-dsp"]

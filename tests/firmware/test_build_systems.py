@@ -22,7 +22,7 @@ from tflite_memopt.options import Options
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-_QUICK = "OPTIONS --effort quick --samples 2"
+_QUICK = "OPTIONS --effort quick"
 
 
 def skip_without_cmake() -> None:

@@ -353,7 +353,7 @@ def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:
 def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     """Stripes as one loop have tensors that stand for bytes of others."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    result = tflite_memopt.optimize(model, Options(verify=False, target="host"))
+    result = tflite_memopt.optimize(model, Options(verify=False, target="host", every_byte=True))
     assert "WHILE" in result.report.operators_added
     write(tmp_path, result.model)
     sizes = re.search(r"kArenaBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", (tmp_path / "arena.h").read_text())
@@ -368,7 +368,7 @@ def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
 def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
     """On the real TFLM: after the input is written it changes the outputs, and before that it does not."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    result = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5))
+    result = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5, every_byte=True))
     assert outputs_with_reset(model) == [True, True]
     assert outputs_with_reset(result.model) == [False, True]
     said = "must not call Reset() between writing 'image' and Invoke()"

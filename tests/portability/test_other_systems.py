@@ -63,7 +63,7 @@ def test_what_is_hidden_is_missed(code: str, said: str) -> None:
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_command_runs(system: str, folder: Path) -> None:
     small, name = "kleiner ü.tflite", "mein modell ü.tflite"
-    quick = ("--effort", "quick", "--jobs", "2")
+    quick = ("--effort", "quick")
     for arguments in (
         ("optimize", name, "-o", small, *quick, "--report", "ein bericht ü.json"),
         ("analyze", small, "--report", "jetzt ü.json"),

@@ -293,7 +293,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
     code, said = run("optimize", path, "-o", folder, *how)
     assert code == 0, said
     assert "rows a call" in said
-    assert "needs  TFLM of 2025-11-10 or later in the firmware" in said
+    assert "TFLM of 2025-11-10 or later" in said
     assert "verified bit-exact on " in said
     program, parts = read_program(folder)
     assert program.feed is not None

@@ -141,10 +141,7 @@ def cli(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_exit_codes_of_the_command(tmp_path: Path) -> None:
     source, planned = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(MODEL)
-    done = cli("optimize", source, "-o", planned, "--changes", "rewrites", "--runner", WHEEL, "-v")
-    assert done.returncode == 0, done.stderr
-    assert "measured on the runner" in done.stdout
-    assert "TFLM executed the plan (tflm, runner)" in done.stdout
+    assert cli("optimize", source, "-o", planned, "--changes", "rewrites").returncode == 0
     common = ("verify", source, planned, "--samples", 2, "--runtime", "tflm", "--runner")
     assert cli(*common, WHEEL).returncode == 0
     different = cli(*common, wheel_that(tmp_path, WRONG_WHEN_PLANNED))
