@@ -88,9 +88,10 @@ class _Exploring:
 
     def search(self, options: Options) -> None:
         """Order and plan alone, rewritten, and in stripes under limits that may change the answer."""
+        plain = replace(options, cascade=False, every_byte=False)  # as the flags of these points have it
         if options.rewrite:
-            self._made(replace(options, rewrite=False, cascade=False))
-        self._made(replace(options, cascade=False))
+            self._made(replace(plain, rewrite=False))
+        self._made(plain)
         most: float | None = LIMITS[-1] if options.cascade else None
         while most is not None:
             point = self._made(replace(options, max_extra_work=most))
