@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,11 +71,6 @@ def test_each_point_is_what_its_flags_write(make: Callable[[], Model], tmp_path:
         assert output.stat().st_size == point.file_bytes
         assert report.equivalence["tflm"].equal
         assert len(point.stripes) == sum(use.rule.startswith("cascade") for use in report.rewrites)
-
-
-def test_a_wrong_pin_is_refused_before_any_search() -> None:
-    with pytest.raises(UsageError, match="nothing"):
-        explore(write_model(striped()), replace(OPTIONS, pins=(("nothing", 0),)))
 
 
 def test_parts_are_points_that_need_less() -> None:

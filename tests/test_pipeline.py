@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.models import ALL, concat_model, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
+from tests.models import ALL, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tests.profiles import examples
 from tflite_memopt import (
     EquivalenceError,
@@ -85,7 +85,7 @@ def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
 
 
 def test_compare_runs_every_method_of_both_tables() -> None:
-    comparison = tflite_memopt.compare(write_model(irregular_model()), options=Options(time_limit=5))
+    comparison = tflite_memopt.compare(write_model(irregular_model()), seconds=5)
     assert [use.method for use in comparison.schedulers] == list(METHODS)
     assert [use.method for use in comparison.planners] == list(STRATEGIES)
     peaks = {use.method: use.bytes for use in comparison.schedulers}
@@ -94,47 +94,6 @@ def test_compare_runs_every_method_of_both_tables() -> None:
     jsonschema.validate(json.loads(to_json(comparison)), schema("comparison"))
     with pytest.raises(UsageError, match="unknown scheduler 'luck'; choose 'all' or some of as_is"):
         tflite_memopt.compare(write_model(irregular_model()), ("luck",))
-
-
-def test_pins_are_kept_and_in_force() -> None:
-    model = mobile_chain()
-    pins = ((model.main.inputs[0].name, 4096), (model.main.outputs[0].name, 64))
-    result = tflite_memopt.optimize(write_model(model), replace(QUICK, pins=pins))
-    planned = offline_plan.decode(read_model(result.model))
-    assert planned is not None
-    assert {tensor.name: offset for tensor, offset in planned.items() if tensor.name in dict(pins)} == dict(pins)
-    assert result.report.after.tflm["head"] == result.report.after.arena_bytes
-    assert all(verdict.equal for verdict in result.report.equivalence.values())
-
-
-def test_a_pinned_concatenation_is_not_taken_apart() -> None:
-    model = concat_model()
-    model.main.outputs = model.main.outputs[:1]
-    joined = next(op.outputs[0].name for op in model.main.operators if op.name == "CONCATENATION")
-    wide = replace(QUICK, allow_approximate=True, objective="head", max_extra_work=1.0, every_byte=True)
-    free = tflite_memopt.optimize(write_model(model), wide)
-    assert joined not in {tensor.name for tensor in read_model(free.model).main.tensors}
-    kept = tflite_memopt.optimize(write_model(model), replace(wide, pins=((joined, 0),)))
-    assert joined in {tensor.name for tensor in read_model(kept.model).main.tensors}
-    assert any("pinned" in refusal.reason for refusal in kept.report.refused)
-
-
-@pytest.mark.parametrize(
-    ("pins", "words"),
-    [
-        ((("picture", 0),), "no tensor of this name"),
-        ((("image", 8),), "multiple of 16"),
-        ((("image", -16),), "multiple of 16"),
-        ((("image", 0), ("image", 16)), "pinned at 0 too"),
-        ((("image", 16), ("first", 0)), "collides with"),
-    ],
-)
-def test_wrong_pins_are_named(pins: tuple[tuple[str, int], ...], words: str) -> None:
-    model = mobile_chain()
-    first = model.main.operators[0].outputs[0].name
-    chosen = tuple((first if name == "first" else name, offset) for name, offset in pins)
-    with pytest.raises(UsageError, match=words):
-        tflite_memopt.optimize(write_model(model), Options(verify=False, pins=chosen))
 
 
 def test_a_size_that_the_file_leaves_open_is_said() -> None:
@@ -250,7 +209,7 @@ def test_a_damaged_model_is_refused_or_optimized_but_never_ends_in_a_traceback(d
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(MemoptError):
-        tflite_memopt.optimize(bytes(damaged), Options(verify=False, time_limit=0.1))
+        tflite_memopt.optimize(bytes(damaged), Options(verify=False))
 
 
 def test_offsets_beyond_32_bits_are_refused() -> None:

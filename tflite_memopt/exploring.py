@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from .errors import UsageError
 from .io.files import Source, load
-from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
 from .memory.file import read_planned
 from .memory.work import slowest
@@ -49,14 +48,12 @@ def explore(
     """
     data, name = load(source)
     read_planned(data, name)  # what is wrong with the file is said with its name
-    options = options.started()
     if most_parts != 1 and options.objective != "total":
         raise UsageError("--parts makes the whole arena small: leave --objective head out")
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
         run.cut(replace(options, budget=None, verify=False, max_extra_work=limit), most_parts)
-    warnings = (f"the search: {OUT_OF_TIME}",) if run.has_struck else ()
     assert run.before is not None
     before = _point_of(run.before, run.before, len(data), "")
     points = front_of(list(run.found), before, options.objective)
@@ -69,7 +66,7 @@ def explore(
         points=points,
         searches=run.searches,
         choice=chosen_of(points, options.objective, options.budget),
-        warnings=warnings,
+        warnings=(),
     )
     return Explored(exploration, tuple(run.found[point] for point in points))
 
@@ -84,7 +81,6 @@ class _Exploring:
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: MemoryUse | None = None
     searches: int = 0
-    has_struck: bool = False
 
     def search(self, options: Options) -> None:
         """Order and plan alone, rewritten, and in stripes under limits that may change the answer."""
@@ -127,7 +123,6 @@ class _Exploring:
         result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), self.cache)
         report = result.report
         self.before = report.before
-        self.has_struck |= any(refusal.cause == "out_of_time" for refusal in report.refused)
         point = _point_of(report.after, report.before, len(result.model), limits)
         point = replace(point, stripes=tuple(use.stripes for use in report.rewrites if use.stripes is not None))
         self.found.setdefault(point, options)

@@ -68,12 +68,14 @@ def compare(
     options: Options = Options(),
     progress: Progress = lambda _: None,
     beside: Sequence[str] = (),
+    seconds: float = 60.0,
 ) -> Comparison:
-    """The named methods side by side, or all of them; ``beside``: ``("msf-cnn",)`` for fused blocks as well.
+    """Run the named methods side by side, or all of them, each for so many ``seconds`` at most.
 
+    ``beside``: ``("msf-cnn",)`` for fused blocks as well.
     See :func:`tflite_memopt.published.comparison.compare_methods`.
     """
     from .published.comparison import compare_methods
 
     data, name = load(source)
-    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress, beside)
+    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress, beside, seconds)

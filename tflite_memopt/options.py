@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from .errors import UsageError
-from .graph.limits import NO_DEADLINE, Deadline, SearchLimit, deadline_in
+from .graph.limits import SearchLimit
 from .ir.change import Decision, decision_in
 from .kernels.boards import device_named
 from .kernels.profile import KernelProfile
@@ -50,16 +50,15 @@ class Options:
     that a result is the same on every machine.
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
-    ``time_limit``: seconds for all searches of a run together, an emergency stop; ``until``: when it strikes, which the
-    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten
-    times as many where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality,
-    and run both models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run
-    them. ``runner``: a command that runs models on the user's own kernels as well (docs/device_runner.md).
-    ``least_decibels``: signal to noise that an
-    approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
-    one model and in bytes of address space (None: no limit).
+    ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten times as many
+    where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality, and run both
+    models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run them.
+    ``runner``: a command that runs models on the user's own kernels as well (docs/device_runner.md).
+    ``least_decibels``: signal to noise that an approximation must leave. ``interpreter_seconds``,
+    ``interpreter_memory``: limits of each interpreter process, for one model and in bytes of address space (None: no
+    limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
-    reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
+    reserve, or the ``head`` alone.
     ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
@@ -81,7 +80,6 @@ class Options:
     planner: str = "best"
     effort: Effort = "normal"
     jobs: int = 1
-    time_limit: float = 3600.0
     seed: int = 0
     samples: int = 3
     inputs: str | os.PathLike[str] | None = None
@@ -93,7 +91,6 @@ class Options:
     interpreter_memory: int | None = 16 << 30
     objective: Objective = "total"
     budget: int | None = None
-    pins: tuple[tuple[str, int], ...] = ()
     ties: tuple[str, ...] = ()
     rewrite: bool = True
     allow_approximate: bool = False
@@ -106,7 +103,6 @@ class Options:
     replay: str | None = None
     tflm_since: date | None = None
     device: str | None = field(default=None, compare=False)
-    until: Deadline = field(default=NO_DEADLINE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.target is not None:
@@ -142,18 +138,9 @@ class Options:
         """The limit on added multiply-accumulates, as a fraction."""
         return max(DEFAULT_LIMIT, self.max_extra_work)
 
-    @property
-    def seconds_left(self) -> float:
-        """Until the emergency stop strikes a search that begins now."""
-        return min(self.time_limit, self.until.left())
-
-    def started(self) -> Options:
-        """The same with the moment of the emergency stop, counted from now; unchanged where it is known."""
-        return self if self.until != NO_DEADLINE else replace(self, until=deadline_in(self.time_limit))
-
-    def search_limit(self, work: float = 1.0) -> SearchLimit:
-        """Return the limit of a search: this part of its own limit, until the emergency stop."""
-        return SearchLimit(self.time_limit, self.seed, work, self.until)
+    def search_limit(self, effort: float = 1.0) -> SearchLimit:
+        """Return the limit of a search: this part of its own limit."""
+        return SearchLimit(seed=self.seed, effort=effort)
 
     def plan_limit(self, part: float = 1.0) -> SearchLimit:
         """Return the limit of the planner for the plan that is written, or this part of it."""
@@ -169,7 +156,7 @@ class Options:
         for option, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
             if not _is_choice(getattr(self, option), known):
                 yield option, f"choose one or more of {', '.join(known)}"
-        for option, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
+        for option, least in (("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
             if not least <= getattr(self, option) < math.inf:
                 yield option, f"must be a number from {least}"
         for option, least in (("budget", 1), ("interpreter_memory", 1 << 28)):

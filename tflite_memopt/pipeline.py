@@ -18,7 +18,7 @@ from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.support import said_of, support_of
 from .memory.file import attach_plan, read_planned
-from .memory.layout import memory_layout, places_in_force
+from .memory.layout import places_in_force
 from .memory.problems import with_ties
 from .options import LAST_STEP, Options, fallbacks
 from .proof import Proof, Status, prove, prove_plan
@@ -71,14 +71,13 @@ def optimize(
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, options = StageClock(), options.started()
+    clock = StageClock()
     if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
         options = replace(options, loops=False)
     with clock.stage("read"):
         progress("reading")
         data, name = load(source)
         model = read_planned(data, name)
-        memory_layout(model, options.profile, options.pins)  # a wrong pin is refused before any search
         if options.ties:
             with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
         facts = facts_of(model, name, data, options)

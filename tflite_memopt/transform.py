@@ -17,7 +17,7 @@ from .equivalence.subject import NO_PROMISE, Promise, Subject
 from .graph.limits import StageClock
 from .io import offline_plan, plan_label
 from .io.writer import write_model
-from .ir.change import Changed, Decision, Exactness, Refusal, loosest, out_of_time
+from .ir.change import Changed, Decision, Exactness, Refusal, loosest
 from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.model import Model
@@ -83,11 +83,6 @@ class Candidate:
     def exactness(self) -> Exactness:
         """How far its rewrites may have changed values."""
         return loosest(use.exactness for use in self.rewritten.uses)
-
-    @property
-    def is_out_of_time(self) -> bool:
-        """Return whether the clock has ended one of its searches."""
-        return any(each.cause == "out_of_time" for each in (*self.rewritten.refused, *self.cascaded.refused))
 
     def price(self, options: Options) -> tuple[bool, Cost]:
         """Return the sort key: candidates that make a library need more come last."""
@@ -165,15 +160,12 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
     # What is tied may need what this library's kernels permit.
     is_thorough = options.effort == EFFORTS[-1]
     asks_any_library = is_open and is_thorough and not run.profile.libraries and not options.ties
-    is_late = asks_any_library and options.seconds_left <= 0
-    if asks_any_library and not is_late:
+    if asks_any_library:
         found.append(_for_any_library(run, options))
     best = min(found, key=lambda candidate: candidate.price(options))
     refused = list(best.cascaded.refused)
     if is_whole and best is not found[len(every) - 1]:
         refused.append(_NOTHING_BETTER)
-    if is_late or any(each.is_out_of_time for each in found):
-        refused += [] if best.is_out_of_time else [out_of_time("cascade", "the search")]
     # The bound of the limits that were asked for, on the library that was.
     least = found[len(every) - 1].cascaded.least if is_whole else None
     return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))

@@ -22,7 +22,7 @@ from tflite_memopt.ir.model import AssociatedFile
 _MEMORY = 4 << 30
 _SLOW_SECONDS = 5.0
 """Of the processor: what else runs on the machine does not count."""
-OPTIONS = Options(verify=False, cascade=False, rewrite=False, time_limit=0.1, planner="tflm_greedy")
+OPTIONS = Options(verify=False, cascade=False, rewrite=False, planner="tflm_greedy")
 """Everything but the verification and the searches: they are not what files are dangerous to."""
 
 

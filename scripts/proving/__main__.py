@@ -69,9 +69,7 @@ def _pairs(folder: Path) -> Iterator[Pair]:
 
 def _random_pairs(seed: int, count: int, kernels: str | None) -> Iterator[Pair]:
     """Networks of three kinds in turn, in all types, optimized with a quick search."""
-    options = Options(
-        kernels=kernels, objective="head", effort="quick", max_extra_work=1.0, time_limit=3.0, verify=False
-    )
+    options = Options(kernels=kernels, objective="head", effort="quick", max_extra_work=1.0, verify=False)
     for number in range(seed, seed + count):
         draw = random.Random(number)
         made = (

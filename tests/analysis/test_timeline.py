@@ -22,7 +22,7 @@ from tests.models import (
 from tests.profiles import examples
 from tflite_memopt.analysis.lifetimes import compute_timeline, io_lower_bound, peak, working_sets
 from tflite_memopt.analysis.macs import model_macs, operator_macs
-from tflite_memopt.analysis.side_effects import is_stateful, side_effect_order
+from tflite_memopt.analysis.side_effects import side_effect_order
 from tflite_memopt.errors import InfeasibleError, UnsupportedModelError, UsageError
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.graph.limits import SearchLimit
@@ -138,8 +138,6 @@ def test_macs_by_hand() -> None:
 
 def test_side_effects_stand_in_a_chain() -> None:
     assert side_effect_order(streaming_model().main) == [(0, 1), (1, 2), (2, 4)]
-    assert is_stateful(streaming_model().main)
-    assert not is_stateful(branches().main)
 
 
 def test_the_schedule_keeps_side_effects_and_data() -> None:

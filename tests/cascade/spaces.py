@@ -26,9 +26,8 @@ def space_of(
 ) -> Space:
     """All tilings of these modes, each with its bound; with ``limits`` None those of the options."""
     asked = Options(jobs=1) if options is None else options
-    pinned = [name for name, _ in asked.pins]
     known = Measured() if measured is None else measured
-    space = Space(model, profile, asked, known, modes, pinned)
+    space = Space(model, profile, asked, known, modes)
     if limits is not None:
         space.limits = limits
     space.fill(ANY)

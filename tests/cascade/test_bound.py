@@ -31,7 +31,6 @@ from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import Alive, solve_together
-from tflite_memopt.options import Options
 
 PROFILES = ("portable", "reference", "cmsis-nn-dsp", "cmsis-nn-mve")
 TRIED = 12
@@ -139,14 +138,6 @@ def test_tilings_within_limits_only() -> None:
     found = figures_of(space_of(chain(), profile_named("portable"), limits=limits))
     assert found
     assert all(limits.allow(figures) for figures in found.values())
-
-
-def test_a_pinned_tensor_is_inside_no_tiling() -> None:
-    model = chain()
-    pins = ((model.main.operators[1].outputs[0].name, 0),)
-    found = figures_of(space_of(model, profile_named("portable"), options=Options(jobs=1, pins=pins)))
-    assert found
-    assert not any(tiling.first <= 1 < tiling.end - 1 for tiling in found)
 
 
 def least_head_of(model: Model, profile: KernelProfile, form: RowLoop) -> list[int]:

@@ -103,7 +103,6 @@ def test_the_search_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch
         (network(after=1), OPTIONS),  # one convolution sees a row ahead
         (network(), replace(OPTIONS, halos=("recompute",))),
         (network(), replace(OPTIONS, loops=False)),
-        (network(), replace(OPTIONS, pins=(("z6", 0),))),
     ],
 )
 def test_where_there_is_none(model: Model, options: Options) -> None:

@@ -18,9 +18,8 @@ from tflite_memopt import ModelFormatError, analyze, optimize
 from tflite_memopt.analysis.loops import loops_of, mark_placeholders
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.cascade.bound import MayShare, least_head, loop_macs
-from tflite_memopt.cascade.loop import LoopForm, loop_rows_of, lower_loop, reason_against_loops
+from tflite_memopt.cascade.loop import LoopForm, lower_loop, reason_against_loops
 from tflite_memopt.cascade.loop_rows import Masked, masked
-from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.tiling import loop_rows_for
 from tflite_memopt.exploring import explore
 from tflite_memopt.io import offline_plan
@@ -32,40 +31,6 @@ from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.options import Options
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
-
-
-def rows_read(region: Region) -> dict[str, set[int]]:
-    """By tensor: the rows that all rows of the exit depend on."""
-    found: dict[str, set[int]] = {operator.outputs[0].name: set() for operator in region.operators}
-    found[region.exit.name] = set(range(region.exit.shape[1]))
-    for operator, way in reversed(list(zip(region.operators, region.row_maps, strict=True))):
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None and tensor.name in found:
-                for row in found[operator.outputs[0].name]:
-                    first, last = way.rows.reads(row, row + 1)
-                    found[tensor.name].update(range(max(0, first), min(way.rows.size, last)))
-    return found
-
-
-@pytest.mark.parametrize("form", ["clamped", "masked"])
-@pytest.mark.parametrize("seed", range(12))
-def test_every_row_that_is_read_is_made_in_some_turn(form: LoopForm, seed: int) -> None:
-    model = random_network(seed, TYPES[seed % 3], 5, height=24)
-    region = max(regions(model), key=lambda each: len(each.operators))
-    turns = loop_rows_of(region, 1, form)
-    if isinstance(turns, str):
-        return
-    read = rows_read(region)
-    lower_loop(model, model.main, region, turns)
-    made = [tensor for tensor in model.graphs[-1].tensors if tensor.origin is not None and tensor.origin.turns]
-    found: dict[str, set[int]] = {}
-    for tensor in made:
-        assert tensor.origin is not None
-        for first in tensor.origin.turns:
-            found.setdefault(tensor.origin.name, set()).update(range(first, first + tensor.shape[1]))
-    assert set(found) == set(read)
-    assert all(found[name] >= rows for name, rows in read.items())
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]), st.sampled_from([2, 3, 4]))

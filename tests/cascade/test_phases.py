@@ -21,7 +21,6 @@ from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import Modes, modes_of
 from tflite_memopt.cascade.tiling import PhaseLoop, Tiling, Tilings
-from tflite_memopt.graph.limits import EmergencyStop
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.editor import VALID
@@ -125,8 +124,7 @@ def phases_alone(options: Options) -> Modes:
 
 def searched(model: Model, options: Options, known: Cost) -> tuple[OrderSearch, Cost, Tilings]:
     profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
-    stop = EmergencyStop(1e9)
-    search = OrderSearch(model, profile, options, stop, cost(model), Measured(), phases_alone(options))
+    search = OrderSearch(model, profile, options, cost(model), Measured(), phases_alone(options))
     return search, *search.run(known)
 
 
@@ -162,11 +160,10 @@ def refused(why: str) -> tuple[Model, Options]:
     convolution.options = replace(convolution.options, fields={**convolution.options.fields, **wrong})
     if why == "returned":
         model.main.outputs = (*model.main.outputs, operators[0].outputs[0])
-    pins = ((convolution.outputs[0].name, 0),) if why == "pinned" else ()
-    return model, replace(OPTIONS, loops=why != "loops", pins=pins, max_extra_work=0.0 if why == "work" else 1.0)
+    return model, replace(OPTIONS, loops=why != "loops", max_extra_work=0.0 if why == "work" else 1.0)
 
 
-@pytest.mark.parametrize("why", ["stride", "dilation", "returned", "pinned", "loops", "work"])
+@pytest.mark.parametrize("why", ["stride", "dilation", "returned", "loops", "work"])
 def test_where_there_is_none(why: str) -> None:
     model, options = refused(why)
     known = Cost(1 << 30, 1 << 30, 1 << 30, 1 << 30)

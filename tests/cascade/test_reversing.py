@@ -16,7 +16,6 @@ from tflite_memopt.cascade.in_order import OrderSearch
 from tflite_memopt.cascade.measure import Measured
 from tflite_memopt.cascade.space import Modes
 from tflite_memopt.cascade.tiling import Reversed, Tiling, Tilings, apply_tilings
-from tflite_memopt.graph.limits import EmergencyStop
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
@@ -27,7 +26,6 @@ from tflite_memopt.options import Options
 
 HEAD = Options(objective="head", kernels="reference", samples=3, runtimes=("tflm",))
 ANY = Cost(1 << 40, 1 << 40, 0, 0)
-NEVER = EmergencyStop(1e9)
 
 
 def chain(blocks: int = 4, size: int = 12, channels: int = 16) -> Model:
@@ -44,7 +42,7 @@ def reversed_in(options: Options, known: Cost = ANY) -> tuple[Cost, Tilings]:
     model = chain()
     none = Modes((), (), phases=False)
     whole = cost_of(model, options.profile, options)
-    return OrderSearch(model, options.profile, options, NEVER, whole, Measured(), none).run(known)
+    return OrderSearch(model, options.profile, options, whole, Measured(), none).run(known)
 
 
 @pytest.mark.slow
@@ -88,9 +86,6 @@ def test_any_such_stripes_are_a_valid_model_whose_last_stripe_is_first(steps: se
     [
         replace(HEAD, objective="total"),
         replace(HEAD, kernels="portable"),
-        replace(
-            HEAD, pins=tuple((op.outputs[0].name, 8192 * (at % 2)) for at, op in enumerate(chain().main.operators[:9]))
-        ),
     ],
 )
 def test_where_there_is_none(options: Options) -> None:

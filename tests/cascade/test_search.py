@@ -15,10 +15,7 @@ from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.errors import UsageError
-from tflite_memopt.graph.limits import EmergencyStop
-from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import cost_of
@@ -222,14 +219,6 @@ def test_a_tensor_in_uint8_is_not_cut() -> None:
     assert report.equivalence["tflm"].equal
 
 
-def test_a_pinned_tensor_is_not_striped_away() -> None:
-    model = pointwise()
-    inner = model.main.operators[0].outputs[0].name
-    written = tflite_memopt.optimize(write_model(model), replace(HEAD, pins=((inner, 4096),)))
-    assert inner in {tensor.name for tensor in read_model(written.model).main.tensors}
-    assert written.report.after.arena_bytes >= 4096 + 16 * 16 * 16
-
-
 def test_new_operators_are_named_for_the_firmware() -> None:
     report = tflite_memopt.optimize(write_model(mobile_chain(48)), replace(HEAD, every_byte=True)).report
     assert "SLICE" in report.operators_added
@@ -251,33 +240,3 @@ def test_images_of_many_rows(rows: int) -> None:
     found = cascade(model, profile, HEAD, lambda _: None)
     assert found.uses
     assert cost_of(found.model, profile, HEAD).head < cost_of(long_sequence(rows), profile, HEAD).head // 2
-
-
-@pytest.mark.parametrize("kernels", ["reference", "portable"])
-def test_an_expired_time_limit_is_the_reason(kernels: str) -> None:
-    options = replace(HEAD, kernels=kernels, time_limit=0)
-    found = cascade(wide_inside(), options.profile, options, lambda _: None)
-    assert OUT_OF_TIME in {each.reason for each in found.refused}
-    assert not any("needs less" in each.reason for each in found.refused)
-    assert found.least is None
-
-
-@pytest.mark.parametrize("after", range(6))
-def test_a_time_limit_that_strikes_at_any_time_is_the_reason(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stop strikes when it is asked for the n-th time: whatever was found until then is kept."""
-    asked: list[int] = []
-
-    def strikes(stop: EmergencyStop) -> bool:
-        asked.append(1)
-        stop.has_struck = stop.has_struck or len(asked) > after
-        return stop.has_struck
-
-    monkeypatch.setattr(EmergencyStop, "strikes", strikes)
-    options = replace(SLOW, kernels="reference")
-    found = cascade(wide_inside(), options.profile, options, lambda _: None)
-    if len(asked) > after:
-        assert OUT_OF_TIME in {each.reason for each in found.refused} or any(
-            use.rule.endswith("the last one first)") for use in found.uses
-        )
-    assert not any("needs less" in each.reason for each in found.refused)
-    assert cost_of(found.model, options.profile, options) <= cost_of(wide_inside(), options.profile, options)

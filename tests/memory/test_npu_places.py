@@ -7,7 +7,7 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize
-from tflite_memopt.errors import EquivalenceError, ModelFormatError, UnsupportedModelError, UsageError
+from tflite_memopt.errors import EquivalenceError, ModelFormatError, UnsupportedModelError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -100,13 +100,6 @@ def test_an_operand_without_an_offset_is_refused() -> None:
 def test_other_custom_operators_read_what_something_writes() -> None:
     with pytest.raises(ModelFormatError, match="reads tensor 'work', which nothing writes"):
         read_planned(write_model(vela("other")))
-
-
-def test_a_pin_elsewhere_is_refused() -> None:
-    with pytest.raises(UsageError, match="an NPU's commands have the tensor at 512"):
-        optimize(write_model(vela()), Options(verify=False, pins=(("made", 0),)))
-    kept = optimize(write_model(vela()), Options(verify=False, pins=(("made", 512),)))
-    assert placed(kept.model)["made"] == 512
 
 
 def test_the_figures_of_the_file_as_it_stands() -> None:

@@ -108,12 +108,7 @@ def test_run_time_stays_within_the_limit_with_the_making_of_interpreters_and_wha
 
 
 def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, options, asked, added = (
-        separable(),
-        replace(QUIET, target="cortex-m7").started(),
-        list[Tiling](),
-        Measure._added,
-    )
+    model, options, asked, added = separable(), replace(QUIET, target="cortex-m7"), list[Tiling](), Measure._added
 
     def counted(self: Measure, tiling: Tiling) -> Figures | None:
         asked.append(tiling)

@@ -128,7 +128,7 @@ def test_two_runs_of_the_same_differ_in_their_timing_alone() -> None:
 def test_a_report_names_its_options_and_its_files(tmp_path: Path) -> None:
     data, source = write_model(mobile_chain()), tmp_path / "chain.tflite"
     source.write_bytes(data)
-    options = Options(cascade=False, verify=False, target="cortex-m4", pins=(("image", 0),))
+    options = Options(cascade=False, verify=False, target="cortex-m4", budget=1 << 20)
     result = tflite_memopt.optimize(source, options)
     told = json.loads(to_json(result.report))
     assert told["model"] == "chain.tflite"
@@ -136,14 +136,13 @@ def test_a_report_names_its_options_and_its_files(tmp_path: Path) -> None:
         side: hashlib.sha256(each).hexdigest() for side, each in (("before", data), ("after", result.model))
     }
     assert told["options"]["target"] == "cortex-m4"
-    assert told["options"]["pins"] == [["image", 0]]
-    assert "until" not in told["options"]
+    assert "jobs" not in told["options"]
     assert str(tmp_path) not in json.dumps(told)
     assert changed_options(told["options"]) == {
         "cascade": False,
         "verify": False,
         "target": "cortex-m4",
-        "pins": [["image", 0]],
+        "budget": 1 << 20,
     }
     assert tflite_memopt.analyze(source).sha256 == told["sha256"]["before"]
 
@@ -153,7 +152,7 @@ def test_options_are_plain_and_name_no_folder() -> None:
     assert (used["tflm_since"], used["inputs"]) == ("2025-11-10", "x.npz")
     assert json.loads(json.dumps(used)) == used
     known = {field.name for field in fields(Options)}
-    assert known - set(used) == {"until", "jobs", "device"}
+    assert known - set(used) == {"jobs", "device"}
 
 
 def test_an_infinite_difference_has_a_place_in_json() -> None:

@@ -208,15 +208,6 @@ def test_what_a_rule_is_not_about_is_not_reported() -> None:
     assert (driver.applied, driver.refused) == ([], {})
 
 
-def test_a_pin_is_the_reason_before_any_of_the_rule() -> None:
-    b = ModelBuilder()
-    x = concat_of(b, 2, 3)
-    model = b.finish(relu(b, x))
-    driver = Driver(model, pinned=(x.name,))
-    driver.apply_below(SPLITS, model.main, model.main.operators[0])
-    assert [each.reason for each in driver.refused.values()] == [f"'{x.name}' is pinned"]
-
-
 def test_dead_operators() -> None:
     b = ModelBuilder()
     y = relu(b, b.input("x", (1, 4)))

@@ -13,7 +13,6 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.profiles import examples
 from tests.rewrite.patterns import rule_named
-from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.arrange import Cost
@@ -26,7 +25,7 @@ SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 
 Taken = frozenset[int]
 BytesOf = Callable[[Taken], int]
-AMPLE = SiteLimit(20_000, 60)
+AMPLE = SiteLimit(20_000)
 
 
 def cells(count: int) -> Model:
@@ -133,12 +132,11 @@ def test_no_cost_is_asked_for_once_the_operators_of_the_limit_are_worked_out(wor
         asked.append(taken)
         return 100 - len(taken & {0, 1, 2})
 
-    found = run(6, head_of, limit=SiteLimit(work, 60))
+    found = run(6, head_of, limit=SiteLimit(work))
     # None and all are always compared. A cell has two operators, and three in parts.
     assert len(asked) == 2 or sum(12 + len(taken) for taken in asked[:-1]) < work
     assert len(asked) == len(set(asked))
     assert found.cost.head == 97
-    assert OUT_OF_TIME not in [each.reason for each in found.refused]
     # A model of which not all was tried is not called the best.
     complete = "taking it apart does not lower the memory to reserve, within the limit on run time"
     assert all((each.reason == complete) == (work == 600) for each in found.refused)
@@ -152,42 +150,9 @@ def test_nothing_more_is_tried_where_all_sites_leave_too_much(below: int | None,
         asked.append(taken)
         return 100 + 2 * len(taken)
 
-    found = run(5, lambda taken: 50 - len(taken), need_of, SiteLimit(600, 60, below))
+    found = run(5, lambda taken: 50 - len(taken), need_of, SiteLimit(600, below))
     assert (found.cost.need, found.sites) == (100, ())
     assert (len(asked) == 2) == is_hopeless
-
-
-@pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
-def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("tflite_memopt.graph.limits.now", lambda: clock[0])
-    asked = []
-
-    def head_of(taken: Taken) -> int:
-        asked.append(taken)
-        clock[0] += 1
-        return 100 - len(taken & {0, 1, 2})
-
-    found = run(6, head_of, limit=SiteLimit(20_000, seconds))
-    assert len(asked) <= max(2, seconds + 1)
-    assert found.cost.head == 97
-    assert (OUT_OF_TIME in [each.reason for each in found.refused]) == (clock[0] >= seconds)
-
-
-def test_a_slow_machine_finds_the_same_where_the_clock_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sets cost something else; the limit ends the search long before all are tried."""
-    clock = [0.0]
-    monkeypatch.setattr("tflite_memopt.graph.limits.now", lambda: clock[0])
-    found = []
-    for seconds_for_each in (0.001, 1.0):
-
-        def head_of(taken: Taken, seconds: float = seconds_for_each) -> int:
-            clock[0] += seconds
-            return 1000 + sum((at * 7919 + 13) % 101 * (1 if at % 2 else -1) for at in taken) - 5 * len(taken & {1, 2})
-
-        found.append(run(8, head_of, limit=SiteLimit(240, 60)))
-    assert taken_in(found[0].model) == taken_in(found[1].model)
-    assert found[0].cost == found[1].cost
 
 
 def test_a_model_without_a_site_stays_as_it_is() -> None:

@@ -30,9 +30,9 @@ OPTIONS = Options(samples=3, max_extra_work=1.0)
 F32, I8 = DType.FLOAT32, DType.INT8
 
 
-def along_h(model: Model, *kept: str) -> Model:
+def along_h(model: Model) -> Model:
     """The model with its sequences along H."""
-    found = sequences_along_h(model, kept)
+    found = sequences_along_h(model)
     assert found is not None
     check_model(found.model)
     return found.model
@@ -148,17 +148,6 @@ def test_what_the_graph_takes_and_returns_stays_as_it_lies() -> None:
     assert [tensor.shape for tensor in (*laid.main.inputs, *laid.main.outputs)] == [(1, 1, 32, 4)] * 2
     other = ModelBuilder()
     assert sequences_along_h(other.finish(other.conv(other.input("image", (1, 8, 8, 4)), 4, kernel=3))) is None
-
-
-def test_a_pinned_tensor_stays() -> None:
-    s = Sequences(32, 4)
-    y = s.conv(s.lie(s.flat(s.conv(s.lie(s.x), 4, 3))), 4, 3)
-    model = s.b.finish(s.flat(y))
-    (pinned,) = [each.outputs[0] for each in model.main.operators if each.name == "SQUEEZE"][:1]
-    for kept in ((), (pinned.name,)):
-        laid = along_h(model, *kept)
-        shapes = [tensor.shape for tensor in laid.main.tensors if tensor.name == pinned.name]
-        assert shapes == [pinned.shape] * len(kept)
 
 
 def test_shape_signatures_of_what_was_turned_go() -> None:

@@ -201,68 +201,20 @@ def cleared_inputs(model: Model, planned: Mapping[Tensor, int]) -> tuple[Tensor,
     )
 
 
-def partial_in(model: Model) -> frozenset[Tensor]:
-    """Tensors of which some bytes are undefined where they are read: no two runs need agree on them.
-
-    What is made of a variable whose first value nobody reads, as long as not all of it has been written. And what a
-    loop gets and gives back of a tensor that it reads in rows: a result may have taken the place of rows that it has
-    read.
-    """
-    loops = {loop.operator: loop for loop in loops_of(model)}
-    found: set[Tensor] = set()
-    for tensor in model.main.tensors if loops else ():
-        if tensor.is_variable and tensor.producer is None:
-            chain = _until_whole(tensor, loops, model.main.outputs)
-            found.update(chain or ())
-    for loop, slot in _in_rows(loops.values()):
-        found |= {loop.operator.outputs[slot], loop.body.inputs[slot]}
-    return frozenset(found)
-
-
-def spent_in_rows(model: Model) -> frozenset[Tensor]:
-    """Tensors of the main graph that a loop reads in rows, as another operator does: whole for the first reader alone.
-
-    A result may have taken the place of rows that the first stripe, or the loop, has read before.
-    """
-    given = (loop.operator.inputs[slot] for loop, slot in _in_rows(loops_of(model)))
-    return frozenset(tensor for tensor in given if tensor is not None and len(tensor.uses) > 1)
-
-
-def _in_rows(loops: Iterable[Loop]) -> Iterator[tuple[Loop, int]]:
-    """Loops, and the slots of what they read in rows and give back as it was."""
-    for loop in loops:
-        for slot in loop.slots:
-            if loop.body.inputs[slot] is loop.body.outputs[slot] and _is_read_in_rows(loop, slot):
-                yield loop, slot
-
-
-def _is_read_in_rows(loop: Loop, slot: int) -> bool:
-    """Tell whether the turns read parts alone of what they get in a slot."""
-    uses = loop.body.inputs[slot].uses
-    return bool(uses) and all(use.operator in loop.begins and use.slot == 0 for use in uses)
-
-
 def _is_overwritten(variable: Tensor, loops: Mapping[Operator, Loop], returned: Iterable[Tensor]) -> bool:
     """Tell whether all bytes are written before anything but the next writer reads them."""
-    return _until_whole(variable, loops, returned) is not None
-
-
-def _until_whole(variable: Tensor, loops: Mapping[Operator, Loop], returned: Iterable[Tensor]) -> list[Tensor] | None:
-    """The variable and what is made of it, up to where all bytes have been written; None where that is never so."""
     written: list[tuple[int, int]] = []
-    chain = [variable]
-    outputs = set(returned)
-    while len(chain[-1].uses) == 1 and chain[-1] not in outputs:
-        operator, slot = chain[-1].uses[0]
+    tensor, outputs = variable, set(returned)
+    while len(tensor.uses) == 1 and tensor not in outputs:
+        operator, slot = tensor.uses[0]
         made = _written_by(operator, slot, loops)
         if made is None:
-            return None
+            return False
         tensor, ranges = made
         written += ranges
         if _covers(written, tensor.nbytes):
-            return chain
-        chain.append(tensor)
-    return None
+            return True
+    return False
 
 
 def _written_by(operator: Operator, slot: int, loops: Mapping[Operator, Loop]) -> tuple[Tensor, Written] | None:

@@ -51,8 +51,3 @@ def side_effect_order(graph: Graph) -> list[tuple[int, int]]:
     keeps_all = bool(npu_operators(graph))
     positions = [i for i, operator in enumerate(graph.operators) if keeps_all or has_side_effects(operator)]
     return list(pairwise(positions))
-
-
-def is_stateful(graph: Graph) -> bool:
-    """True when an invocation may depend on the ones before it."""
-    return any(has_side_effects(operator) for operator in graph.operators)

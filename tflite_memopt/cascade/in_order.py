@@ -22,7 +22,6 @@ from functools import partial
 
 from ..analysis.macs import model_macs
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..graph.limits import EmergencyStop
 from ..graph.side_by_side import side_by_side
 from ..ir.copying import copy_model
 from ..ir.model import Model
@@ -112,7 +111,7 @@ class Plans:
     def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
         own = tuple(range(len(model.main.operators)))
         orders = self._orders_of(model, own) if is_full else [own]
-        layouts = [memory_layout(model, self._profile, self._options.pins, order) for order in orders]
+        layouts = [memory_layout(model, self._profile, order) for order in orders]
         problems = [join(layout.problem, layout.groups).problem for layout in layouts]
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         counts_tail = self._options.objective == "total"
@@ -122,7 +121,7 @@ class Plans:
 
         open_ = [order for problem, order in zip(problems, orders, strict=True) if need(max_breadth(problem)) < below]
         if is_full or not open_:
-            costs = [(cost, order) for order in open_ if (cost := self._placed(model, order)) is not None]
+            costs = [(self._placed(model, order), order) for order in open_]
             return min(costs, key=lambda each: each[0], default=(None, None))
         head = solve(problems[0], self._options.planner, self._options.search_limit()).arena_bytes
         return Cost(need(head), head, model_macs(model, layouts[0].loops.loops), operator_count(model)), None
@@ -131,11 +130,10 @@ class Plans:
         """Return whether it keeps the limit on run time."""
         return self._work.is_kept_by(made)
 
-    def _placed(self, model: Model, order: Order) -> Cost | None:
-        """Return the cost in one order as TFLM counts it, which may be above the plan; None where pins collide."""
+    def _placed(self, model: Model, order: Order) -> Cost:
+        """Return the cost in one order as TFLM counts it, which may be above the plan."""
         effort = _FULL / PLAN_WORK[self._options.effort]
-        placement = place(model, order, self._profile, self._options, effort)
-        return None if placement is None else cost_in(placement.memory, self._options)
+        return cost_in(place(model, order, self._profile, self._options, effort).memory, self._options)
 
     def _orders_of(self, model: Model, own: Order) -> list[Order]:
         """The order in which the tilings are written, and the scheduler's where that is another one."""
@@ -187,21 +185,19 @@ class OrderSearch:
         model: Model,
         profile: KernelProfile,
         options: Options,
-        stop: EmergencyStop,
         untiled: Cost,
         measured: Measured,
         modes: Modes | None = None,
     ) -> None:
-        self.model, self._options, self._stop, self._untiled = model, options, stop, untiled
-        pinned = {name for name, _ in options.pins}
-        self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes, pinned)
+        self.model, self._options, self._untiled = model, options, untiled
+        self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self.plans = Plans(model, profile, options)
         self._work = model_work(model, profile.prices)
         self.least = 0
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
-        self.space.fill(_cutoff(known), self._stop.strikes)
+        self.space.fill(_cutoff(known))
         _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
         families = self.space.families
@@ -220,7 +216,7 @@ class OrderSearch:
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
             while left and patience and self._has_effort(share):
-                if self._stop.strikes() or self._options.meets_budget(best[0].need):
+                if self._options.meets_budget(best[0].need):
                     return best
                 left -= 1
                 fresh, heads = self._fresh(target, forms)
@@ -246,7 +242,7 @@ class OrderSearch:
         centers: list[Tilings] = []
         effort = self._options.effort
         while len(centers) < _CENTERS[effort] and self._has_effort(share):
-            if self._stop.strikes() or self._options.meets_budget(best[0].need):
+            if self._options.meets_budget(best[0].need):
                 break
             center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
             if center is None:
@@ -311,7 +307,7 @@ class OrderSearch:
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
         left = self._sets_afterwards(best[0])
-        while len(best[1]) > 1 and left and not self._stop.strikes():
+        while len(best[1]) > 1 and left:
             fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))][:left]
             left -= len(fewer)
             found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
@@ -331,7 +327,7 @@ class OrderSearch:
         is_enough = self._options.meets_budget(best[0].need)
         start = self.plans.full([best[1]], ANY)[0] if candidates and not is_enough else None
         reached = None if start is None else (start, best[1])
-        while reached is not None and reached[0].head > least and left and not self._stop.strikes():
+        while reached is not None and reached[0].head > least and left:
             (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
             more = [tuple(sorted((*chosen, each))) for each in candidates if each.first not in taken][:left]
             left -= len(more)

@@ -32,7 +32,7 @@ exact. (The converter writes a dilated convolution in the same way, with the pha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -41,7 +41,7 @@ import numpy as np
 
 from ..ir.copying import drop_dead_tensors
 from ..ir.editor import Array, Editor, last_part, stem
-from ..ir.model import DType, Graph, Model, Operator, Tensor, origin_of, piece_of, rows_in_turns
+from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..operators.rows import Rows
 from ..operators.table import kind_of
 from .loop_rows import Clamped, Masked, Sides, Starts, clamped, masked
@@ -83,10 +83,7 @@ class IterationGraph:
         constants = (t for op in region.operators for t in op.present_inputs() if t.is_constant)
         read = dict.fromkeys((*self.carried, *constants))
         self.twins = {
-            tensor: self.graph.add_tensor(
-                replace(tensor, name=self.edit.unique(last_part(tensor)), origin=origin_of(tensor))
-            )
-            for tensor in read
+            tensor: self.graph.add_tensor(replace(tensor, name=self.edit.unique(last_part(tensor)))) for tensor in read
         }
         self.result = self.edit.activation(f"{last_part(exit_)}/rows_so_far", exit_.shape, exit_)
         self._begins: dict[tuple[int, ...], Tensor] = {}
@@ -117,10 +114,6 @@ class IterationGraph:
             self._flags[holds] = self.slice(self.edit.constant("flags", table), self.counter, flag)
         return self._flags[holds]
 
-    def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
-        """Say which rows of an original tensor a tensor of the body holds in each iteration."""
-        made.origin = rows_in_turns(of, first)
-
     def grow(self, made: Tensor, writes: tuple[int, ...]) -> Tensor:
         """The result with the rows of this iteration, which are row ``writes[t]`` of it and those that follow."""
         grown = self.edit.activation(f"{last_part(self.result)}/and_these", self.result.shape, self.result)
@@ -136,9 +129,6 @@ class IterationGraph:
         unchanged = [self.twins[tensor] for tensor in self.carried]
         self.graph.inputs = (self.counter, *unchanged, self.result, *(before for before, _ in kept))
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
-        for tensor in self.graph.tensors:
-            if tensor.origin is not None and not (tensor.origin.turns or tensor.is_constant):
-                tensor.origin = None  # it says what holds in one iteration
         self._model.graphs += [self._condition(), self.graph]
         return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
@@ -156,7 +146,7 @@ class IterationGraph:
         """The subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
         graph = Graph(f"{self.graph.name}/condition")
         edit = Editor(self._model, graph, 0)
-        twins = [graph.add_tensor(replace(tensor, origin=None)) for tensor in self.graph.inputs]
+        twins = [graph.add_tensor(replace(tensor)) for tensor in self.graph.inputs]
         more = edit.integers("more", (1,), DType.BOOL)
         table = edit.constant("is_turn", np.repeat(np.arange(self._count + 1) < self._count, NHWC))
         one = edit.constant("one", np.ones(1, np.int32))
@@ -191,7 +181,6 @@ def clamped_body(model: Model, region: Region, loop: Clamped) -> LoopSubgraphs:
         made = body.rows_like(output, makes.of, "turn")
         write_twin(body.edit, operator, inputs, made)
         have[output] = made if makes.is_whole else body.cut(made, makes.starts, makes.count, "counted")
-        body.note(have[output], output, loop.holds[output])
     return body.finish(have[region.exit], loop.writes, ())
 
 
@@ -228,10 +217,6 @@ class RollingBody:
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
-        early = -self._loop.first_iteration
-        # What the first iterations write lies outside the image, and is overwritten.
-        ahead = tuple((iteration - early) * self._loop.rows for iteration in range(early))
-        body.note(made, self._region.exit, (*ahead, *self._loop.writes[early:]))
         return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
 
     def _write_pieces(self, writer: StripeWriter, last: Mapping[Tensor, Rows]) -> Iterator[Tensor]:
@@ -277,7 +262,6 @@ class RollingBody:
 
     def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
-        self._note_new(like, parts[-1])
         kept, new, starts = parts[:-1], parts[-1], self._masks.get(like)
         sides = self._loop.wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
         held = sum(part.shape[1] for part in kept)
@@ -321,13 +305,6 @@ class RollingBody:
         joined = self._rows_like(like, sum(part.shape[1] for part in parts), name)
         self._body.edit.join(parts, joined, 1)
         return joined
-
-    def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new, step = self._piece.windows[like].made, self._loop.steps[like]
-        if new.count:
-            first = self._loop.first_iteration
-            starts = tuple(new.start + (iteration + first) * step for iteration in range(len(self._loop.writes)))
-            self._body.note(made, like, starts)
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
         return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded")
@@ -407,7 +384,7 @@ def write_while(
 ) -> None:
     """Write WHILE over what the loop carries: its inputs, the result so far, kept rows."""
     name = stem(grown)
-    carried = [edit.activation(f"{stem(t)}/carried", t.shape, t, origin=piece_of(t, 1, 0)) for t in subgraphs.carried]
+    carried = [edit.activation(f"{stem(t)}/carried", t.shape, t) for t in subgraphs.carried]
     kept_after = [edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept.items()]
     start = edit.constant(f"{name}/first_turn", np.zeros(1, np.int32))
     edit.operator(
@@ -434,34 +411,32 @@ _SHORTEST = 3
 """Operators of a region that is worth a loop: a PAD, a convolution and a sum at least."""
 
 
-def phase_regions(graph: Graph, pinned: Collection[str]) -> Iterator[tuple[int, int, int]]:
+def phase_regions(graph: Graph) -> Iterator[tuple[int, int, int]]:
     """Steps ``first`` to ``end``, half-open, and phases: for each number of phases the longest region that has them."""
     dilations = {int(op.option("dilationHFactor", 1)) for op in graph.operators if op.name == "CONV_2D"}
     for phases in sorted(each for each in dilations if each > 1):
         fits = [_has_phases(operator, phases) for operator in graph.operators]
-        starts = ((_start(graph, fits, end, pinned), end) for end in range(len(fits), 0, -1))
+        starts = ((_start(graph, fits, end), end) for end in range(len(fits), 0, -1))
         found = ((first, end) for first, end in starts if first is not None)
         longest = max(found, key=lambda each: each[1] - each[0], default=None)
         if longest is not None and longest[1] - longest[0] >= _SHORTEST:
             yield (*longest, phases)
 
 
-def _start(graph: Graph, fits: Sequence[bool], end: int, pinned: Collection[str]) -> int | None:
+def _start(graph: Graph, fits: Sequence[bool], end: int) -> int | None:
     """The first step of the longest region that ends before step ``end`` and has one sequence as input."""
     start = end
     while start and fits[start - 1]:
         start -= 1
-    return next((first for first in range(start, end - _SHORTEST + 1) if _is_one(graph, first, end, pinned)), None)
+    return next((first for first in range(start, end - _SHORTEST + 1) if _is_one(graph, first, end)), None)
 
 
-def _is_one(graph: Graph, first: int, end: int, pinned: Collection[str]) -> bool:
+def _is_one(graph: Graph, first: int, end: int) -> bool:
     """Tell whether these steps make a sequence of one that nothing else reads, of the same bytes."""
     region = region_of(graph, graph.operators[first:end])
     if isinstance(region, str) or len(region.inputs) != 1:
         return False
     (x,), exit_ = region.inputs, region.exit
-    if any(operator.outputs[0].name in pinned for operator in region.operators) or x.name in pinned:
-        return False
     is_read_elsewhere = any(use.operator not in region.operators for use in x.uses)
     is_interface = x in graph.inputs or x in graph.outputs or exit_ in graph.outputs
     return not is_read_elsewhere and not is_interface and x.shape == exit_.shape and x.dtype is exit_.dtype

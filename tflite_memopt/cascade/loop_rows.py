@@ -73,14 +73,12 @@ class Clamped:
 
     ``reads[o, k]``: what operator o reads in its input slot k: of the image where that comes from outside, else of the
     rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count.
-    ``holds[k]``: the first row of tensor k that counts.
     """
 
     rows: int
     writes: Starts
     reads: Mapping[tuple[Operator, int], Part]
     makes: Mapping[Operator, Part]
-    holds: Mapping[Tensor, Starts]
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def clamped(region: Region, rows: int) -> Clamped | str:
         key: _part_of(window, held.get(tensor, _IterationRows(tensor.shape[1], (0,) * len(writes))))
         for key, (tensor, window) in inputs.items()
     }
-    return Clamped(rows, writes, reads, makes, {tensor: window.starts for tensor, window in held.items()})
+    return Clamped(rows, writes, reads, makes)
 
 
 def _computed(axis: Axis, wanted: _IterationRows) -> _IterationRows:

@@ -16,7 +16,7 @@ from math import prod
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.editor import SAME, VALID, Editor, last_part, stem
-from ..ir.model import Graph, Model, Operator, Tensor, piece_of
+from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.tensors import quantized_alike
 from ..operators.overrides import Overrides, PaddingsOperand, ShapeOperand
 from ..operators.rows import RowMap, Rows
@@ -97,7 +97,7 @@ def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
 def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
     """A tensor with the given rows of ``like``."""
     shape = (1, rows.count, *like.shape[2:])
-    return edit.activation(name, shape, like, origin=piece_of(like, 1, rows.start))
+    return edit.activation(name, shape, like, is_piece=True)
 
 
 class InputSlices:
@@ -242,10 +242,7 @@ class StripeWriter:
             write_twin(self._edit, operator, inputs, computed, job.padding)
         if self._is_turn:
             self._cut_kept(unread)
-        wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
-        computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
-        wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
-        return wanted
+        return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
         """Cut the rows to keep out of tensors of which nothing else is read."""

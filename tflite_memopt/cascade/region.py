@@ -62,25 +62,23 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
     return reason or Region(tuple(operators), tuple(row_maps), tuple(inputs))
 
 
-def start_of_region(
-    graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int, whole: Collection[str] = ()
-) -> int:
+def start_of_region(graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int) -> int:
     """The first step of the longest region that ends with step ``exit_``: it is one from every step after that too.
 
-    ``row_maps[s]`` is how step s is run for some rows, or why it is not. At most ``longest`` operators; no tensor with
-    a name in ``whole`` inside. ``exit_ + 1`` when the step is no region itself.
+    ``row_maps[s]`` is how step s is run for some rows, or why it is not. At most ``longest`` operators.
+    ``exit_ + 1`` when the step is no region itself.
     """
     operators, inside = graph.operators, set[Operator]()
     for first in range(exit_, max(-1, exit_ - longest), -1):
         operator, row_map = operators[first], row_maps[first]
-        if isinstance(row_map, str) or not _is_inner(graph, operator, inside, row_map, first == exit_, whole):
+        if isinstance(row_map, str) or not _is_inner(graph, operator, inside, row_map, first == exit_):
             return first + 1
         inside.add(operator)
     return max(0, exit_ - longest + 1)
 
 
 def regions_above(
-    graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int, whole: Collection[str] = ()
+    graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int
 ) -> Iterator[tuple[int, ...]]:
     """The steps of regions that end with step ``exit_``, each with one operator more than the one before it.
 
@@ -91,7 +89,7 @@ def regions_above(
     found: tuple[int, ...] = ()
     for step in range(exit_, -1, -1):
         row_map = row_maps[step]
-        if isinstance(row_map, str) or not _is_inner(graph, operators[step], inside, row_map, step == exit_, whole):
+        if isinstance(row_map, str) or not _is_inner(graph, operators[step], inside, row_map, step == exit_):
             if step == exit_:
                 return
             continue
@@ -108,7 +106,6 @@ def _is_inner(
     inside: set[Operator],
     row_map: RowMap,
     is_exit: bool,
-    whole: Collection[str],
 ) -> bool:
     """Tell whether an operator can stand before those inside, all of its output's readers being among them."""
     output = operator.outputs[0]
@@ -119,7 +116,7 @@ def _is_inner(
         return False
     if is_exit:
         return bool(output.uses) or any(output is each for each in graph.outputs)
-    if output.name in whole or not output.uses or any(output is each for each in graph.outputs):
+    if not output.uses or any(output is each for each in graph.outputs):
         return False
     for use in output.uses:
         if use.operator not in inside:

@@ -44,13 +44,12 @@ def reversible(model: Model, least: int, options: Options) -> Iterator[tuple[int
     """
     if options.objective != "head" or options.profile.relations is PORTABLE.relations:
         return
-    pinned = {name for name, _ in options.pins}
     for step, operator in enumerate(model.main.operators):
         region = region_of(model.main, [operator])
         if isinstance(region, str) or not _is_row_by_row(region, operator):
             continue
         tensors = (*region.inputs, region.exit)
-        if sum(each.nbytes for each in tensors) <= least or pinned & {each.name for each in tensors}:
+        if sum(each.nbytes for each in tensors) <= least:
             continue
         height, row = region.exit.shape[1], row_bytes(region.exit)
         for size in _SIZES:
@@ -63,7 +62,7 @@ def _is_row_by_row(region: Region, operator: Operator) -> bool:
     """Tell whether each row of the output needs the same row of one input, and no other one."""
     axis = region.row_maps[0].rows
     is_same = (axis.reach, axis.stride, axis.factor, axis.before) == (1, 1, 1, 0)
-    return is_same and len(region.inputs) == 1 and operator.outputs[0].origin is None
+    return is_same and len(region.inputs) == 1 and not operator.outputs[0].is_piece
 
 
 def run_last_first(model: Model, exit_: Tensor) -> None:

@@ -3,20 +3,18 @@
     for each variant of the model     other orders, its own order, its sequences laid along H
         search it (in_order.py)       all variants share one incumbent
 
-Work is counted, not timed: the same model and options give the same answer on every machine. The time limit is an
-emergency stop, and the report says so when it struck.
+Work is counted, not timed: the same model and options give the same answer on every machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from ..analysis.lifetimes import io_lower_bound
 from ..errors import InfeasibleError
-from ..graph.limits import EmergencyStop, SearchLimit
-from ..ir.change import Changed, Decision, Refusal, RewriteUse, out_of_time
+from ..graph.limits import SearchLimit
+from ..ir.change import Changed, Decision, Refusal, RewriteUse
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.copying import copy_model
 from ..ir.editor import label
@@ -37,18 +35,16 @@ from .tiling import Tiling, Tilings, text_of, tilings_in
 _LONGEST = 24
 
 
-def promising_orders(
-    model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = (), jobs: int = 1
-) -> list[tuple[int, ...]]:
+def promising_orders(model: Model, profile: KernelProfile, limit: SearchLimit, jobs: int = 1) -> list[tuple[int, ...]]:
     """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first.
 
     ``jobs``: processes that try regions out side by side.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    return contracted_orders(problem, _regions(model, pinned), limit, jobs)
+    return contracted_orders(problem, _regions(model), limit, jobs)
 
 
-def _regions(model: Model, pinned: Collection[str]) -> list[Repeatable]:
+def _regions(model: Model) -> list[Repeatable]:
     """All regions, small ones first."""
     operators = model.main.operators
     row_maps = [row_map_of(operator) for operator in operators]
@@ -57,7 +53,7 @@ def _regions(model: Model, pinned: Collection[str]) -> list[Repeatable]:
     for exit_, operator in enumerate(operators):
         shape = operator.outputs[0].shape if operator.outputs else ()
         if len(shape) == 4 and shape[1] > 1:
-            found += regions_above(model.main, exit_, row_maps, _LONGEST, pinned)
+            found += regions_above(model.main, exit_, row_maps, _LONGEST)
     several = sorted((region for region in found if len(region) > 1), key=lambda region: (len(region), region))
     return [Repeatable(region, tuple(kinds[step] for step in region)) for region in several]
 
@@ -69,8 +65,8 @@ _EFFORT_OF_ORDERS = 0.01
 _EFFORT_BELOW = 0.5
 """The part of the limit on effort that a search may use where others have found a need that is to be beaten."""
 Progress = Callable[[str], None]
-OtherForm = Callable[[Model, Collection[str]], Changed | None]
-"""Another form of a model that computes the same, and what is said of it; tensors with these names keep their shape."""
+OtherForm = Callable[[Model], Changed | None]
+"""Another form of a model that computes the same, and what is said of it."""
 
 
 def cascade(
@@ -80,7 +76,7 @@ def cascade(
     progress: Progress,
     below: int | None = None,
     measured: Measured | None = None,
-    other_form: OtherForm = lambda _, __: None,
+    other_form: OtherForm = lambda _: None,
 ) -> Changed:
     """Run regions in stripes or loops where that lowers the objective, or as little as meets the budget.
 
@@ -93,11 +89,13 @@ def cascade(
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
     own = _variant_of(Changed(model, (), ()), False, options)
-    along_h = partial(_along_h, model, profile, options, other_form)
+    if options.decision is not None and not options.decision.is_along_h:
+        return _replayed(own, profile, options.decision)
+    along_h = _along_h(model, profile, options, other_form)
     if options.decision is not None:
-        return _replayed(along_h() if options.decision.is_along_h else own, profile, options.decision)
+        return _replayed(along_h, profile, options.decision)
     search = _Cascade(own, profile, progress, below, Measured() if measured is None else measured)
-    return search.run(along_h())
+    return search.run(along_h)
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def _variant_of(form: Changed, is_along_h: bool, options: Options) -> _Variant:
 
 def _along_h(model: Model, profile: KernelProfile, options: Options, other_form: OtherForm) -> _Variant | None:
     """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
-    form = other_form(model, [name for name, _ in options.pins])
+    form = other_form(model)
     if form is None:
         return None
     limit = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
@@ -163,7 +161,7 @@ class _Cascade:
     ) -> None:
         self._given, self._profile, self._options, self._progress = own.model, profile, own.options, progress
         self._below, self._measured, self._part = below, measured, 1 if below is None else _EFFORT_BELOW
-        self._own, self._stop = own, EmergencyStop(own.options.seconds_left)
+        self._own = own
         self._searches: dict[OrderSearch, _Variant] = {}
         self._best: tuple[Cost, OrderSearch | None, Tilings] | None = None
 
@@ -180,13 +178,11 @@ class _Cascade:
         if self._untiled.head <= io_lower_bound(self._own.model) or self._is_enough():
             return self._changed()
         for variant in self._variants(along_h):
-            if self._stop.strikes():
-                break
             self._look_at(variant)
             if self._is_enough():
                 break
         found = self._changed(*self._notes())
-        if self._stop.has_struck or self._below is not None:
+        if self._below is not None:
             return found
         return replace(found, least=min(search.least for search in self._searches))
 
@@ -206,12 +202,11 @@ class _Cascade:
         if self._options.scheduler == _AS_IS:
             return []
         limit = self._options.search_limit(self._part * _EFFORT_OF_ORDERS)
-        pinned = [name for name, _ in self._options.pins]
-        return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
+        return promising_orders(self._own.model, self._profile, limit, self._options.jobs)
 
     def _look_at(self, variant: _Variant) -> None:
         """Search one variant; what costs less than the incumbent takes its place."""
-        search = OrderSearch(variant.model, self._profile, variant.options, self._stop, self._untiled, self._measured)
+        search = OrderSearch(variant.model, self._profile, variant.options, self._untiled, self._measured)
         self._searches[search] = variant
         number = len(self._searches)
         where = "stripes" if number == 1 else f"stripes, another way, {number}"
@@ -264,10 +259,8 @@ class _Cascade:
             yield use_of(search.model, tiling, saved)
 
     def _notes(self) -> Iterator[Refusal]:
-        """Describe the search: the number of candidates, or the reason why there was none; and a stop by the clock."""
-        if self._stop.has_struck:
-            yield out_of_time(_RULE, "the search")
-        elif not any(search.space.looked_at for search in self._searches):
+        """Describe the search: the number of candidates, or the reason why there was none."""
+        if not any(search.space.looked_at for search in self._searches):
             yield self._no_region()
         elif self._options.budget is None:
             looked_at = sum(search.space.looked_at for search in self._searches)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
@@ -93,9 +93,7 @@ class _Bounded:
 class Space:
     """``looked_at`` counts the tilings that have a bound, ``effort`` the operators that were measured.
 
-    The model stays as it is.
-
-    A tensor with a ``pinned`` name stays whole. ``measured``: what is known, from whichever model.
+    The model stays as it is. ``measured``: what is known, from whichever model.
     """
 
     def __init__(
@@ -105,10 +103,9 @@ class Space:
         options: Options,
         measured: Measured,
         modes: Modes,
-        pinned: Collection[str] = (),
     ) -> None:
         self.model, self.looked_at, self.effort = model, 0, 0
-        self._profile, self._modes, self._pinned, self._jobs = profile, modes, pinned, options.jobs
+        self._profile, self._modes, self._jobs = profile, modes, options.jobs
         self._measure = Measure(model, profile, measured)
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
         self._alive = Alive(model, profile)
@@ -134,22 +131,20 @@ class Space:
         self._lowest: dict[tuple[int, int], dict[Forms, int]] = {}
         self._chosen: dict[tuple[int, Forms, bool], list[tuple[Tilings, OptionSet]]] = {}
 
-    def fill(self, below: int, has_ended: Callable[[], bool] = lambda: False) -> None:
+    def fill(self, below: int) -> None:
         """Find the tilings with which the objective may be less than ``below`` bytes."""
         for exit_ in range(len(self.needs)):
-            if has_ended():
-                return
             self._fill_above(exit_, below)
         if MaskedLoop in self._modes.loops:
             for first, end in self._long_regions():
                 self._add_loop(first, end, MaskedLoop, below, is_causal=True)
         if self._modes.phases:
-            for first, end, phases in phase_regions(self.model.main, self._pinned):
+            for first, end, phases in phase_regions(self.model.main):
                 self._add_phases(Tiling(first, end, PhaseLoop(phases)), below)
 
     def _fill_above(self, exit_: int, below: int) -> None:
         """Find the tilings of the regions that end with this step."""
-        first = start_of_region(self.model.main, exit_, self._row_maps, LONGEST, self._pinned)
+        first = start_of_region(self.model.main, exit_, self._row_maps, LONGEST)
         if first > exit_ or max(self.needs[first : exit_ + 1]) <= self._floor:
             return
         for mode in self._modes.unrolled:
@@ -352,7 +347,7 @@ class Space:
         count = len(self._row_maps)
         least = count
         for exit_ in reversed(range(count)):
-            first = start_of_region(self.model.main, exit_, self._row_maps, count, self._pinned)
+            first = start_of_region(self.model.main, exit_, self._row_maps, count)
             if first < least and exit_ + 1 - first > LONGEST:
                 least = first
                 yield first, exit_ + 1

@@ -19,7 +19,6 @@ from .shared import (
     check_files,
     progress_line,
     show,
-    time_limit_option,
 )
 from .types import ModelPath
 
@@ -49,7 +48,14 @@ from .types import ModelPath
 )
 @TARGET
 @KERNELS
-@time_limit_option(60.0, "each method may take")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that each method may run.",
+)
 @SEED
 @report_option(".json", ".html")
 @JSON
@@ -60,6 +66,7 @@ def compare(
     schedulers: str,
     planners: str,
     beside: tuple[str, ...],
+    time_limit: float,
     reports: tuple[Path, ...],
     as_json: bool,
     force: bool,
@@ -79,7 +86,7 @@ def compare(
     if "all" in names[0] and lacking:
         click.echo(f"without {', '.join(lacking)}: run pip install 'tflite-memopt[published]' for it", err=True)
     with progress_line(quiet) as say:
-        comparison = run(source, names[0], names[1], Options(**chosen), say, beside)
+        comparison = run(source, names[0], names[1], Options(**chosen), say, beside, time_limit)
     makers: Makers = {
         ".json": lambda: to_json(comparison).encode(),
         ".html": lambda: comparison_page(comparison),

@@ -152,7 +152,7 @@ def optimize(
         result = run(source, options, say)
         report = result.report
         if report.within_budget is False:
-            ways = tuple(other_ways(read_file(source), options.started(), result, say))
+            ways = tuple(other_ways(read_file(source), options, result, say))
             report = replace(report, ways=ways)
     makers: Makers = {
         ".json": lambda: to_json(report).encode(),

@@ -9,7 +9,7 @@ from io import StringIO
 from itertools import chain
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,21 +19,6 @@ from .types import Date, GivenMemories, Memory, ModelPath, Percent, TargetName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def time_limit_option(seconds: float, of: str) -> Callable[[_Command], _Command]:
-    """``--time-limit``, with this default; ``of``: what it is the limit of."""
-    return click.option(
-        "--time-limit",
-        type=click.FloatRange(min=0),
-        default=seconds,
-        show_default=True,
-        metavar="SECONDS",
-        help=f"Emergency stop: the longest that {of}. Without it striking, results are the same everywhere.",
-    )
 
 
 KERNELS = click.option(

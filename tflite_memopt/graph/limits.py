@@ -31,25 +31,9 @@ class Deadline:
         return max(0.0, self.moment - now())
 
 
-NO_DEADLINE = Deadline(math.inf)
-
-
-def deadline_in(seconds: float, until: Deadline = NO_DEADLINE) -> Deadline:
-    """The moment that comes after so many seconds, and no later than ``until``."""
-    return Deadline(min(now() + seconds, until.moment))
-
-
-class EmergencyStop:
-    """Wall time at which a search ends; it is no part of the answer unless it strikes, and then it stays struck."""
-
-    def __init__(self, seconds: float) -> None:
-        self._deadline = deadline_in(seconds)
-        self.has_struck = False
-
-    def strikes(self) -> bool:
-        """Tell whether the time is over."""
-        self.has_struck = self.has_struck or self._deadline.has_passed()
-        return self.has_struck
+def deadline_in(seconds: float) -> Deadline:
+    """Return the moment that comes after so many seconds."""
+    return Deadline(now() + seconds)
 
 
 class StageClock:
@@ -78,20 +62,19 @@ class SearchLimit:
     """``effort`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
-    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
-    for all searches of a run together, whichever comes first. ``seed`` makes a randomized method repeatable. ``below``:
-    bytes of a peak; where no order needs less, any order is an answer. A scheduler may use that; planners do not.
+    ``time_limit`` in seconds of wall time is for comparing methods, and the answer says when it struck; ``optimize``
+    has none. ``seed`` makes a randomized method repeatable. ``below``: bytes of a peak; where no order needs less, any
+    order is an answer. A scheduler may use that; planners do not.
     """
 
-    time_limit: float = 600.0
+    time_limit: float = math.inf
     seed: int = 0
     effort: float = 1.0
-    until: Deadline = NO_DEADLINE
     below: int | None = None
 
     def deadline(self) -> Deadline:
         """When a search that begins now must end."""
-        return deadline_in(self.time_limit, self.until)
+        return deadline_in(self.time_limit)
 
 
 class Allowance:

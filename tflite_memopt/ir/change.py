@@ -80,10 +80,9 @@ BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
 INFERRED_SHAPES = "inferred_shapes"
 """The rule by which static shapes become those that LiteRT infers from the operands."""
-OUT_OF_TIME = "the time limit stopped the search: a longer one, or another machine, may find another result"
-"""The reason that a search gives when the clock has ended it, and not its own limit."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]
-"""``judged``: by the rule or the cost. ``needs_approximation``: it would change values more than is allowed."""
+"""``judged``: by the rule or the cost. ``out_of_time``: in reports of earlier versions alone.
+``needs_approximation``: it would change values more than is allowed."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +111,6 @@ class Refusal:
     operator: str
     reason: str
     cause: Cause = "judged"
-
-
-def out_of_time(rule: str, operator: str) -> Refusal:
-    """A search that the clock has ended."""
-    return Refusal(rule, operator, OUT_OF_TIME, "out_of_time")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOptions, Origin, Quantization, Tensor
+from .model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
 
 
 def label(operator: Operator) -> str:
@@ -127,11 +127,11 @@ class Editor(GraphWriter):
         shape: Sequence[int],
         like: Tensor,
         quantization: Quantization | None = None,
-        origin: Origin | None = None,
+        is_piece: bool = False,
     ) -> Tensor:
         """A tensor of the type of ``like``, and of its quantization unless another is given.
 
-        ``origin`` is given where its values are those of a range of a tensor of the original.
+        ``is_piece``: its values are a range of another tensor, which is made in several pieces.
         """
         tensor = Tensor(
             self.unique(name),
@@ -139,13 +139,11 @@ class Editor(GraphWriter):
             like.dtype,
             self._no_data(),
             quantization or like.quantization,
-            origin=origin,
+            is_piece=is_piece,
         )
         return self.graph.add_tensor(tensor)
 
-    def constant(
-        self, name: str, values: Array, quantization: Quantization | None = None, origin: Origin | None = None
-    ) -> Tensor:
+    def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
         """A tensor with values; its element type is the array's.
 
         What this editor made before is used again where values and quantization are the same.
@@ -153,7 +151,6 @@ class Editor(GraphWriter):
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
             self._constants[key] = super().constant(self.unique(name), values, quantization)
-            self._constants[key].origin = origin
         return self._constants[key]
 
     def version_of(self, name: str, outputs: Sequence[Tensor]) -> int:

@@ -11,7 +11,6 @@ from datetime import date
 from functools import partial
 
 from ..analysis.macs import model_macs
-from ..errors import InfeasibleError
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..graph.limits import SearchLimit
 from ..graph.side_by_side import side_by_side
@@ -25,7 +24,7 @@ from ..plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
 from .figures import LibraryNeed, MemoryUse, ReuseInForce, memory_use, operator_count
-from .layout import MemoryLayout, check_pins, head_in_force, memory_layout, offsets_to_write
+from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem, solve_together
 
 """Part of a search's limit for the plan of a profile that was not asked for."""
@@ -65,7 +64,6 @@ def arrange(model: Model, profile: KernelProfile, options: Options, effort: floa
     """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
 
     The model's own order wins when both need as much: a smaller peak is worth nothing that the plan cannot make use of.
-    Raises UsageError when pins collide in both.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedule = solve_schedule(problem, options.scheduler, options.search_limit(effort))
@@ -75,40 +73,28 @@ def arrange(model: Model, profile: KernelProfile, options: Options, effort: floa
 def place_in_better_order(
     model: Model, order: Sequence[int], profile: KernelProfile, options: Options, effort: float = 1.0
 ) -> ModelPlacement:
-    """The placement of the smaller head: of the model in its own order, or in ``order``. Raises as ``arrange``."""
+    """The placement of the smaller head: of the model in its own order, or in ``order``."""
     own = tuple(range(len(order)))
-    layouts = [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
+    layouts = [memory_layout(model, profile, each) for each in dict.fromkeys((own, tuple(order)))]
     limit = options.plan_limit(effort)
     is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
     plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
     placements = [
-        _placed(model, layout, plan, profile, options, limit)
-        for layout, plan in zip(layouts, plans, strict=True)
-        if plan is not None
+        _placed(model, layout, plan, profile, options, limit) for layout, plan in zip(layouts, plans, strict=True)
     ]
-    if placements:
-        return min(placements, key=lambda placement: placement.memory.arena_bytes)
-    check_pins(layouts[0].problem, layouts[0].tensors)
-    raise InfeasibleError("the pins leave no place for the other tensors")
+    return min(placements, key=lambda placement: placement.memory.arena_bytes)
 
 
 def place(
     model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, effort: float = 1.0
-) -> ModelPlacement | None:
-    """The placement in one order; None where its pins collide."""
-    layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(effort)
-    plan = _planned(options, limit, layout)
-    return None if plan is None else _placed(model, layout, plan, profile, options, limit)
+) -> ModelPlacement:
+    """Return the placement in one order."""
+    layout, limit = memory_layout(model, profile, order), options.plan_limit(effort)
+    return _placed(model, layout, _planned(options, limit, layout), profile, options, limit)
 
 
-def _planned(options: Options, limit: SearchLimit, layout: MemoryLayout) -> Plan | None:
-    """The plan of one order; None where its pins collide."""
-    try:
-        return solve_together(layout.problem, layout.groups, options.planner, limit)
-    except InfeasibleError:
-        if not options.pins:
-            raise
-        return None
+def _planned(options: Options, limit: SearchLimit, layout: MemoryLayout) -> Plan:
+    return solve_together(layout.problem, layout.groups, options.planner, limit)
 
 
 def _placed(
@@ -272,7 +258,7 @@ def fitted(
 
     The ``needs`` of the answer are known. Other placements: a plan whose tensors lie low while a library needs much
     scratch, plans that leave holes for it, and no plan at all; of the last two kinds the one with the smallest head.
-    None where each makes some library worse. Pins must be kept, so that with pins there are no others.
+    None where each makes some library worse.
     """
 
     def known(placement: ModelPlacement) -> Arrangement:
@@ -286,8 +272,6 @@ def fitted(
     as_it_is = known(found.placement) if found.needs is None else found
     if is_no_worse(as_it_is):
         return as_it_is
-    if options.pins:
-        return None
     low = known(_low_under_scratch(model, found.placement, before, profile, options))
     if is_no_worse(low):
         return low
@@ -334,12 +318,11 @@ def _others(model: Model, found: Arrangement, profile: KernelProfile, options: O
     """In the order that was found and in the model's own: planned for each library's scratch, and unplanned."""
     own = tuple(range(len(found.schedule.order)))
     for order in dict.fromkeys((tuple(found.schedule.order), own)):
-        layout = memory_layout(model, profile, order=order)
+        layout = memory_layout(model, profile, order)
         for library in profile.libraries or (profile,):
             # The library's holes, but only what holds for every library.
             planned = place(model, order, replace(profile, requests=library.requests), options)
-            if planned is not None:
-                yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
+            yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
         nothing: dict[Tensor, int] = {}
         memory = memory_use(model, layout, nothing, profile)
         yield replace(found.placement, order=order, layout=layout, offsets=nothing, memory=memory)

@@ -1,84 +1,29 @@
 """The items that TFLM must place in the head when a model runs in some order, and the offsets that it ends up with.
 
-Tensors and scratch become items for the planner; pins fix the offsets that the user reserves, such as an input buffer
-that a camera fills. TFLM takes the planned offsets as they are, and places the rest in its own way around them.
+Tensors and scratch become items for the planner. TFLM takes the planned offsets as they are, and places the rest in
+its own way around them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations
 
 from ..analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
-from ..errors import InfeasibleError, UsageError
-from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..graph.alignment import aligned
 from ..graph.limits import SearchLimit
 from ..io import offline_plan
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations import KernelReuse
 from ..kernels.requests import ILP32
-from ..plan.check import check_given, check_in_force
+from ..plan.check import check_in_force
 from ..plan.heuristics import tflm_greedy
 from ..plan.problem import Item, PlanProblem
 from ..proof import Places
 from .loops import LoopLayout, loop_layout
 from .storage import relations_of, reuses_of, shared_by_npu
-
-Pins = Sequence[tuple[str, int]]
-"""(tensor name, offset in bytes) pairs."""
-
-
-def pinned_offsets(tensors: Collection[Tensor], unplannable: Collection[Tensor], pins: Pins) -> dict[Tensor, int]:
-    """The offset of each pinned tensor among the head's ``tensors``.
-
-    Raises UsageError for a name that no tensor of the arena has, or several have, for a tensor that TFLM places by
-    itself (``unplannable``), for an offset that is negative or not aligned, and for two offsets of one tensor.
-    """
-    places: dict[Tensor, int] = {}
-    for name, offset in pins:
-        tensor = _tensor(tensors, name)
-        if tensor in unplannable:
-            raise UsageError(
-                f"pin '{name}={offset}': TFLM places this tensor itself, because a subgraph has a variable "
-                "with the same index; leave the pin out"
-            )
-        if offset < 0 or offset % ARENA_ALIGNMENT:
-            raise UsageError(f"pin '{name}={offset}': the offset must be a multiple of {ARENA_ALIGNMENT} bytes")
-        if tensor.fixed_offset not in (None, offset):
-            raise UsageError(f"pin '{name}={offset}': an NPU's commands have the tensor at {tensor.fixed_offset}")
-        if places.get(tensor, offset) != offset:
-            raise UsageError(f"pin '{name}={offset}': the tensor is pinned at {places[tensor]} too")
-        places[tensor] = offset
-    return places
-
-
-def check_pins(problem: PlanProblem, tensors: Sequence[Tensor]) -> None:
-    """Raise UsageError, naming both, when two pins collide: alive at once, bytes shared, and no relation permits it.
-
-    ``tensors`` are those of the problem's first items.
-    """
-    pinned = [number for number, item in enumerate(problem.items) if item.offset is not None]
-    for a, b in combinations(pinned, 2):
-        alone = (item if at in (a, b) else replace(item, offset=None) for at, item in enumerate(problem.items))
-        try:
-            check_given(PlanProblem(tuple(alone), problem.relations))
-        except InfeasibleError as error:
-            first, second = (f"'{tensors[at].name}={problem.items[at].offset}'" for at in (a, b))
-            raise UsageError(f"pin {first} collides with {second}: both are alive at once") from error
-
-
-def _tensor(tensors: Collection[Tensor], name: str) -> Tensor:
-    found = [tensor for tensor in tensors if tensor.name == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"pin '{name}': {len(found)} tensors have this name")
-    known = ", ".join(f"'{tensor.name}'" for tensor in list(tensors)[:3])
-    raise UsageError(f"pin '{name}': the arena has no tensor of this name; it has {known}, ... (see analyze --json)")
-
 
 _ABI_OF_SCRATCH = ILP32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -90,7 +35,7 @@ class MemoryLayout:
     running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
-    Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
+    ``reuses`` is what the kernels of the main graph permit,
     in any order; the relations of ``problem`` are what that comes to in this one. ``order`` is that of the main graph's
     operators, by position; None: as they stand.
     """
@@ -131,17 +76,14 @@ class MemoryLayout:
         return tuple(groups)
 
 
-def memory_layout(
-    model: Model, profile: KernelProfile, pins: Pins = (), order: Sequence[int] | None = None
-) -> MemoryLayout:
-    """The offset problem of a model, the ``pins`` given. Raises UsageError for a wrong pin.
+def memory_layout(model: Model, profile: KernelProfile, order: Sequence[int] | None = None) -> MemoryLayout:
+    """Return the offset problem of a model.
 
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand.
     """
     timeline = compute_timeline(model, order)
-    places = pinned_offsets(timeline.tensors, unplannable_tensors(model) if pins else (), pins)
     items = [
-        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=places.get(t, t.fixed_offset))
+        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=t.fixed_offset)
         for t, life in timeline.tensors.items()
     ]
     scratch: dict[Operator, int] = {}
@@ -189,13 +131,13 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
     """The offsets for the file: those of a plan, or none where TFLM does better by itself.
 
     Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
-    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins and ties are always
-    kept, and a placeholder that has no offset would be in the tail.
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Fixed offsets and ties
+    are always kept, and a placeholder that has no offset would be in the tail.
     """
     planned = _plannable(model, layout, offsets)
     check_in_force(layout.problem, offsets_in_force(layout, planned))
-    is_pinned = any(item.offset is not None for item in layout.items)
-    if is_pinned or model.ties or any(tensor.is_placeholder for tensor in layout.tensors):
+    is_fixed = any(item.offset is not None for item in layout.items)
+    if is_fixed or model.ties or any(tensor.is_placeholder for tensor in layout.tensors):
         return planned
     return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
 

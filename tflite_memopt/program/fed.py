@@ -165,8 +165,6 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     places = {tensor: turn.graph.inputs.index(turn.twins[tensor]) for tensor in others}
     inputs = tuple(places.get(tensor, 0) for tensor in model.main.inputs)
     rows.name, result.name = image.name, name
-    for tensor in turn.graph.tensors:
-        tensor.origin = None  # it says what holds in one call
     model = replace(model, graphs=[turn.graph], ties=ties)
     drop_dead_tensors(model)
     used = {operator.opcode for operator in turn.graph.operators}

@@ -23,7 +23,7 @@ from ..memory.file import attach_plan
 from ..memory.work import construction, instructions
 from ..options import Options
 from ..rewrite.sequences_along_h import sequences_along_h
-from ..rewrite.stage import clean_up, pinned
+from ..rewrite.stage import clean_up
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
 from .fed import Fed, fed, least_rows
@@ -204,8 +204,8 @@ def in_rows(model: Model, options: Options) -> Model:
     """Return the model that is fed: cleaned up, unless the options forbid it, with its sequences along rows."""
     model = copy_model(model)
     if options.rewrite:
-        clean_up(model, options)
-    laid = sequences_along_h(model, pinned(options))
+        clean_up(model)
+    laid = sequences_along_h(model)
     return model if laid is None else laid.model
 
 

@@ -100,7 +100,6 @@ def optimize_in_parts(
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
-    options = options.started()
     data, name = load(source)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     fed = None if feed is None else fed_input(given, image)
@@ -173,8 +172,6 @@ def _verified(data: bytes, result: ProgramResult, options: Options, progress: Pr
 def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
     if most_parts is not None and not 1 <= most_parts <= _LIMIT:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
-    if options.pins:
-        raise UsageError("--pin has no meaning with --parts: each part has a plan of its own")
     if options.ties:
         raise UsageError("--tie has no meaning with --parts: a part is made anew in each run, and states would be lost")
     if options.decision is not None:
@@ -196,7 +193,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
     if fed is not None:
         model = in_rows(model, options)
     elif options.rewrite:
-        clean_up(model, options)
+        clean_up(model)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from ..errors import UsageError
 from ..ir.copying import drop_dead_tensors
@@ -33,8 +35,9 @@ def compare_methods(
     options: Options,
     progress: Callable[[str], None],
     beside: Sequence[str] = (),
+    seconds: float = math.inf,
 ) -> Comparison:
-    """Run the named methods, each within the time limit; ``("all",)`` stands for all that are installed.
+    """Run the named methods, each for so many ``seconds`` at most; ``("all",)`` stands for all that are installed.
 
     With all planners the shared-object strategies run too. ``beside``: some of ``BESIDE``.
 
@@ -49,7 +52,7 @@ def compare_methods(
     for method in orders:
         check_method(method)
     layers = chain_of(model.main) if fuses else ()
-    profile, limit = options.profile, options.search_limit()
+    profile, limit = options.profile, replace(options.search_limit(), time_limit=seconds)
     drop_dead_tensors(model)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedules = []
@@ -62,7 +65,7 @@ def compare_methods(
     placed = []
     for method in plans:
         progress(f"planning {len(layout.problem.items)} items: {method}")
-        placed.append(solve_plan(layout.problem, method, options.plan_limit()))
+        placed.append(solve_plan(layout.problem, method, replace(options.plan_limit(), time_limit=seconds)))
     objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
     if fuses:
         progress(f"fusing {len(layers)} layers: msf-cnn")

@@ -94,7 +94,7 @@ def _has_state(model: Model) -> bool:
 def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice]:
     """Yield the advice to use parts where TFLM's structures take as much as the tensors."""
     tail, need = report.after.tail_for_target, report.after.required_for_target
-    counts = options.objective == "total" and options.cascade and not options.pins and _head_counts(report)
+    counts = options.objective == "total" and options.cascade and _head_counts(report)
     if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not _has_state(model):
         yield Advice(
             "--parts auto",

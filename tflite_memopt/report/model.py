@@ -79,7 +79,7 @@ class SearchUse:
 class SectionUse:
     """Tensors that are alive together with ``scratch_requests`` requests, and so need ``bytes`` in every plan.
 
-    ``pinned``: the only tensor lies where the user put it, and the bytes are those up to its end.
+    ``pinned``: the only tensor lies at a fixed offset, for an NPU, and the bytes are those up to its end.
     """
 
     bytes: int

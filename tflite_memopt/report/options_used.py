@@ -14,14 +14,14 @@ from ..errors import UsageError
 from ..io.plan_label import PlanLabel
 from ..options import Options
 
-_LEFT_OUT = frozenset({"until", "jobs", "device"})
+_LEFT_OUT = frozenset({"jobs", "device"})
 """They change nothing of the result, and differ between machines."""
 _FILES = frozenset({"inputs"})
 """Named without their folder: a report says nothing of the machine that it was made on."""
 
 _CHECKS = frozenset({"samples", "inputs", "verify", "runtimes", "runner", "interpreter_seconds", "interpreter_memory"})
 """They say how a file is verified, not what is in it."""
-_SAID_APART = frozenset({"target", "kernels", "replay", "time_limit"})
+_SAID_APART = frozenset({"target", "kernels", "replay"})
 """The first two stand in the label by themselves; the others say how to come by the same file, or show more of it."""
 
 

@@ -55,7 +55,8 @@ def summary_of_analysis(
     """
     need = memory.required_for_target
     fit = _fit(need, libraries, has_target, device)
-    first = f"RAM: {fit}" if fit.startswith("needs ") else _joined(f"RAM {need:,} bytes", fit)
+    says_need = device is not None and need <= device.ram_bytes
+    first = f"RAM: {fit}" if says_need else _joined(f"RAM {need:,} bytes", fit)
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if support.runs and not is_ours:

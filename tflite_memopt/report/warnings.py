@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..equivalence.verdict import Verdict
-from ..ir.change import BOUNDARY, OUT_OF_TIME
+from ..ir.change import BOUNDARY
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -23,7 +23,6 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
         *_of_kernels(report, profile, options),
         *_of_runner(report),
         *_of_values(report),
-        *_of_time(report),
         *_of_searches(report),
         *_of_interface(report, options),
     )
@@ -135,11 +134,6 @@ def _of_values(report: Report) -> Iterator[str]:
         "--allow-approximate: integers are requantized once more, the result need NOT equal the original; "
         f"{_measured(measured)}; check the accuracy with your own data"
     )
-
-
-def _of_time(report: Report) -> Iterator[str]:
-    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.cause == "out_of_time"):
-        yield f"{rule}: {OUT_OF_TIME}"
 
 
 def _of_searches(report: Report) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.editor import Array, Editor
-from ..ir.model import DType, Operator, Origin, Quantization, Tensor, piece_of
+from ..ir.model import DType, Operator, Quantization, Tensor
 from ..ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
 from ..kernels.relations import RESHAPES, axis_of, operands, view_reuses
 from .engine import Match, Pattern, Rule
@@ -95,8 +95,8 @@ def _against_parts(whole: Tensor, parts: Sequence[Tensor]) -> str | None:
     return None
 
 
-ConstantPiece = tuple[str, Array, Quantization | None, Origin | None]
-"""Name, values, quantization, and origin where it is a range of a tensor: what an editor writes a constant from."""
+ConstantPiece = tuple[str, Array, Quantization | None]
+"""Name, values and quantization: what an editor writes a constant from."""
 
 
 def constant_piece(constant: Tensor, whole: Array, axis: int, start: int, count: int, index: int) -> ConstantPiece:
@@ -107,7 +107,7 @@ def constant_piece(constant: Tensor, whole: Array, axis: int, start: int, count:
     dimension = axis % max(1, len(constant.shape))
     quantization = quantization_of_channels(constant.quantization, dimension, start, count)
     values = channels_of(whole, start, count, axis)
-    return f"{constant.name}/part{index}", values, quantization, piece_of(constant, dimension, start)
+    return f"{constant.name}/part{index}", values, quantization
 
 
 def is_cuttable(constant: Tensor, axis: int, channels: int) -> bool:
@@ -150,8 +150,8 @@ class FanOut:
         made = []
         for index, (start, count) in enumerate(zip(accumulate(channels, initial=0), channels, strict=False)):
             output = self.output
-            shape, origin = (*output.shape[:-1], count), piece_of(output, -1, start)
-            made.append(edit.activation(f"{output.name}/part{index}", shape, output, origin=origin))
+            shape = (*output.shape[:-1], count)
+            made.append(edit.activation(f"{output.name}/part{index}", shape, output, is_piece=True))
             inputs = list(self.operator.inputs)
             for slot, axis in self._cut():
                 constant = inputs[slot]
@@ -249,12 +249,7 @@ class SplitOperand:
         """The outputs of the SPLIT_V, one for each part."""
         tensor, shape = self.tensor, self.tensor.shape
         made = [
-            edit.activation(
-                f"{tensor.name}/part{part.index}",
-                (*shape[:-1], part.channels),
-                tensor,
-                origin=piece_of(tensor, -1, part.start),
-            )
+            edit.activation(f"{tensor.name}/part{part.index}", (*shape[:-1], part.channels), tensor, is_piece=True)
             for part in self.parts
         ]
         sizes = edit.constant(f"{tensor.name}/sizes", np.asarray([part.channels for part in self.parts], np.int32))
@@ -271,13 +266,13 @@ PartOperand = GivenOperand | ConstantOperand | SplitOperand | FanOutOperand
 class ChannelReader:
     """An operator with one output that reads a concatenation along the channels: ``whole``, made of ``parts``.
 
-    ``must_stay`` says of a tensor that it is returned or pinned.
+    ``is_returned`` says whether a tensor is an output of the graph.
     """
 
     operator: Operator
     whole: Tensor
     parts: Sequence[ChannelPart]
-    must_stay: Callable[[Tensor], bool]
+    is_returned: Callable[[Tensor], bool]
 
     @property
     def output(self) -> Tensor:
@@ -353,7 +348,7 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
     if any(is_per_channel(tensor.quantization) for tensor in (whole, outputs[0])):
         return "an activation is quantized per channel"
     reason = None if outputs[0].dtype is whole.dtype else _reason_against_joining(outputs[0])
-    return reason or ChannelReader(anchor, whole, parts, match.must_stay)
+    return reason or ChannelReader(anchor, whole, parts, match.is_returned)
 
 
 def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
@@ -362,9 +357,9 @@ def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
     operands = [operand.write(edit) for operand in split.operands]
     made = []
     for part in reader.parts:
-        start, count = reader.output_channels(part)
-        shape, origin = (*output.shape[:-1], count), piece_of(output, -1, start)
-        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, origin=origin))
+        _, count = reader.output_channels(part)
+        shape = (*output.shape[:-1], count)
+        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, is_piece=True))
         edit.twin(reader.operator, [operand[part.index] for operand in operands], made[-1:], **split.fields)
     edit.join(made, output, len(output.shape) - 1)
 
@@ -426,8 +421,7 @@ def _round(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor]) -> l
 def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor], start: int) -> Tensor:
     shape = list(found.whole.shape)
     shape[found.axis] = sum(part.shape[found.axis] for part in parts)
-    origin = piece_of(found.whole, found.axis, start)
-    joined = edit.activation(f"{found.whole.name}/joined", shape, found.whole, origin=origin)
+    joined = edit.activation(f"{found.whole.name}/joined", shape, found.whole, is_piece=True)
     edit.twin(found.operator, parts, (joined,))
     return joined
 
@@ -722,7 +716,7 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
 
 def _made_in_parts(reader: ChannelReader, tensor: Tensor) -> PartOperand | None:
     made = None if tensor.producer is None else fan_out(tensor.producer)
-    if not isinstance(made, FanOut) or len(tensor.uses) > 1 or reader.must_stay(tensor):
+    if not isinstance(made, FanOut) or len(tensor.uses) > 1 or reader.is_returned(tensor):
         return None
     return FanOutOperand(made, [part.channels for part in reader.parts])
 
@@ -803,7 +797,7 @@ def _reshape(reader: ChannelReader) -> ChannelSplit | str:
     if operator.name != "RESHAPE":
         return reader.split_data()
     shapes = [
-        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None, None)
+        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None)
         for part in reader.parts
     ]
     # The operand says the shape; the field that may say it too would say that of the whole.
@@ -832,7 +826,7 @@ def _slice(reader: ChannelReader) -> ChannelSplit | str:
     (begin, _), (extent, kept), *strides = limits
     dtype = np.int32 if extent.dtype is DType.INT32 else np.int64
     extents = [
-        (f"{extent.name}/part{part.index}", np.asarray([*kept[:-1].tolist(), part.channels], dtype), None, None)
+        (f"{extent.name}/part{part.index}", np.asarray([*kept[:-1].tolist(), part.channels], dtype), None)
         for part in reader.parts
     ]
     shared = [reader.shared(tensor) for tensor, _ in strides]

@@ -31,15 +31,11 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Match:
-    """Operators of a graph that fit a pattern, by role; ``anchor`` is the last of them to run.
-
-    ``pinned``: names of tensors that must stay.
-    """
+    """Operators of a graph that fit a pattern, by role; ``anchor`` is the last of them to run."""
 
     graph: Graph
     anchor: Operator
     operators: Mapping[str, Operator]
-    pinned: Collection[str] = ()
 
     def __getitem__(self, role: str) -> Operator:
         return self.operators[role]
@@ -48,15 +44,11 @@ class Match:
         """Tell whether the tensor is an output of the graph."""
         return any(tensor is output for output in self.graph.outputs)
 
-    def must_stay(self, tensor: Tensor) -> bool:
-        """Tell whether the tensor is returned or pinned."""
-        return tensor.name in self.pinned or self.is_returned(tensor)
 
-
-def match_at(pattern: Pattern, graph: Graph, anchor: Operator, pinned: Collection[str] = ()) -> Match | None:
+def match_at(pattern: Pattern, graph: Graph, anchor: Operator) -> Match | None:
     """The match that ends in ``anchor``, if there is one."""
     found: dict[str, Operator] = {}
-    return Match(graph, anchor, found, pinned) if _fits(pattern, anchor, found) else None
+    return Match(graph, anchor, found) if _fits(pattern, anchor, found) else None
 
 
 def _fits(pattern: Pattern, operator: Operator, found: dict[str, Operator]) -> bool:
@@ -189,23 +181,20 @@ _MOST_CHECKED = 500
 class Driver:
     """Applies rules to one model and keeps the record of it.
 
-    ``allowed``: how far values may change; tensors with a ``pinned`` name are left as they are. ``is_trial``: the model
-    is one of a search's many, and made again, checked, if it is kept. Raises ModelFormatError when a rule leaves an
-    invalid graph.
+    ``allowed``: how far values may change. ``is_trial``: the model is one of a search's many, and made again, checked,
+    if it is kept. Raises ModelFormatError when a rule leaves an invalid graph.
     """
 
     def __init__(
         self,
         model: Model,
         allowed: Collection[Exactness] = _EXACT,
-        pinned: Collection[str] = (),
         is_trial: bool = False,
     ) -> None:
         self.model = model
         self.applied: list[Applied] = []
         self.refused: dict[tuple[str, str], Refusal] = {}
         self._allowed = allowed
-        self._pinned = pinned
         self._is_trial = is_trial
         self._check()
 
@@ -239,7 +228,7 @@ class Driver:
         if not _is_in(graph, anchor):
             return False
         for rule in rules:
-            match = match_at(rule.pattern, graph, anchor, self._pinned)
+            match = match_at(rule.pattern, graph, anchor)
             proposal = None if match is None else rule.propose(match)
             if match is None or proposal is None:
                 continue
@@ -260,18 +249,14 @@ class Driver:
             check_model(self.model)
 
     def _permitted(self, match: Match, rule: str, proposal: Proposal | str) -> Proposal | Refusal:
-        """The proposal, or what is against it: a pin, the rule itself, or values that may not change so far."""
-        name, pin = label(match.anchor), self._pin_in(match)
-        if pin is not None or isinstance(proposal, str):
-            return Refusal(rule, name, pin or str(proposal))
+        """The proposal, or what is against it: the rule itself, or values that may not change so far."""
+        name = label(match.anchor)
+        if isinstance(proposal, str):
+            return Refusal(rule, name, proposal)
         if proposal.exactness not in self._allowed:
             reason = "it would change values: integers are requantized once more (--allow-approximate permits it)"
             return Refusal(rule, name, reason, "needs_approximation")
         return proposal
-
-    def _pin_in(self, match: Match) -> str | None:
-        tensors = (tensor for operator in match.operators.values() for tensor in operator.outputs)
-        return next((f"'{tensor.name}' is pinned" for tensor in tensors if tensor.name in self._pinned), None)
 
     def _apply(self, match: Match, proposal: Proposal) -> None:
         edit = Editor(self.model, match.graph, match.graph.operators.index(match.anchor) + 1)

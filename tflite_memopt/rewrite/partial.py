@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..ir.change import Exactness
 from ..ir.editor import Array, Editor
-from ..ir.model import DType, Operator, Quantization, Tensor, piece_of
+from ..ir.model import DType, Operator, Quantization, Tensor
 from ..ir.tensors import affine_of, per_tensor, values
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
 from .engine import Match, Pattern, Rule
@@ -294,9 +294,8 @@ def _partial(
     inputs = list(reader.operator.inputs)
     inputs[reader.data_slot] = part.tensor
     weights = reader.weights
-    origin = piece_of(weights, -1, part.start)
     scales = _without_range(weights.quantization)
-    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{part.index}", cut, scales, origin)
+    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{part.index}", cut, scales)
     if part.index and reader.bias is not None and found.bias is not None:
         no_bias = edit.constant(f"{reader.bias.name}/none", found.bias * 0, reader.bias.quantization)
         inputs[reader.bias_slot] = no_bias

@@ -20,9 +20,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.limits import deadline_in
 from ..graph.side_by_side import side_by_side
-from ..ir.change import Exactness, Refusal, out_of_time
+from ..ir.change import Exactness, Refusal
 from ..ir.copying import copy_model, drop_dead_tensors
 from ..ir.editor import label
 from ..ir.model import Graph, Model, Operator
@@ -86,24 +85,20 @@ class SiteUse:
 
 @dataclass(frozen=True)
 class SiteLimit:
-    """``effort``: operators of the models whose costs a search may ask for; ``seconds``: an emergency stop.
+    """``effort``: operators of the models whose costs a search may ask for.
 
     ``below``: a need in bytes. Where all sites together leave a head that is too large for it, nothing more is tried.
     ``jobs``: processes that work out costs side by side.
     """
 
     effort: int
-    seconds: float
     below: int | None = None
     jobs: int = 1
 
 
 @dataclass(frozen=True)
 class TakenApart:
-    """The best model, the sites taken apart in it, and what was refused on the way.
-
-    A refusal for lack of time is among them where the clock has stopped the search.
-    """
+    """The best model, the sites taken apart in it, and what was refused on the way."""
 
     model: Model
     cost: Cost
@@ -115,13 +110,12 @@ class TakenApart:
 class Start:
     """The start of a search: a model, which stays as it is, and its operators that may be sites.
 
-    ``names``: of those, by position. ``pinned``: names of tensors that stay. ``tiles``: the numbers of tiles.
+    ``names``: of those, by position. ``tiles``: the numbers of tiles.
     """
 
     model: Model
     rules: Sequence[AnyRule]
     allowed: Collection[Exactness]
-    pinned: Collection[str]
     names: Mapping[int, str]
     tiles: tuple[int, ...] = (0,)
 
@@ -134,7 +128,7 @@ class Start:
         graph, operators = copied.main, list(copied.main.operators)
         by_site = {}
         for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, _EXACT if site.is_exact else self.allowed, self.pinned, is_trial)
+            by_site[site] = Driver(copied, _EXACT if site.is_exact else self.allowed, is_trial)
             if operators[site.position] in graph.operators:
                 _take_apart(by_site[site], self.rules, graph, operators[site.position], site.tiles)
         drop_dead_tensors(copied)
@@ -174,7 +168,6 @@ def search(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
 class _SiteSearch:
     def __init__(self, start: Start, cost_of: CostOf, limit: SiteLimit) -> None:
         self._given, self._cost_of, self._limit = start, cost_of, limit
-        self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
         self._effort_left = limit.effort
         # What other processes have computed: it counts once it is asked for.
@@ -191,8 +184,6 @@ class _SiteSearch:
         saved = {site: self._saved_by(site, best) for site in sorted(best)}
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
-        if self._out_of_time:
-            reasons.append(out_of_time("search", "CONCATENATION"))
         return self._made(best, saved, reasons)
 
     def _made(self, sites: Sites, saved: Mapping[Site, int], refused: Iterable[Refusal]) -> TakenApart:
@@ -293,16 +284,12 @@ class _SiteSearch:
         return self._cost(without).need - self._cost(best).need if is_known else 0
 
     def _may_go_on(self) -> bool:
-        if self._effort_left <= 0:
-            return False
-        self._out_of_time = self._out_of_time or self._deadline.has_passed()
-        return not self._out_of_time
+        return self._effort_left > 0
 
     def _no_gain(self, position: int) -> Refusal:
-        is_complete = self._effort_left > 0 and not self._out_of_time
         reason = "taking it apart does not lower the memory to reserve, within the limit on run time"
         return Refusal(
-            "search", self._given.names[position], reason if is_complete else f"as far as was tried, {reason}"
+            "search", self._given.names[position], reason if self._may_go_on() else f"as far as was tried, {reason}"
         )
 
 

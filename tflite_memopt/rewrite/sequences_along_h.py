@@ -24,7 +24,7 @@ import numpy as np
 from ..ir.change import Changed, RewriteUse
 from ..ir.copying import copy_model, drop_dead_tensors
 from ..ir.editor import Array, Editor, label
-from ..ir.model import Graph, Model, Operator, Origin, Tensor, Use
+from ..ir.model import Graph, Model, Operator, Tensor, Use
 from ..ir.tensors import integers, quantized_alike, values
 from ..kernels.relations import RESHAPES
 from ..operators.overrides import laid_along_h
@@ -162,7 +162,7 @@ def _steps_to(match: Match, queries: Tensor, reader: Operator) -> tuple[Operator
 
 def _is_free(match: Match, tensor: Tensor) -> bool:
     """Tell whether one operator alone reads it, and nobody else wants it."""
-    return len(tensor.uses) == 1 and not match.must_stay(tensor)
+    return len(tensor.uses) == 1 and not match.is_returned(tensor)
 
 
 def _is_free_reshape(match: Match, operator: Operator) -> bool:
@@ -241,19 +241,19 @@ NAME = "sequences_along_h"
 _SIGNATURE = "shapeSignature"
 
 
-def sequences_along_h(model: Model, kept: Collection[str] = ()) -> Changed | None:
+def sequences_along_h(model: Model) -> Changed | None:
     """A copy of the model with its sequences along H; None where it computes nothing along one.
 
-    The heads of attentions are split first. Tensors named in ``kept`` keep their shape.
+    The heads of attentions are split first.
     """
-    driver = Driver(copy_model(model), pinned=kept)
+    driver = Driver(copy_model(model))
     graph = driver.model.main
     for operator in list(graph.operators):
         driver.apply_at((SPLIT_ATTENTION_HEADS,), graph, operator)
-    found = _sequences(graph, kept)
+    found = _sequences(graph)
     if not any(_along_h(operator).is_worth_it for operator in found.operators):
         return None
-    _Laying(driver.model, found, kept).run()
+    _Laying(driver.model, found).run()
     drop_dead_tensors(driver.model)
     rules = " + ".join(dict.fromkeys((*(each.rule for each in driver.applied), NAME)))
     return Changed(driver.model, (RewriteUse(rules, tuple(map(label, _making(graph))), "exact", 0),), ())
@@ -275,14 +275,14 @@ class _Sequences:
     tensors: frozenset[Tensor]
 
 
-def _sequences(graph: Graph, kept: Collection[str]) -> _Sequences:
+def _sequences(graph: Graph) -> _Sequences:
     """The largest set of operators all of whose operands can lie so, and what reshapes alone pass on of these."""
     tensors = frozenset(tensor for tensor in graph.tensors if _is_sequence(tensor))
     while True:
         operators = tuple(operator for operator in graph.operators if _can_lie(operator, tensors))
         touched = {tensor for each in operators for tensor in (*_taken_along_h(each), *each.outputs)}
         if tensors <= touched:
-            return _Sequences(operators, tensors | _passed_on(graph, tensors, kept))
+            return _Sequences(operators, tensors | _passed_on(graph, tensors))
         tensors &= touched
 
 
@@ -329,12 +329,12 @@ def _taken_along_h(operator: Operator) -> list[Tensor]:
     return [tensor for slot, tensor in given if tensor is not None and slot != stays]
 
 
-def _passed_on(graph: Graph, tensors: Collection[Tensor], kept: Collection[str]) -> frozenset[Tensor]:
+def _passed_on(graph: Graph, tensors: Collection[Tensor]) -> frozenset[Tensor]:
     """The same sequences in another shape, which reshapes make and nothing but reshapes reads."""
     found: set[Tensor] = set()
     for operator in filter(shape_is_said, graph.operators):
         source, output = operator.inputs[0], operator.outputs[0]
-        is_inner = output not in graph.outputs and output.name not in kept
+        is_inner = output not in graph.outputs
         if source is None or not (source in tensors or source in found) or not _is_sequence(output):
             continue
         if is_inner and laid_along_h(source.shape) == laid_along_h(output.shape):
@@ -345,13 +345,13 @@ def _passed_on(graph: Graph, tensors: Collection[Tensor], kept: Collection[str])
 class _Laying:
     """Lays the sequences of a graph along H. ``laid``: that form of each, which is itself where all can take it."""
 
-    def __init__(self, model: Model, found: _Sequences, kept: Collection[str]) -> None:
+    def __init__(self, model: Model, found: _Sequences) -> None:
         self._graph, self._found = model.main, found
         self._operators = set(found.operators)
         self._edit = Editor(model, model.main, 0)
         interface = {*self._graph.inputs, *self._graph.outputs}
         self._laid = {
-            tensor: self._twin(tensor) if self._is_at_a_border(tensor, interface, kept) else tensor
+            tensor: self._twin(tensor) if self._is_at_a_border(tensor, interface) else tensor
             for tensor in self._graph.tensors
             if tensor in found.tensors
         }
@@ -379,13 +379,13 @@ class _Laying:
         if operator.options is not None:
             operator.options = replace(operator.options, fields={**operator.options.fields, **overrides.fields})
 
-    def _is_at_a_border(self, tensor: Tensor, interface: Collection[Tensor], kept: Collection[str]) -> bool:
+    def _is_at_a_border(self, tensor: Tensor, interface: Collection[Tensor]) -> bool:
         """Tell whether something else than these operators and reshapes needs it as it lies."""
         others = [use.operator for use in tensor.uses]
         others += [] if tensor.producer is None else [tensor.producer]
         if any(each not in self._operators and not shape_is_said(each) for each in others):
             return True
-        return tensor in interface or tensor.name in kept or any(self._is_left(use) for use in tensor.uses)
+        return tensor in interface or any(self._is_left(use) for use in tensor.uses)
 
     def _is_left(self, use: Use) -> bool:
         """Tell whether one of the operators reads it as it lies."""
@@ -394,8 +394,7 @@ class _Laying:
     def _twin(self, tensor: Tensor) -> Tensor:
         """The form along H beside one that stays; it holds the same values."""
         shape = laid_along_h(tensor.shape)
-        origin = tensor.origin or Origin(tensor.name, (0,) * len(shape))
-        return self._edit.activation(f"{tensor.name}/along_h", shape, tensor, origin=origin)
+        return self._edit.activation(f"{tensor.name}/along_h", shape, tensor, is_piece=tensor.is_piece)
 
     def _at_the_border(self, tensor: Tensor, twin: Tensor) -> None:
         """Operators over sequences take the twin; one RESHAPE makes it of the tensor, or the tensor of it."""

@@ -23,7 +23,7 @@ from ..ir.change import BOUNDARY, DEAD_CHANNELS, EXACTNESS, Changed, Decision, R
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import label
-from ..ir.model import DType, Graph, Model, Operator, Tensor, origin_of
+from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import affine_of
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import Cost, cost_of, estimate_of
@@ -208,7 +208,6 @@ def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
 def _take_place(model: Model, outer: Tensor, inner: Tensor) -> None:
     """Make ``inner`` what the interface calls by the name of ``outer``, in the graph and in its signatures."""
     graph = model.main
-    inner.origin = origin_of(inner)
     inner.name, outer.name = outer.name, inner.name
 
     def exchanged(tensor: Tensor) -> Tensor:
@@ -237,7 +236,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     if has_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
-    cleaned = clean_up(model, options) if options.rewrite else Changed(model, (), ())
+    cleaned = clean_up(model) if options.rewrite else Changed(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
@@ -278,14 +277,14 @@ def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     def cost(each: Model) -> Cost:
         return within(work, each, estimate_of(each, profile, options), as_it_is.need)
 
-    limit = SiteLimit(_EFFORT, options.seconds_left, jobs=options.jobs)
+    limit = SiteLimit(_EFFORT, jobs=options.jobs)
     return search(start_of(model, SPLITS, options), cost, limit)
 
 
 def start_of(model: Model, rules: Sequence[AnyRule], options: Options) -> Start:
     """Concatenations may be taken apart by these rules, as far as the options let values change."""
     names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
-    return Start(model, rules, EXACTNESS if options.allow_approximate else EXACTNESS[:2], pinned(options), names)
+    return Start(model, rules, EXACTNESS if options.allow_approximate else EXACTNESS[:2], names)
 
 
 def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
@@ -316,14 +315,9 @@ def _boundary(model: Model, options: Options) -> Changed:
     return Changed(model, uses, done.refused)
 
 
-def pinned(options: Options) -> tuple[str, ...]:
-    """The names of tensors that rules must leave as they are."""
-    return tuple(name for name, _ in options.pins)
-
-
-def clean_up(model: Model, options: Options) -> Changed:
+def clean_up(model: Model) -> Changed:
     """The model itself after the rules that are always an improvement."""
-    driver = Driver(model, pinned=pinned(options))
+    driver = Driver(model)
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)

@@ -35,7 +35,7 @@ from ..schedule.problem import memory_graph
 from .channels import fan_out
 from .engine import AnyRule, Driver
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search
-from .stage import AFTER_STRIPES, SPLITS, pinned, start_of, with_sites, within
+from .stage import AFTER_STRIPES, SPLITS, start_of, with_sites, within
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
@@ -176,7 +176,7 @@ class TileSearch:
 
         key = tuple(model.main.operators), frozenset(names), tiles, below
         if key not in self._found:
-            limit = SiteLimit(_WORK if names else 0, options.seconds_left, below, options.jobs)
+            limit = SiteLimit(_WORK if names else 0, below, options.jobs)
             self._found[key] = search(replace(start, names=names), cost, limit)
         found = self._found[key]
         # Whoever asks may change the order of what it gets.
@@ -217,7 +217,7 @@ def simplified(
     None where none applies, not within the limits, or it costs no less than ``cost``, that of the model.
     """
     made = copy_model(model)
-    driver = Driver(made, pinned=pinned(options))
+    driver = Driver(made)
     for graph in made.graphs:  # the bodies of loops among them
         for operator in list(graph.operators):
             driver.apply_at(rules, graph, operator)
@@ -236,7 +236,7 @@ def simplified(
 
 def _is_whole_fan_out(operator: Operator) -> bool:
     """Tell whether it may be made in tiles: not what is a tile or another piece already."""
-    return not isinstance(fan_out(operator), str) and operator.outputs[0].origin is None
+    return not isinstance(fan_out(operator), str) and not operator.outputs[0].is_piece
 
 
 def _tensors_gone(start: Start, position: int) -> set[str]:
