@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from scripts.zoo_networks.msf_cnn import CHAINS
 
-Counts = Literal["all", "tensors", "between"]
-"""All that the runtime takes; tensors and buffers of kernels, with the network's input and output; those between."""
+Counts = Literal["all", "tensors", "between", "without input"]
+"""All that the runtime takes; tensors and buffers of kernels, with the network's input and output; those between; all
+but the input."""
 
 
 class Published(NamedTuple):
@@ -33,6 +35,8 @@ SOURCES = {
     "StreamNet": "the same paper",
     "ExecuTorch": "1.1.0, Cortex-M55, total, float input and output: github.com/pytorch/executorch issue 17651",
     "TFLM": "6ce10ee, the same issue",
+    "ST 4": "Edge AI Core 4.0.1 on an F4, --optimization balanced, total RAM; it is not said whether input and output "
+    "count: `results/st_analyze.jsonl` of mcufit-bench at 88f8d23 (2026-08-16)",
 }
 _ST = {
     "st_mobilenet_v1_0.25_96": 63.74,
@@ -60,6 +64,34 @@ _MCUNET = {
 }
 
 
+# Networks that others publish as files. ST's total, TinyTS's tensors, and TinyTS's without the input, in bytes.
+_FILES: Mapping[str, tuple[int | None, int | None, int | None]] = {
+    "tflm_person_detect": (41_456, None, None),
+    "mlperf_kws_int8": (18_556, 9_920, 9_920),
+    "mlperf_ic_int8": (44_712, 14_272, 13_568),
+    "mlperf_ad_int8": (2_048, None, None),
+    "mlperf_vww_int8": (None, 29_568, 13_824),
+    "ad_micronet_large": (None, 67_872, 67_424),
+    "kws_cnn_l": (None, 19_328, 19_328),
+    "kws_ds_cnn_l": (None, 36_144, 36_144),
+    "kws_micronet_l": (None, 62_208, 62_208),
+    "vww_micronet_vww2": (None, 15_616, 15_232),
+    "vww_micronet_vww3": (None, 46_992, 46_992),
+    "vww_micronet_vww4": (None, 42_816, 42_816),
+}
+FILES: Mapping[str, str] = {
+    name: (
+        f"`models/tflm_format/ARM_ML_zoo/{name}/model_data.cc`, a C array, in github.com/nycu-caslab/TinyTS at e49f7e6"
+        if name.startswith(("ad_", "kws_", "vww_"))
+        else "github.com/tensorflow/tflite-micro"
+        if name.startswith("tflm")
+        else "github.com/mlcommons/tiny"
+    )
+    for name in _FILES
+}
+"""Where a reader gets the files, which this project does not have."""
+
+
 # As msf-CNN's paper quotes them, in kB.
 _PATCHES = {"msf_mbv2_w0.35": (63, 66), "msf_mn2_vww5": (45, 44), "msf_mn2_320k": (215, 208)}
 
@@ -73,6 +105,10 @@ def published() -> list[Published]:
         found.append(Published(name, "TinyEngine", 1024 * tiny_engine, "all"))
         found.append(Published(name, "X-CUBE-AI", 1024 * cube, "all"))
         found += [] if tiny_ts is None else [Published(name, "TinyTS", tiny_ts, "tensors")]
+    for name, (st, tensors, without_input) in _FILES.items():
+        found += [] if st is None else [Published(name, "ST 4", st, "all")]
+        found += [] if tensors is None else [Published(name, "TinyTS", tensors, "tensors")]
+        found += [] if without_input is None else [Published(name, "TinyTS", without_input, "without input")]
     for name, chain in CHAINS.items():
         found.append(Published(name, "msf-CNN", chain.without_ends, "between", chain.mac_factor))
         found.append(Published(name, "msf-CNN", chain.with_ends, "tensors", chain.mac_factor_with_ends))
