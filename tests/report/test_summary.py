@@ -18,7 +18,7 @@ from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
-from tflite_memopt.report.model import DeviceUse
+from tflite_memopt.report.model import Advice, DeviceUse
 from tflite_memopt.report.summary import headline, summary_of
 from tflite_memopt.report.words import (
     by_library,
@@ -266,12 +266,25 @@ def test_little_is_the_first_line_the_price_what_to_register_and_warnings(report
 def test_the_answer_is_short_and_all_figures_are_a_flag_away() -> None:
     made = tflite_memopt.optimize(write_model(irregular_model()), replace(OPTIONS, cascade=True)).report
     answer, everything = (shown(render_report(made, "out.tflite", tables)) for tables in (False, True))
-    assert len(answer.splitlines()) <= 15
+    assert len(answer.splitlines()) <= 12
     assert answer.startswith(made.summary.headline)
     assert f"flash out.tflite: reserve {made.after.required_for_target:,} bytes, register " in answer
     assert "│" not in answer
     assert "at the peak, after" in everything
     assert all(each.option in everything for each in made.summary.advice)
+
+
+def test_twelve_lines_keep_every_warning_and_leave_out_limits_and_advice(report: Report) -> None:
+    advice = tuple(Advice(f"--option{number}", "does more") for number in range(4))
+    full = replace(report.summary, limits=tuple(f"bound {number}" for number in range(6)), advice=advice)
+    for warnings in range(7):
+        told = replace(report, summary=full, warnings=tuple(f"of fault {number}" for number in range(warnings)))
+        lines = shown(render_report(told)).splitlines()
+        assert len(lines) <= max(12, warnings + 8)
+        assert sum("of fault" in line for line in lines) == warnings
+        assert any("bound 0" in line for line in lines)
+        assert any("flash the result" in line for line in lines)
+        assert any("more to try" in line for line in lines)
 
 
 def test_an_optimized_file_is_counted_for_what_it_was_made_for() -> None:

@@ -21,6 +21,8 @@ from .summary import done_of, price_of, registered_by
 from .words import FUSION_COLUMNS, counted, fusion_rows, percent, short_name
 
 _MAX_LIVE = 12
+_MOST_LINES = 12
+"""Lines without ``-v``, the first and the empty one below it included. Warnings are never left out."""
 _MOST_ADVICE = 2
 """Options that are named without ``-v``."""
 _LONGEST_REASON = 300
@@ -41,7 +43,7 @@ def render_report(
     ``output`` names the file to flash. With ``tables`` nothing is shortened, and all figures follow. ``commands`` write
     the report's ways.
     """
-    lines = [*ways_of(report, commands), *_answer(report, output, tables)]
+    lines = _answer(report, output, [*ways_of(report, commands)], tables)
     answer = _labeled(report.summary.headline, report.tflm.runs, lines)
     return Group(answer, *(_tables(report) if tables else ()))
 
@@ -63,25 +65,29 @@ def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]
         yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
 
 
-def _answer(report: Report, output: str, everything: bool) -> list[tuple[str, str]]:
-    """Lines with their labels. Without ``everything`` the names of rewrites and some advice are left out."""
+def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything: bool) -> list[tuple[str, str]]:
+    """Return lines with their labels. Without ``everything`` names, and some limits and advice, are left out."""
     summary = report.summary
     changes = summary.changes[:-1] if everything else [done_of(report)]
-    lines = [("done", said) for said in changes]
-    lines.append(("price", price_of(report, each_library=everything)))
-    lines += [("limit", said) for said in summary.limits]
+    done = [*ways, *(("done", said) for said in changes), ("price", price_of(report, each_library=everything))]
+    told: list[tuple[str, str]] = []
     if report.runner is not None and not everything:
-        lines += [("runner", said) for said in _runner_lines(report.runner)]
+        told += [("runner", said) for said in _runner_lines(report.runner)]
     if report.interface["before"] != report.interface["after"] and not everything:
-        lines += [("interface", said) for said in _interface_lines(report)]
-    lines += [("warning", warning) for warning in report.warnings]
-    # What parts and rows would bring was searched already, and stands on top.
+        told += [("interface", said) for said in _interface_lines(report)]
+    told += [("warning", warning) for warning in report.warnings]
+    fits = report.tflm.runs and report.within_budget is not False
+    flash = [("next", _to_flash(report, output))] if fits else []
+    # The search has already answered what parts and rows would bring: the first lines say it.
     known = ("--parts", "--feed") if report.ways else ()
     advice = [each for each in summary.advice if not each.option.startswith(known)]
-    shown = advice if everything else advice[:_MOST_ADVICE]
-    lines += [("next", f"{each.option}: {each.text}") for each in shown]
-    if report.tflm.runs and report.within_budget is not False:
-        lines.append(("next", _to_flash(report, output)))
+    limits, shown = list(summary.limits), advice
+    if not everything:
+        room = max(1, _MOST_LINES - 3 - len(done) - len(told) - len(flash))
+        limits = limits[: max(1, room - len(advice[:_MOST_ADVICE]))]
+        shown = advice[: min(_MOST_ADVICE, room - len(limits))]
+    lines = [*done, *(("limit", said) for said in limits), *told]
+    lines += [*(("next", f"{each.option}: {each.text}") for each in shown), *flash]
     if not everything:
         left = len(advice) - len(shown)
         lines.append(("more", f"-v: all figures{f' and {left} more to try' if left else ''}"))
