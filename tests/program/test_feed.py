@@ -26,7 +26,7 @@ from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.relations import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
@@ -104,37 +104,6 @@ def spectrogram() -> Model:
     return b.finish(b.depthwise(y))
 
 
-def mean(b: ModelBuilder, x: Tensor, axes: tuple[int, ...] = (1, 2), **output: float) -> Tensor:
-    y = b.tensor("mean", (1, x.shape[-1]), zero_point=int(output.get("zero_point", 0)), scale=output.get("scale", 0.05))
-    b.operator("MEAN", (x, b.constant("axes", np.asarray(axes, np.int32))), (y,), "ReducerOptions", keepDims=False)
-    return y
-
-
-def mean_of_image() -> Model:
-    b = ModelBuilder()
-    y = b.depthwise(b.conv(b.input("x", (1, 14, 9, 3), zero_point=-7), 6, kernel=3))
-    return b.finish(mean(b, y, scale=0.0311, zero_point=-11))
-
-
-def mean_of_sequence() -> Model:
-    s = Sequences(96, 2)
-    y = s.flat(s.conv(s.pool(s.conv(s.lie(s.x), 8, 9), 4), 8, 3))
-    return s.b.finish(mean(s.b, y, (1,), scale=0.04))
-
-
-def pooled() -> Model:
-    """The first call makes rows of the image, since no window reads rows below them."""
-    b = ModelBuilder()
-    y = b.conv(b.input("x", (1, 12, 12, 3)), 6, kernel=1)
-    return b.finish(b.average_pool(y, 12))
-
-
-def pooled_late() -> Model:
-    b = ModelBuilder()
-    y = b.depthwise(b.conv(b.input("x", (1, 10, 10, 3)), 6, kernel=5, stride=2))
-    return b.finish(b.average_pool(y, 5))
-
-
 def beside() -> Model:
     """An input beside the image, which is added to each row."""
     b = ModelBuilder()
@@ -152,18 +121,13 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "sequence": sequence,
     "lying": lying,
     "spectrogram": spectrogram,
-    "mean_of_image": mean_of_image,
-    "mean_of_sequence": mean_of_sequence,
-    "pooled": pooled,
-    "pooled_late": pooled_late,
     "beside": beside,
 }
 CASES = [("chain", 2), ("chain", 4), ("residual", 2), ("branches", 1), ("branches", 3), ("causal", 1), ("causal", 4)]
 CASES += [("sequence", 16), ("sequence", 32), ("lying", 2), ("spectrogram", 2), ("spectrogram", 4)]
-CASES += [("mean_of_image", 1), ("mean_of_image", 2), ("mean_of_sequence", 8), ("pooled", 3), ("pooled_late", 2)]
 CASES += [("beside", 2), ("beside", 4)]
 IN_PIECES = [("chain", 4, 2), ("residual", 2, 2), ("causal", 4, 4), ("deep", 8, 2), ("deep", 8, 4)]
-IN_PIECES += [("sequence", 16, 4), ("lying", 2, 2), ("mean_of_image", 2, 2), ("pooled_late", 2, 2), ("beside", 4, 4)]
+IN_PIECES += [("sequence", 16, 4), ("lying", 2, 2), ("beside", 4, 4)]
 
 
 @cache
@@ -219,7 +183,7 @@ def test_in_pieces_it_needs_less() -> None:
     assert front_of("deep", 8, 4)[1].placement.memory.arena_bytes < front_of("deep", 8)[1].placement.memory.arena_bytes
 
 
-@pytest.mark.parametrize(("name", "rows"), [("sequence", 16), ("lying", 2), ("mean_of_sequence", 8)])
+@pytest.mark.parametrize(("name", "rows"), [("sequence", 16), ("lying", 2)])
 def test_a_sequence_lies_in_one_row(name: str, rows: int) -> None:
     """Convolutions take several pixels of a row at a time."""
     front = read_model(front_of(name, rows)[1].data)
@@ -238,7 +202,6 @@ WRONG: dict[str, tuple[str, int, Callable[[Feed], Feed]]] = {
     "lead": ("chain", 4, lambda feed: replace(feed, lead=feed.lead - 1)),
     "masks": ("chain", 4, lambda feed: replace(feed, step=0)),
     "kept": ("causal", 1, with_kept),
-    "sum": ("mean_of_image", 2, lambda feed: replace(feed, step=0)),
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
@@ -14,7 +13,6 @@ from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options
-from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.editor import VALID
 from tflite_memopt.ir.model import Model
@@ -44,16 +42,6 @@ def residual() -> Model:
     return b.finish(b.dense(b.reshape(y, (1, y.elements)), 3), y)
 
 
-def pooled() -> Model:
-    """Its front ends with a mean, which is all that the layers behind it read."""
-    b = ModelBuilder()
-    y = b.conv(b.depthwise(b.conv(b.input("x", (1, 28, 16, 3)), 32, kernel=3, stride=2)), 48)
-    mean = b.tensor("mean", (1, 48), scale=0.031, zero_point=-11)
-    axes = b.constant("axes", np.asarray([1, 2], np.int32))
-    b.operator("MEAN", (y, axes), (mean,), "ReducerOptions", keepDims=False)
-    return b.finish(b.dense(mean, 5), mean)
-
-
 def beside() -> Model:
     """Inputs that the front adds to each row, that only the layers behind it read, or both."""
     b = ModelBuilder()
@@ -64,7 +52,7 @@ def beside() -> Model:
     return b.finish(b.concat([old, seen, told], axis=1), y)
 
 
-MODELS = {"chain": chain, "residual": residual, "pooled": pooled, "beside": beside}
+MODELS = {"chain": chain, "residual": residual, "beside": beside}
 
 
 @cache
@@ -84,7 +72,7 @@ def fed_by_main(folder: Path, result: ProgramResult, left_out: int) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("pooled", 2), ("beside", 4)])
+@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("beside", 4)])
 def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows)
     code, said = run_on_tflm(fed_by_main(tmp_path, result, 2), MAIN.name)
@@ -109,12 +97,6 @@ def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(name: str, what: str
     changed(fed_by_main(tmp_path, result, 2), "program.h", what, to)
     code, said = run_on_tflm(tmp_path, MAIN.name)
     assert code != 0 or outputs(said) != wanted(data, RUNS, {})
-
-
-def test_a_mean_is_part_of_the_front() -> None:
-    _, result = in_rows("pooled", 2)
-    assert result.program.parts[0].operators == 4
-    assert "SUM" in {operator.name for operator in read_model(result.models[0]).main.operators}
 
 
 @pytest.mark.parametrize(("name", "said"), [("chain", "output 0: 5 bytes"), ("beside", "output 0: 15 bytes")])

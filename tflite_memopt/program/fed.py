@@ -31,7 +31,6 @@ from ..ir.model import DType, Graph, Model, Tensor
 from ..ir.tensors import quantized_alike
 from ..kernels.relations import RESHAPES
 from .in_one_row import lay_in_one_row
-from .total import Total, total_of
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,14 @@ def fed(front: Model, rows: int, image: int = 0, pieces: int = 1) -> Fed | str:
     found = _region_on_rows(front, image)
     if isinstance(found, str):
         return found
-    model, region, stride, total = found
+    model, region, stride = found
     shown = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
     turns = masked(region, rows // stride, (shown,), pieces=pieces)
     if isinstance(turns, str):
         turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
-    return turns if isinstance(turns, str) else _written(model, region, turns, total)
+    return turns if isinstance(turns, str) else _written(model, region, turns)
 
 
 def least_rows(front: Model, image: int = 0) -> int | str:
@@ -81,11 +80,8 @@ def least_rows(front: Model, image: int = 0) -> int | str:
     return found if isinstance(found, str) else found[2]
 
 
-def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int, Total | None] | str:
-    """A copy with a PAD of nothing in front of its image, what is in it as a region, and rows of the image for one row.
-
-    With a mean at its end, that apart.
-    """
+def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
+    """A copy with a PAD of nothing in front of its image, all of it as a region, and rows of the image for one row."""
     model = copy_model(front)
     graph = model.main
     if not graph.inputs:
@@ -103,11 +99,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int, Total | 
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)
     graph.inputs = tuple(camera if tensor is image else tensor for tensor in graph.inputs)
-    total = total_of(graph)
-    if isinstance(total, str):
-        return total
-    apart = () if total is None else total.operators
-    region = region_of(graph, [each for each in graph.operators if each not in apart])
+    region = region_of(graph, graph.operators)
     if isinstance(region, str):
         return region
     in_rows = [tensor.name for tensor in region.inputs if tensor is not camera]
@@ -116,7 +108,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int, Total | 
     reason, strides = reason_against_loops(region), strides_of(region)
     if reason is not None or isinstance(strides, str):
         return reason or str(strides)
-    return model, region, strides[image], total
+    return model, region, strides[image]
 
 
 def _image_of(graph: Graph, at: int) -> Tensor:
@@ -139,7 +131,7 @@ def _image_of(graph: Graph, at: int) -> Tensor:
     return made[0]
 
 
-def _written(model: Model, region: Region, turns: Masked, total: Total | None) -> Fed | str:
+def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.iteration.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.iteration.kept())]
@@ -151,12 +143,8 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
     turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
     made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
-    if total is None:
-        result, name = turn.grow(made, turns.writes), region.exit.name
-        so_far = result, turn.result
-    else:
-        (result, so_far), name = total.write(turn, made, -turns.first_iteration, count), total.output.name
-    tied = (so_far, *((after, before) for before, after in kept))
+    result = turn.grow(made, turns.writes)
+    tied = ((result, turn.result), *((after, before) for before, after in kept))
     same = [turn.twins[tensor] for tensor in others]
     given = [turn.twins.get(tensor, result) for tensor in model.main.outputs]
     turn.graph.inputs = (rows, turn.counter, *(before for _, before in tied), *same)
@@ -164,7 +152,7 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     ties = tuple((turn.graph.outputs.index(after), turn.graph.inputs.index(before)) for after, before in tied)
     places = {tensor: turn.graph.inputs.index(turn.twins[tensor]) for tensor in others}
     inputs = tuple(places.get(tensor, 0) for tensor in model.main.inputs)
-    rows.name, result.name = image.name, name
+    rows.name, result.name = image.name, region.exit.name
     model = replace(model, graphs=[turn.graph], ties=ties)
     drop_dead_tensors(model)
     used = {operator.opcode for operator in turn.graph.operators}
