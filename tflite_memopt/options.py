@@ -54,7 +54,7 @@ class Options:
     run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten
     times as many where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality,
     and run both models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run
-    them. ``runner``: a command that runs models on the user's own kernels as well (docs/device_runner.md).
+    them. ``runner``: a command that runs models on the user's own kernels as well (docs/exactness.md).
     ``least_decibels``: signal to noise that an
     approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
     one model and in bytes of address space (None: no limit).

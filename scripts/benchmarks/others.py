@@ -1,4 +1,4 @@
-"""RAM of the networks that other tools quote, beside what they quote: docs/benchmarks/others.md."""
+"""RAM of the networks that other tools quote, beside what they quote: docs/results.md."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ and the least of ours over theirs as one or in parts/fed, as they count: all RAM
 and output; `b` tensors without these. *Fed*: ours takes the image in rows, and does not count it. -: not run.
 
     scripts/zoo --others
-    scripts/bench others --jobs 2 -o docs/benchmarks/others.md
+    scripts/bench others --jobs 2
 """
 
 

@@ -13,7 +13,7 @@ To add a form:
 4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
    ``Space.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators
    that firmware needs in ``kernels/since.py``.
-5. Its row in docs/cascading.md, its word in docs/glossary.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by
+5. Its row in docs/how_it_works.md, its word in docs/architecture.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by
    which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
 """
 

@@ -76,7 +76,7 @@ RUNNER = click.option(
     "--runner",
     metavar="COMMAND",
     help="A command that runs models on your own kernels, a board or an emulator: the result is verified there too. "
-    "docs/device_runner.md says how.",
+    "docs/exactness.md says how.",
 )
 SAMPLES = click.option(
     "--samples",

@@ -110,7 +110,7 @@ def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]
     if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
         yield Advice(
             "--feed rows=auto --parts auto",
-            f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/feed.md)",
+            f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/parts.md)",
         )
 
 

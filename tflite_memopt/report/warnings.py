@@ -70,7 +70,7 @@ def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
     """``names`` of outputs that the library computes wrongly, in the original as well."""
     if names:
         said = ", ".join(f"'{name}'" for name in names)
-        yield f"a fault of these kernels, in the original too: they may compute wrongly {said} (docs/targets.md)"
+        yield f"a fault of these kernels, in the original too: they may compute wrongly {said} (docs/limits.md)"
 
 
 def of_cleared(inputs: Sequence[str]) -> Iterator[str]:

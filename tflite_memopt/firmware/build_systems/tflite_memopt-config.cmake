@@ -4,7 +4,7 @@
 #   find_package(tflite_memopt CONFIG REQUIRED)
 #   tflite_memopt_add_model(TARGET app MODEL model.tflite BUDGET 64K TARGET_CPU cortex-m4)
 #
-# The target then has the files that `codegen` writes: #include "model/arena.h". docs/device_firmware.md says what they are.
+# The target then has the files that `codegen` writes: #include "model/arena.h". docs/device.md says what they are.
 cmake_minimum_required(VERSION 3.18)
 
 find_program(TFLITE_MEMOPT_EXECUTABLE tflite-memopt DOC "the command of tflite-memopt")
