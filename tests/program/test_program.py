@@ -188,9 +188,9 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--parts", "many"), "'many' is no number of parts; write auto, or a number from 1 to 30"),
+        (("--parts", "many"), "'many' is not a number of parts; write auto, or a number from 1 to 30"),
         (("--parts", "0"), "'0' is no number of parts"),
-        (("--parts", "2", "--report", "r.html"), "of a program there is a .json alone"),
+        (("--parts", "2", "--report", "r.html"), "a program has only a .json report"),
         (("--parts", "2", "--objective", "head"), "leave --objective head out"),
     ],
 )

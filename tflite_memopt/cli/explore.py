@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from ..pipeline import Result
 
 
-@click.command(cls=GroupedCommand, short_help="Show what RAM a model can need, and at which run time.")
+@click.command(cls=GroupedCommand, short_help="Show the trade-off between RAM and run time.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "-o",
     "--output",
     type=ModelPath,
     metavar="OUT.tflite",
-    help="Write the point that --budget picks, verified; without a budget the one that needs least.",
+    help="Write the point that --budget selects, verified; without a budget, the smallest one.",
 )
 @click.option(
     "--budget",
     type=ByteSize(),
     metavar="SIZE",
-    help="The RAM that you have, for example 64K, 64KiB or 0.5M. Picks the cheapest point that fits; when none fits, "
-    "the nearest, and says what limits it and what would help. The exit code is then 3.",
+    help="Available RAM, for example 64K, 64KiB, or 0.5M. Selects the fastest point that fits. If none fits, "
+    "selects the nearest one, names its limits and options that would help, and exits with 3.",
 )
 @click.option(
     "--parts",
     type=PartCount(),
     metavar="N|auto",
-    help="Also show the model as up to N models that run one after another in one arena; auto: as many as pay. Only "
-    "optimize --parts writes them.",
+    help="Also show the model split into up to N models that run one after another in one arena; auto: as many as "
+    "pay for themselves. Only optimize --parts writes them.",
 )
 @OBJECTIVE
 @TARGET
@@ -96,7 +96,7 @@ def explore(
 
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
-        raise click.UsageError("--parts shows what parts bring: to write them run optimize with the flags of the point")
+        raise click.UsageError("--parts only shows parts: to write them, run optimize with the flags of the point")
     options = Options(jobs=usable_cores(), every_byte=True, **chosen)
     is_chosen = output is not None or options.budget is not None
     # It takes long enough that a pipe is told how far it is, too.

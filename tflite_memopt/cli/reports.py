@@ -1,4 +1,4 @@
-"""The option ``--report``: reports as files, each in the format that its name ends with."""
+"""The option ``--report``: files in the format of their suffix."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import click
 from .types import FilePath
 
 Makers = Mapping[str, Callable[[], bytes]]
-"""The functions that make a report, by the ending of the file's name."""
+"""Functions that make a report, by file suffix."""
 
 _FORMATS = {
-    ".json": "everything, to be read by programs",
+    ".json": "everything, for programs",
     ".html": "a page with pictures, one file for any browser",
     ".svg": "the pictures alone",
 }
@@ -51,7 +51,7 @@ def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[...,
         type=_ReportPath(endings),
         multiple=True,
         metavar="FILE",
-        help=f"Write a report, in the format that its name ends with: {known}. Repeat for more.{needed}",
+        help=f"Write a report in the format of the file name: {known}. Repeat for more.{needed}",
     )
 
 
