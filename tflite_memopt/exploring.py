@@ -51,7 +51,7 @@ def explore(
     read_planned(data, name)  # what is wrong with the file is said with its name
     options = options.started()
     if most_parts != 1 and options.objective != "total":
-        raise UsageError("--parts makes the whole arena small: leave --objective head out")
+        raise UsageError("--parts minimizes the whole arena: omit --objective head")
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():

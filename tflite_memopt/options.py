@@ -187,7 +187,7 @@ class Options:
         if self.ties and self.io != "keep":
             yield "ties", "states keep their types: leave io as it is"
         if self.runner is not None and not self.verify:
-            yield "runner", "it takes part in the verification, which is switched off"
+            yield "runner", "it is part of the verification, which is switched off"
 
 
 def fallbacks(options: Options) -> list[tuple[Step, Options]]:

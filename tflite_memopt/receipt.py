@@ -109,9 +109,9 @@ def _statement(text: str) -> dict[str, Any]:
         is_whole = all(isinstance(each, str) for each in digests) and all(isinstance(each, dict) for each in tables)
         is_whole &= all("status" in each for each in predicate["proofs"].values())
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UsageError(f"this is no receipt of tflite-memopt: {error}") from error
+        raise UsageError(f"this is not a receipt of tflite-memopt: {error}") from error
     if not is_whole:
-        raise UsageError("this is no receipt of tflite-memopt: something is of another type")
+        raise UsageError("this is not a receipt of tflite-memopt: a field has the wrong type")
     return found
 
 

@@ -79,7 +79,7 @@ def test_what_is_no_tiling_is_said_in_one_line(part: str) -> None:
     with pytest.raises(UsageError) as caught:
         tilings_in(f"0-2 clamped 1; {part}")
     said = str(caught.value)
-    assert said.startswith(f"'{part}' is no tiling; one is such as ")
+    assert said.startswith(f"'{part}' is not a tiling; an example is ")
     assert "\n" not in said
 
 

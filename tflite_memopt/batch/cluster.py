@@ -87,6 +87,6 @@ def _threads(client: Any) -> int:
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError as error:
-        raise UsageError("the cluster has no workers: start some; the same command goes on then") from error
+        raise UsageError("the cluster has no workers: start some, and run the same command to continue") from error
     threads: dict[str, int] = client.nthreads()
     return max(1, sum(threads.values()))

@@ -35,7 +35,7 @@ def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
     """
     paths = sorted({Path(os.path.abspath(path)) for pattern in patterns for path in _paths(pattern)})
     if not paths:
-        raise UsageError(f"no model is called {' or '.join(patterns)}; quote a pattern, so that the shell leaves it")
+        raise UsageError(f"no model matches {' or '.join(patterns)}; quote a pattern, so that the shell leaves it")
     top = Path(os.path.commonpath([path.parent for path in paths]))
     return tuple(_found(path, top) for path in paths)
 

@@ -98,4 +98,4 @@ def refuse_mixing(folder: Path, models: Sequence[FoundModel]) -> None:
     """Raise UsageError where results would be written over the models."""
     target = Path(os.path.abspath(folder), MODELS)
     if any(target in model.path.parents for model in models):
-        raise UsageError(f"'{folder / MODELS}' is where results go, and it holds the models: give another OUT")
+        raise UsageError(f"'{folder / MODELS}' would receive the results, but it holds the models: give another OUT")

@@ -13,8 +13,8 @@ To add a form:
 4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
    ``Space.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators
    that firmware needs in ``kernels/since.py``.
-5. Its row in docs/how_it_works.md, its word in docs/architecture.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by
-   which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
+5. Its row in docs/how_it_works.md, its word in docs/architecture.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``,
+   by which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _tiling_in(text: str) -> Tiling:
         values = [readers.get(name, int)(field) for name, field in zip(names, fields, strict=True)]
         return Tiling(first, end, kind(*values))  # type: ignore[arg-type]
     except (ValueError, KeyError):
-        raise UsageError(f"'{text}' is no tiling; one is such as '4-11 unrolled 8,16,24 rolling pad'") from None
+        raise UsageError(f"'{text}' is not a tiling; an example is '4-11 unrolled 8,16,24 rolling pad'") from None
 
 
 def _ends(text: str) -> Ends:

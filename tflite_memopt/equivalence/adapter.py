@@ -82,7 +82,7 @@ class Run:
     @property
     def reason(self) -> str:
         """Why there are none."""
-        return self.missing or self.error or "it gave no reason"
+        return self.missing or self.error or "no reason given"
 
     @property
     def words(self) -> str:

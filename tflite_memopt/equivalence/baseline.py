@@ -176,8 +176,8 @@ def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterato
     if shaped.wrong:
         first = shaped.wrong[0]
         yield (
-            f"TFLM itself computes this model wrongly, from {first.where} on: the file says shape {list(first.said)}, "
-            f"its operands make {list(first.inferred)}; LiteRT works that out, TFLM believes the file. The result has "
+            f"TFLM computes this model wrongly from {first.where} on: the file says shape {list(first.said)}, "
+            f"its operands give {list(first.inferred)}; LiteRT works that out, TFLM believes the file. The result has "
             "the right shapes; figures of the original are those of the file with the right shapes"
         )
     if not all(each.is_sound for each in runs.values()):

@@ -178,7 +178,7 @@ def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -
         facts = {key: int(told[key]) for key in _NUMBERS if key in told}
         missing = [key for key in _NEEDED if key not in facts]
         if missing:
-            raise ValueError(f"it does not tell {' and '.join(missing)}")
+            raise ValueError(f"it lacks {' and '.join(missing)}")
         outputs = _outputs((folder / f"outputs{number}.bin").read_bytes(), job)
     except (OSError, ValueError) as error:
         problem = f"the runner does not keep to the protocol of docs/exactness.md: {error}"

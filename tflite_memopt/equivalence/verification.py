@@ -57,7 +57,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     """
     if not options.verify:
         return None
-    progress(f"looking at the original on {', '.join(_asked(options))}")
+    progress(f"checking the original on {', '.join(_asked(options))}")
     model = read_model(data)
     with _open(options, running) as interpreters:
         found = measure_baseline(data, model, options, interpreters)
@@ -97,9 +97,7 @@ def verify_result(
         optimized = read_model(subject.optimized)
         interface = interface_between(baseline.model, optimized)
         if options.io == "keep" and interface != SAME:
-            raise EquivalenceError(
-                "inputs or outputs have other types than the original's, and --io int8 was not asked for"
-            )
+            raise EquivalenceError("inputs or outputs have other types than the original's, without --io int8")
         candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = judge_on_all(baseline, candidate, interpreters)
@@ -122,7 +120,7 @@ def verify(
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
     with open_for(options) as interpreters:
-        progress(f"looking at the first model on {', '.join(_asked(options))}")
+        progress(f"checking the first model on {', '.join(_asked(options))}")
         baseline = measure_baseline(first, models[0], options, interpreters)
         candidate = _candidate(Subject(first, second, ties=ties), baseline, models[1], SAME, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")

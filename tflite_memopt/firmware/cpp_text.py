@@ -32,7 +32,7 @@ def check_namespace(name: str) -> None:
     """Raises UsageError for what cannot name a C++ namespace of ours."""
     wrong = _fault_of(name)
     if wrong is not None:
-        raise UsageError(f"{name!r} is no name for a C++ namespace: {wrong}")
+        raise UsageError(f"{name!r} is not a name for a C++ namespace: {wrong}")
 
 
 def check_array(memory: str) -> None:

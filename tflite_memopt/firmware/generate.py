@@ -74,9 +74,7 @@ def generate(
     label = label if planned else None
     profile = _profile(label, target)
     if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
-        raise UsageError(
-            "--planner metadata has one memory, and no tensor elsewhere: leave it out, or the other options"
-        )
+        raise UsageError("--planner metadata has one memory and no tensors elsewhere: omit it or the other options")
     if name in request.sizes:
         raise UsageError(f"--memory {name}: the namespace has this name; choose another one")
     has_table = (
@@ -86,7 +84,7 @@ def generate(
         or (planner is None and _table_is_safe(model, profile))
     )
     if has_table and profile.libraries:
-        raise UsageError("a table of places is for one kernel library: name your chip or core with --target")
+        raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
@@ -310,13 +308,13 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
         "whom": profile.target or "any 32-bit target",
         "kernels": profile.description,
         "condition": condition,
-        "overlaps": "Outputs overwrite inputs: right with these kernels only."
+        "overlaps": "Outputs overwrite inputs: correct with these kernels only."
         if overlaps
-        else "Right with any kernels.",
+        else "Correct with any kernels.",
         "wrong": _WRONG_PLAN if overlaps else _WRONG_SIZES,
         "layout": profile.abi.name,
         "libraries": "\n".join(_library_line(name, size) for name, size in sizes.by_library.items()),
-        "most": "" if is_one else "\n// Below stands the most of those that the compiler's macros leave open.",
+        "most": "" if is_one else "\n// Below is the largest of the sizes that the compiler's macros leave possible.",
         "exact": "exact" if sizes.exact else "an ESTIMATE: an operator is not in the tables, so measure it",
         "sizes": code,
         "sdkconfig": _SDKCONFIG if "CONFIG_" in condition + code else "",
@@ -324,7 +322,7 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
 
 
 def _library_line(name: str, size: LibraryNeed) -> str:
-    untried = "" if size.measured else "; these kernels were read and never run"
+    untried = "" if size.measured else "; these kernels were read from source and never run"
     return f"//   {size.required:,} bytes, {size.head:,} of them the head, with {name} kernels{untried}"
 
 

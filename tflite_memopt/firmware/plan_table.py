@@ -112,7 +112,7 @@ def _memories(
     for name in request.sizes:
         check_array(name)
         if (same := [each for each in request.sizes if each.lower() == name.lower()]) != [name]:
-            raise UsageError(f"--memory {', '.join(same)}: names that differ in capitals alone have one macro")
+            raise UsageError(f"--memory {', '.join(same)}: names that differ only in case share one macro")
     return tuple(request.sizes), *capacities_for(model, profile, request.sizes, request.tail, request.planner)
 
 

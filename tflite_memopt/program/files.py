@@ -157,7 +157,7 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     try:
         program = _program_in(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelFormatError(f"'{folder / MANIFEST}' is no program of this version: {error}") from error
+        raise ModelFormatError(f"'{folder / MANIFEST}' is not a program of this version: {error}") from error
     parts = []
     for part in program.parts:
         path = folder / part.file
@@ -165,7 +165,7 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
             raise UsageError(f"'{path}' is missing: run optimize --parts again")
         data = read_file(path)
         if sha256(data).hexdigest() != part.sha256:
-            raise UsageError(f"'{path}' is of another run than '{folder / MANIFEST}': run optimize --parts again")
+            raise UsageError(f"'{path}' belongs to another run than '{folder / MANIFEST}': run optimize --parts again")
         parts.append(data)
     return program, tuple(parts)
 

@@ -139,7 +139,7 @@ def generate_shared(
         for each in networks
     ]
     if kept:
-        tables.append("// Interpreters that stay alive, in the order in which they are made.")
+        tables.append("// Interpreters that stay alive, in order of creation.")
         if sizes[1]:
             fits = (
                 f'static_assert(kArenaBytes >= {sizes[1]} + {sizes[2]}, "networks would overwrite these structures");'
@@ -329,7 +329,7 @@ struct Move {
 };
 struct Part {
   const unsigned char* model;
-  int kept;  // its place among the interpreters that stay alive; -1: it is made anew in each run
+  int kept;  // its index among the interpreters that stay alive; -1: re-created in every run
   int variables;
   const tflite_memopt::Plan* plan;
   // What crosses a cut, past what AllocateTensors writes: `before` the part is made, then `after`.

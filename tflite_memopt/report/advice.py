@@ -124,8 +124,8 @@ def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
     if options.io == "keep" and boundary & {"QUANTIZE", "DEQUANTIZE"}:
         yield Advice(
             "--io int8",
-            "the model takes or gives floats and quantizes them itself: without that it takes integers of a quarter "
-            "of the size, and your code has to give them",
+            "the model quantizes float inputs or outputs itself; integers take a quarter of the memory, but your "
+            "code must quantize them",
         )
 
 
@@ -135,14 +135,14 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
-            "some concatenations can be taken apart only if integers are rounded once more; outputs then differ",
+            "some concatenations can be split only if integers are rounded once more; outputs then differ",
         )
 
 
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
     if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
-        yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")
+        yield Advice(f"--effort {higher}", "compares more ways to cut the model into stripes; takes longer")
 
 
 def _may_be_improved(report: Report) -> bool:

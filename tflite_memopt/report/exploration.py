@@ -118,13 +118,13 @@ def choice_lines(exploration: Exploration) -> Iterable[str]:
     point, number = exploration.points[choice.point], choice.point + 1
     need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"
     if choice.budget is None:
-        yield f"point {number} needs least {what}: {need:,} bytes"
+        yield f"point {number} needs the least {what}: {need:,} bytes"
         return
     size = in_words(choice.budget)
     if choice.fits:
         yield (
-            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it takes "
-            "least run time, then fewest operators, then fewest bytes of file"
+            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it has "
+            "the least run time, then the fewest operators, then the smallest file"
         )
         return
     over = need - choice.budget

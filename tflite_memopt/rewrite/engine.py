@@ -265,7 +265,7 @@ class Driver:
         if pin is not None or isinstance(proposal, str):
             return Refusal(rule, name, pin or str(proposal))
         if proposal.exactness not in self._allowed:
-            reason = "it would change values: integers are requantized once more (--allow-approximate permits it)"
+            reason = "it would change values: integers are requantized once more (permitted by --allow-approximate)"
             return Refusal(rule, name, reason, "needs_approximation")
         return proposal
 

@@ -22,8 +22,8 @@ _PRICES = {
     "file_bytes": ("RAM against flash", "bytes of file"),
 }
 _TEXTS = {
-    "slowdown": "A circle is a way to run the model; a hollow one is the model as it came, left out where it needs far "
-    "more. The line is the least memory that so much of the price buys: what lies above it is better in something else."
+    "slowdown": "A circle is a way to run the model; a hollow one is the original, omitted if it needs far more. "
+    "The line is the least memory at each price; points above it are better in another respect."
 }
 """How the pictures are read: above the first."""
 _HEIGHT, _WIDTH = 220, 420
@@ -42,8 +42,8 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
         for price, (title, _) in _PRICES.items()
     ]
     lists = (
-        Lines("What was picked", tuple(choice_lines(exploration)) if is_chosen else ()),
-        Lines("What to know", exploration.warnings),
+        Lines("Selected point", tuple(choice_lines(exploration)) if is_chosen else ()),
+        Lines("Warnings", exploration.warnings),
     )
     title = f"{exploration.model or 'model'}: RAM against its price"
     made_for = made_for_firmware(exploration.target, exploration.kernels)

@@ -25,16 +25,16 @@ _ROOM = 1.08
 _TEXTS = {
     "time": (
         "Memory over time",
-        "One bar per operator, in the order in which they run. The head is the memory that all operators share; at the "
-        "end of the arena lie TFLM's own structures.",
+        "One bar per operator, in execution order. The head is the memory that all operators share; TFLM's own "
+        "structures lie at the end of the arena.",
     ),
     "arena": (
         "The arena",
-        "One rectangle per tensor: from left to right the steps in which it is needed, from bottom to top its bytes. "
-        "Where rectangles overlap, tensors share memory: a view has the values of its input, and an output overwrites "
-        "an input that is no longer needed.",
+        "One rectangle per tensor: its width is the lifetime in steps, its height the size in bytes. Overlapping "
+        "rectangles share memory: a view has the values of its input, and an output overwrites an input that is "
+        "no longer needed.",
     ),
-    "macs": ("Computation", "Multiply-accumulates of each operator, in the order in which they run."),
+    "macs": ("Computation", "Multiply-accumulates per operator, in execution order."),
 }
 
 
@@ -108,8 +108,8 @@ def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
     heads = [(f"bytes {side}", f"number {side}") if len(arenas) > 1 else ("bytes", "number") for side in arenas]
     columns = (Column("part"), *(Column(each, True) for pair in heads for each in pair))
     rows = [(name, *(cell for parts in sizes.values() for cell in _part(parts.get(name)))) for name in names]
-    text = "Buffers of a kernel are what it keeps from one run to the next, such as the multiplier of each channel."
-    yield PageTable("What TFLM's own structures are (the tail)", columns, rows, text)
+    text = "Kernel buffers persist between runs; they hold, for example, the multipliers of all channels."
+    yield PageTable("TFLM's own structures (the tail)", columns, rows, text)
 
 
 def _part(part: TailPart | None) -> tuple[str, str]:
@@ -123,11 +123,11 @@ _SAID = ("target", "kernels", "budget")
 def comparison_page(comparison: Comparison) -> bytes:
     """The page of ``compare``."""
     texts = {
-        "schedulers": ("Orders of operators", "The peak of the order that each method finds."),
+        "schedulers": ("Orders of operators", "The peak of the order that each method returns."),
         "planners": ("Places of tensors", f"The arena of each method, in the order of {comparison.planned_order}."),
         "objects": ("Shared objects", "For runtimes that cannot place tensors at offsets: bytes of all objects."),
     }
-    ends = " A bar is what the method needs, the line on it what none can go below."
+    ends = " A bar is the result of a method; the line on it is the lower bound."
     pictures = [
         Picture(texts[name][0], texts[name][1] + ends, (Side(name, "", chart),))
         for name, chart in comparison_charts(comparison, PAGE).items()
@@ -158,8 +158,8 @@ def _lists(summary: Summary) -> tuple[Lines, ...]:
     advice = [f"{each.option}: {each.text}" for each in summary.advice]
     return (
         Lines("Done", summary.changes),
-        Lines("What limits it now", summary.limits),
-        Lines("What to try next", advice),
+        Lines("Limits", summary.limits),
+        Lines("Next steps", advice),
     )
 
 

@@ -42,7 +42,7 @@ def tensor_rows(arena: ArenaMap) -> list[Row]:
 
 def _tensor(arena: ArenaMap, tensor: PlacedTensor) -> Row:
     step = None if tensor.operator is None else arena.steps[tensor.operator]
-    made = "given by your code" if step is None else f"operator {tensor.operator}, {step.operator}"
+    made = "written by your code" if step is None else f"operator {tensor.operator}, {step.operator}"
     role = tensor.kind if tensor.sharing == "none" else tensor.sharing
     name, shape = short_name(tensor.name), "x".join(map(str, tensor.shape))
     return {
@@ -67,6 +67,6 @@ _WORDS = {
     "inner": "bytes of its own",
     "view": "a view: the same bytes as an input of its operator, nothing is copied",
     "in-place": "written over the input of its operator",
-    "overlap": "written over a part of the input of its operator, which is read ahead of it",
+    "overlap": "written over the part of its operator's input that was read already",
     "scratch": "scratch memory of a kernel",
 }
