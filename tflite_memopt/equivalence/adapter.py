@@ -52,13 +52,13 @@ class RunJob:
         return dict(zip(places, sample, strict=True))
 
     def gives_back(self, sample: int) -> bool:
-        """Whether the values of a sample, by number, are wanted."""
+        """Return whether the values of a sample, by number, are requested."""
         return self.wanted is None or sample in self.wanted
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a runtime made of one model: ``outputs`` by position, and the ``tensors`` that were asked for.
+    """The results of one model on a runtime: ``outputs`` by position, and the requested ``tensors``.
 
     A tensor that has no value in some sample is missing. ``facts`` are TFLM's, in bytes: ``head``, ``tail``, ``total``,
     ``smallest_arena`` where it was measured; a runner may count ``instructions`` and name its ``pointer_bits``.
@@ -76,7 +76,7 @@ class Run:
 
     @property
     def ran(self) -> bool:
-        """Whether there are results."""
+        """Return whether there are results."""
         return self.error is None and self.missing is None
 
     @property

@@ -117,7 +117,7 @@ def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, 
 
 
 def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, str]:
-    """What the command printed, and how it ended, for runs that it did not answer."""
+    """Return the output of the command, and how it ended for runs without an answer."""
     try:
         process = subprocess.Popen(
             [*command, _REQUESTS],

@@ -36,7 +36,7 @@ class Port:
         return _affine(self.inner).scale if self.outer.dtype is DType.FLOAT32 else 1.0
 
     def quantized(self, values: Array) -> Array:
-        """What QUANTIZE makes of the original's values.
+        """Return the original's values after QUANTIZE.
 
         Source: TFLM reference/quantize.h, ``AffineQuantize``: a float32 division, rounded half away from zero, made an
         int32, clamped. Raises UsageError for a value that no int32 stands for, which is undefined there.
@@ -56,7 +56,7 @@ class Port:
         return _clamped(rounded + _affine(self.inner).zero_point, self.inner)
 
     def restored(self, values: Array) -> Array:
-        """What DEQUANTIZE (or QUANTIZE between integers) makes of the optimized model's values.
+        """Return the optimized model's values after DEQUANTIZE, or after QUANTIZE between integers.
 
         Source: TFLM reference/dequantize.h: ``scale * (q - zero_point)``, exact until it is rounded to float32.
         """

@@ -29,7 +29,7 @@ def explained(model: Model, said: str) -> str:
 
 
 def is_refusal(model: Model, said: str) -> bool:
-    """Whether TFLM's words name an operator that it cannot run. The firmware may bring those of the user's own."""
+    """Return whether TFLM's message names an operator that it cannot run; custom ones may be in the firmware."""
     found = _named(model, said)
     return found is not None and not is_own(found[1]) and not _is_elsewhere(found[1], said)
 
@@ -44,7 +44,7 @@ def _named(model: Model, said: str) -> tuple[int, Operator] | None:
 
 
 def _is_elsewhere(operator: Operator, said: str) -> bool:
-    """Whether TFLM has a kernel for it, which the TFLM that ran lacks."""
+    """Return whether TFLM has a kernel for it that the TFLM of this run lacks."""
     return _NODE.search(said) is None and operator.opcode.label in REFERENCE
 
 

@@ -210,7 +210,7 @@ def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
 
 
 def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:
-    """What one TFLM measured of the original and of the optimized model."""
+    """Return the memory that one TFLM measured for the original and for the optimized model."""
     if name not in results:
         return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
     refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}

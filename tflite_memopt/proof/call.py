@@ -60,7 +60,7 @@ def _unpacked(raw: Known, bits: int, tensor: Tensor) -> Known:
 
 
 def quantization_of(tensor: Tensor | None) -> Quant:
-    """What counts of a tensor's quantization; equal scales and zero points are one."""
+    """Return the part of a tensor's quantization that matters; equal scales and zero points count once."""
     found = None if tensor is None else tensor.quantization
     if found is None or not found.scale.size:
         return (), (), 0
@@ -79,7 +79,7 @@ def zero_point(tensor: Tensor) -> int:
 
 
 def is_float(tensor: Tensor) -> bool:
-    """Whether its elements are floats."""
+    """Return whether its elements are floats."""
     return tensor.dtype in FLOATS
 
 
@@ -120,11 +120,11 @@ class Call:
 
     @property
     def is_float(self) -> bool:
-        """Whether the first output is of floats."""
+        """Return whether the first output consists of floats."""
         return is_float(self.output)
 
     def has(self, slot: int) -> bool:
-        """Whether there is such an input."""
+        """Return whether there is such an input."""
         return slot < len(self.values) and self.values[slot] is not None
 
     def tensor(self, slot: int) -> Tensor:
@@ -212,7 +212,7 @@ class Call:
         return self._place(slot, self.tensor(slot), "state")
 
     def effect(self) -> Ring:
-        """What the operator does to the world: a function of what the outputs are functions of."""
+        """Return the side effect of the operator: a function of the arguments of its outputs."""
         return self.keys.hash(self._all("effect"), "effect", self._parameters((), False))
 
     def looped(self) -> list[Ring]:

@@ -29,7 +29,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Proof:
-    """What one comparison of two models has shown.
+    """The outcome of one comparison of two models.
 
     ``invocations``: of models with state, the length of the sequences from the first invocation on that it holds for;
     None: any. ``reason``: why it is not proved. ``tensor``, ``operator``: the first tensor of the result, by name, that
@@ -50,7 +50,7 @@ class Proof:
 
     @property
     def proved(self) -> bool:
-        """Whether the models compute the same, bit by bit or as real polynomials."""
+        """Return whether the models compute the same, bit by bit or as real polynomials."""
         return self.status in (Status.PROVED, Status.REASSOCIATED)
 
     @property
@@ -71,14 +71,14 @@ class Proof:
 
 @dataclass
 class Notes:
-    """What runs note down on the way: facts that they lean on, elements computed, coarse kinds of each run."""
+    """Notes of the runs: facts that they use, number of computed elements, coarse kinds of each run."""
 
     facts: set[str] = field(default_factory=set)
     elements: int = 0
 
 
 class _StoppedError(MemoptError):
-    """What ends a run; ``is_named``: the message says at which operator."""
+    """Stops a run; ``is_named``: the message names the operator."""
 
     is_named = False
 

@@ -52,7 +52,7 @@ class Places:
 
 
 def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: bytes | None = None) -> Proof:
-    """Whether every operator reads what belongs there, in some invocations in sequence.
+    """Prove that every operator reads the right bytes, over some invocations in sequence.
 
     The second invocation finds in memory what the first one has left, as any later one does. A plan that fails is
     DIFFERENT, with the operator and tensor in ``reason``.
@@ -77,7 +77,7 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
 
 
 def _is_broken_anywhere(model: Model, keys: Keys) -> bool:
-    """Whether a model is broken wherever its tensors lie, so that this is not the plan's fault."""
+    """Return whether a model is broken at any offsets, so that the plan is not the cause."""
     try:
         Run(model, keys).invoke(inputs_of(keys, model.main.inputs))
     except (BrokenModelError, UndecidedError):
@@ -137,7 +137,7 @@ class _Memory:
         self._hold("it", read, "reads")
 
     def _updates_in_place(self, operator: Operator) -> bool:
-        """Whether it is an update of what lies where its output does: then the kernel writes the update alone."""
+        """Return whether it updates bytes in place: the kernel then writes the update only."""
         if operator.name != "DYNAMIC_UPDATE_SLICE" or operator.inputs[0] is None:
             return False
         places = [self.places.offsets.get(tensor) for tensor in (operator.inputs[0], operator.outputs[0])]
@@ -216,7 +216,7 @@ class _Memory:
                 raise BrokenModelError(f"{who} {does} '{tensor.name}' at {low}, whose byte {byte} was overwritten")
 
     def _is_unwritten(self, tensor: Tensor, value: Value, which: Any) -> Any:
-        """Which of some bytes are of elements that nothing has written, so that no one may depend on them."""
+        """Return a mask of the bytes of elements that nothing has written: nobody may depend on them."""
         found = np.zeros(which.size, bool)
         at = np.flatnonzero(which)
         if at.size and self._unwritten.size:
@@ -226,7 +226,7 @@ class _Memory:
         return found
 
     def _bytes_of(self, tensor: Tensor, value: Value) -> Ring:
-        """What the bytes of a tensor hold: functions of its elements."""
+        """Return the contents of a tensor's bytes: functions of its elements."""
         known = self._known.get(id(value))
         if known is not None and known[0] is value:
             return known[1]

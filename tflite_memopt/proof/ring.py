@@ -34,7 +34,7 @@ _FEW = 1 << 12
 
 
 def is_ring(value: Value) -> bool:
-    """Whether the values are random ones."""
+    """Return whether the values are random ones."""
     return value.dtype == U
 
 
