@@ -50,7 +50,7 @@ def decision_in(text: str) -> Decision:
     orders = [_order_in(part.removeprefix(_ORDER)) for part in parts if part.startswith(_ORDER)]
     tilings = [part for part in parts if part[0].isdigit()]
     if len(orders) > 1 or len(sites) + parts.count(_ALONG_H) + len(orders) + len(tilings) < len(parts):
-        raise UsageError(f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
+        raise UsageError(f"'{text}' is no decision; one is such as 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
     return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings))
 
 
@@ -59,7 +59,7 @@ def _order_in(text: str) -> tuple[int, ...]:
         ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
         return tuple(position for each in ends for position in range(each[0], each[-1] + 1))
     except ValueError:
-        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'") from None
+        raise UsageError(f"'{text}' is no order of operators; one is such as '0-3,5,4'") from None
 
 
 def _ranges(order: Sequence[int]) -> Iterator[str]:
@@ -80,7 +80,7 @@ BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
 INFERRED_SHAPES = "inferred_shapes"
 """The rule by which static shapes become those that LiteRT infers from the operands."""
-OUT_OF_TIME = "the time limit stopped the search: a longer limit, or another machine, may give another result"
+OUT_OF_TIME = "the time limit stopped the search: a longer one, or another machine, may find another result"
 """The reason that a search gives when the clock has ended it, and not its own limit."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]
 """``judged``: by the rule or the cost. ``needs_approximation``: it would change values more than is allowed."""

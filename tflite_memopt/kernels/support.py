@@ -53,13 +53,13 @@ class TflmSupport:
 
 RUNS = TflmSupport(True)
 ADVICE: Mapping[ObstacleKind, str] = {
-    "weights_only": "only weights are quantized, give the converter a representative dataset",
+    "weights_only": "weights alone are quantized, give the converter a representative dataset",
     "uint8": "TFLM no longer has kernels for uint8 activations, convert to int8",
     "float16": "TFLM has no kernels for float16, convert to int8 or to float32",
     "int16": "TFLM has fewer kernels for 16 bits, convert to int8 or float, or replace the layer",
-    "positions": "TFLM returns positions in 32 bits only, request them (tf.argmax(..., output_type=tf.int32))",
+    "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
     "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
-    "shapes": "it computes shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
+    "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
     "computed_size": "its size is computed in a loop, and TFLM plans that of the file: unroll the layer (unroll=True), "
     "or return its last step alone",
     "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
@@ -136,7 +136,7 @@ def types_of(operator: Operator) -> tuple[str, ...]:
 
 def said_of(support: TflmSupport) -> str:
     """Return the obstacles of a model that TFLM cannot run, with their remedies, in words."""
-    said = "; ".join(map(_said, support.reasons)) or support.refusal or "no reason given"
+    said = "; ".join(map(_said, support.reasons)) or support.refusal or "it gave no reason"
     return f"TFLM cannot run this model: {said.encode('utf-8', 'replace').decode('utf-8')}"
 
 

@@ -59,7 +59,7 @@ def summary_of_analysis(
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if support.runs and not is_ours:
-        text = "makes a model that needs less RAM, and verifies it"
+        text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
     return Summary(first, (), limits_of(memory, bounds, False), advice)
 
