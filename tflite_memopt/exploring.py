@@ -39,7 +39,7 @@ def explore(
     progress: Progress = lambda _: None,
     most_parts: int | None = 1,
 ) -> Explored:
-    """The Pareto front of RAM against run time of a .tflite given as bytes or as a path.
+    """Return the Pareto front of RAM against run time of a .tflite given as bytes or as a path.
 
     ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with the head
     as the objective.

@@ -148,7 +148,7 @@ class Options:
         return min(self.time_limit, self.until.left())
 
     def started(self) -> Options:
-        """The same with the moment of the emergency stop, counted from now; unchanged where it is known."""
+        """Return the same with the moment of the emergency stop, counted from now; unchanged where it is known."""
         return self if self.until != NO_DEADLINE else replace(self, until=deadline_in(self.time_limit))
 
     def search_limit(self, work: float = 1.0) -> SearchLimit:

@@ -32,7 +32,7 @@ _PROVED = {"proved", "reassociated"}
 
 
 def receipt_of(report: Report, result: bytes, name: str) -> str:
-    """The receipt of a result as JSON; ``name``: of the file that it is written to."""
+    """Return the receipt of a result as JSON; ``name``: of the file that it is written to."""
     profile = profile_for(report.target, report.kernels)
     facts = sorted({fact for proof in report.proofs.values() for fact in proof.facts})
     predicate = {

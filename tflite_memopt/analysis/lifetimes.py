@@ -155,7 +155,7 @@ def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, in
 
 
 def peak(sets: list[WorkingSet]) -> WorkingSet | None:
-    """The largest working set, the first of equals; None for a model without operators."""
+    """Return the largest working set, the first of equals; None for a model without operators."""
     return max(sets, key=lambda each: each.nbytes, default=None)
 
 

@@ -31,7 +31,7 @@ _CALLERS = frozenset({"IF", "WHILE"})
 
 
 def keeps_state(operator: Operator) -> bool:
-    """True when an operator may remember something over invocations, its subgraphs aside.
+    """Return True when an operator may remember something over invocations, its subgraphs aside.
 
     An operator that reads a variable tensor (LSTM, SVDF) also writes it.
     """
@@ -39,12 +39,12 @@ def keeps_state(operator: Operator) -> bool:
 
 
 def has_side_effects(operator: Operator) -> bool:
-    """True when the operator's place among others of its kind matters."""
+    """Return True when the operator's place among others of its kind matters."""
     return operator.name in _CALLERS or keeps_state(operator)
 
 
 def side_effect_order(graph: Graph) -> list[tuple[int, int]]:
-    """Pairs (before, after) of operator positions: the effectful operators in a chain, as they stand.
+    """Return the pairs (before, after) of operator positions: the effectful operators in a chain, as they stand.
 
     With an operator of an NPU all of them: its compiler knows which bytes are free while it runs, for this order alone.
     """
@@ -54,5 +54,5 @@ def side_effect_order(graph: Graph) -> list[tuple[int, int]]:
 
 
 def is_stateful(graph: Graph) -> bool:
-    """True when an invocation may depend on the ones before it."""
+    """Return True when an invocation may depend on the ones before it."""
     return any(has_side_effects(operator) for operator in graph.operators)

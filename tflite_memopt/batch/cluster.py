@@ -83,7 +83,7 @@ def answers_of(
 
 
 def _threads(client: Any) -> int:
-    """How many jobs the workers can work on now; waits for a first worker."""
+    """Return how many jobs the workers can work on now; waits for a first worker."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError as error:

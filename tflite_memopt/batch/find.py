@@ -29,7 +29,7 @@ class FoundModel:
 
 
 def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
-    """The models that patterns, files and folders name, by name. Raises UsageError when there are none.
+    """Return the models that patterns, files and folders name, by name. Raises UsageError when there are none.
 
     ``**`` stands for any folders. Of a folder, all files that end in .tflite are meant.
     """

@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 
 def key_of(options: Options) -> str:
-    """The key of what decides a result besides the model."""
+    """Return the key of what decides a result besides the model."""
     decisive = {"version": __version__, **asdict(options)}
     for name in ("jobs", "until"):
         del decisive[name]
@@ -84,7 +84,7 @@ class Results:
             self._lasting[found.content] = line
 
     def _lines(self) -> Iterator[Line]:
-        """All whole lines: the last one may have been cut off."""
+        """Yield all whole lines: the last one may have been cut off."""
         for text in self._path.read_bytes().splitlines() if self._path.exists() else ():
             try:
                 line = json.loads(text)

@@ -71,7 +71,7 @@ class MayShare:
 
 
 def one_row(operator: Operator) -> Operator:
-    """The operator as a stripe of one row; itself where it has no rows."""
+    """Return the operator as a stripe of one row; itself where it has no rows."""
     has_image = any(len(tensor.shape) == 4 and not tensor.is_constant for tensor in operator.present_inputs())
     has_rows = has_image and all(len(each.shape) == 4 for each in operator.outputs)
     if not has_rows or not operator.outputs:
@@ -268,7 +268,7 @@ class StripeBounder:
         self._work_before += cost.whole_work
 
     def _rows_of_work(self, rows: OperatorRows) -> tuple[Floats, Floats]:
-        """Rows of the output that are computed, and those of them that are wanted.
+        """Return the rows of the output that are computed, and those of them that are wanted.
 
         Where one row of the input becomes several, it is those that are read that cost.
         """
@@ -323,7 +323,7 @@ class StripeBounder:
         return found
 
     def _still_needed(self, reads: Sequence[OperatorRows], row: int) -> Integers:
-        """Bytes of an input from the first row that this stripe's last reader or a later stripe reads.
+        """Return the bytes of an input from the first row that this stripe's last reader or a later stripe reads.
 
         Rows between two stripes that none of them reads may be given up: a window may be smaller than its stride.
         """
@@ -398,7 +398,7 @@ def least_head(
 def _rows_beside(
     region: Region, loop: LoopRows, kept: Mapping[Tensor, Rows], operator: Operator, row_map: RowMap, read: int
 ) -> dict[Tensor, int]:
-    """The rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
+    """Return the rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
     found: dict[Tensor, int] = {}
     for slot in row_map.sliced:
         tensor = operator.inputs[slot]
@@ -413,7 +413,7 @@ def _rows_beside(
 
 
 def _carried(region: Region, loop: LoopRows, lives_on: Collection[Tensor]) -> int:
-    """Bytes of image and result, which lies over what is not read any more.
+    """Return the bytes of image and result, which lies over what is not read any more.
 
     An input is ``distance`` bytes above the result, or beside it. Inputs are beside each other, so that together they
     have no more in common with the result than what is above the smallest distance.
@@ -427,7 +427,7 @@ def _carried(region: Region, loop: LoopRows, lives_on: Collection[Tensor]) -> in
 
 
 def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
-    """Bytes that the result's start is below the input's at least, where the two share bytes.
+    """Return the bytes that the result's start is below the input's at least, where the two share bytes.
 
     No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
     """

@@ -93,7 +93,7 @@ class IterationGraph:
         self._flags: dict[tuple[bool, ...], Tensor] = {}
 
     def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
-        """A new activation of ``count`` rows."""
+        """Return a new activation of ``count`` rows."""
         return self.edit.activation(f"{last_part(like)}/{name}", (1, count, *like.shape[2:]), like)
 
     def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:
@@ -148,12 +148,12 @@ class IterationGraph:
         return output
 
     def _next(self) -> Tensor:
-        """The counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
+        """Return the counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
         table = np.repeat(np.arange(1, self._count + 1, dtype=np.int32) * NHWC, NHWC)
         return self.slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
 
     def _condition(self) -> Graph:
-        """The subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
+        """Return the subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
         graph = Graph(f"{self.graph.name}/condition")
         edit = Editor(self._model, graph, 0)
         twins = [graph.add_tensor(replace(tensor, origin=None)) for tensor in self.graph.inputs]
@@ -177,7 +177,7 @@ NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
 
 
 def clamped_body(model: Model, region: Region, loop: Clamped) -> LoopSubgraphs:
-    """The subgraphs of a clamped loop."""
+    """Return the subgraphs of a clamped loop."""
     body = IterationGraph(model, region, len(loop.writes))
     have: dict[Tensor, Tensor] = dict(body.twins)
     cut = cache(body.cut)
@@ -218,7 +218,7 @@ class RollingBody:
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
     def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """The rows of the exit, and what is kept: as it is at the start of an iteration, and at its end."""
+        """Return the rows of the exit, and what is kept: as it is at the start of an iteration, and at its end."""
         body = self._body
         given = {
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
@@ -248,7 +248,7 @@ class RollingBody:
                 yield made
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
-        """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
+        """Return the rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
         if tensor in self._given:
             (present,) = {read for _, each, read in input_reads(self._region, self._stripe) if each is tensor}
             return rows_of(self._body.edit, self._given[tensor], present, rows, f"{last_part(tensor)}/piece")
@@ -259,7 +259,7 @@ class RollingBody:
         return self._slices[tensor, rows]
 
     def _rows_or_zero(self, tensor: Tensor, starts: Starts, count: int, sides: Sides) -> Tensor:
-        """Rows of the image in every iteration; the zero point for those above and below it.
+        """Return the rows of the image in every iteration; the zero point for those above and below it.
 
         image rows      | 5 6 7 |  zero point          cut out of the rows that are next to them, with rows of
                            |_______|                   the zero point on both sides
@@ -289,7 +289,7 @@ class RollingBody:
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
 
     def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
-        """The new rows in the iterations where they are rows; in the others the zero point takes their place."""
+        """Return the new rows in the iterations where they are rows; in the others the zero point takes their place."""
         edit = self._body.edit
         zero = edit.constant(f"{last_part(new)}/zero_point", zero_rows(new, 1).ravel()[:1], new.quantization)
         chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
@@ -333,7 +333,7 @@ class RollingBody:
         return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded")
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
-        """A new activation of ``count`` rows, with the columns of padding that all readers want."""
+        """Return a new activation of ``count`` rows, with the columns of padding that all readers want."""
         shape = (1, count, *wide_shape(like, self._loop.wide.get(like, (0, 0))))
         return self._body.edit.activation(f"{last_part(like)}/{name}", shape, like)
 
@@ -421,7 +421,7 @@ def write_while(
 
 
 def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]:
-    """Weights of the region that only the loop's body reads now."""
+    """Return the weights of the region that only the loop's body reads now."""
     named = {tensor for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
     kept = named.union(graph.outputs)
     read = dict.fromkeys(tensor for op in region.operators for tensor in op.present_inputs())
@@ -447,7 +447,7 @@ def phase_regions(graph: Graph, pinned: Collection[str]) -> Iterator[tuple[int, 
 
 
 def _start(graph: Graph, fits: Sequence[bool], end: int, pinned: Collection[str]) -> int | None:
-    """The first step of the longest region that ends before step ``end`` and has one sequence as input."""
+    """Return the first step of the longest region that ends before step ``end`` and has one sequence as input."""
     start = end
     while start and fits[start - 1]:
         start -= 1
@@ -506,7 +506,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
 
 
 def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:
-    """An iteration: one column out of the whole, the operators on it, and what they make into its place."""
+    """Return an iteration: one column out of the whole, the operators on it, and what they make into its place."""
     body = IterationGraph(model, region, phases, columns, _COLUMNS)
     edit, begin = body.edit, body.begin(tuple(range(phases)))
     (x,) = region.inputs

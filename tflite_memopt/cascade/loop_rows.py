@@ -92,7 +92,7 @@ class _IterationRows:
 
 
 def clamped(region: Region, rows: int) -> Clamped | str:
-    """The loop with ``rows`` rows per iteration, or the reason why there is none."""
+    """Return the loop with ``rows`` rows per iteration, or the reason why there is none."""
     height = region.exit.shape[1]
     if rows >= height:
         return f"{rows} rows are all of {height}"
@@ -122,7 +122,7 @@ def clamped(region: Region, rows: int) -> Clamped | str:
 
 
 def _computed(axis: Axis, wanted: _IterationRows) -> _IterationRows:
-    """The rows to compute for those that are wanted: a few more where a window can meet padding."""
+    """Return the rows to compute for those that are wanted: a few more where a window can meet padding."""
     past = (axis.outputs - 1) * axis.stride - axis.before + axis.reach - axis.size
     above, below = -(-axis.before // axis.stride), max(0, -(-past // axis.stride))  # whose window reaches beyond it
     if above == below == 0:
@@ -133,14 +133,14 @@ def _computed(axis: Axis, wanted: _IterationRows) -> _IterationRows:
 
 
 def _needed(axis: Axis, made: _IterationRows) -> _IterationRows:
-    """The input rows from which exactly these output rows are computed, with the padding of the whole."""
+    """Return the input rows from which exactly these output rows are computed, with the padding of the whole."""
     count = axis.size - (axis.outputs - made.count) * axis.stride
     starts = made.starts if axis.stride == 1 else tuple(start * axis.stride for start in made.starts)
     return _IterationRows(count, starts)
 
 
 def _hull(windows: Sequence[_IterationRows], height: int) -> _IterationRows:
-    """The rows that all of them are in; a single window is within the height already."""
+    """Return the rows that all of them are in; a single window is within the height already."""
     if len(windows) == 1:
         return windows[0]
     lowest = [min(starts) for starts in zip(*(window.starts for window in windows), strict=True)]
@@ -183,7 +183,7 @@ def pieces_of(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], co
 
 
 def _ends(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
-    """An operator makes its even share in each piece, or what it can of the rows that there are."""
+    """Return an operator makes its even share in each piece, or what it can of the rows that there are."""
     ends: dict[Tensor, list[int]] = {}
     for operator, row_map in region.steps:
         output, last = operator.outputs[0], iteration.jobs[operator].computed.end
@@ -259,7 +259,7 @@ def masked(
     in_step: Collection[Tensor] = (),
     pieces: int = 1,
 ) -> Masked | str:
-    """The loop with ``rows`` rows per iteration, or the reason why there is none.
+    """Return the loop with ``rows`` rows per iteration, or the reason why there is none.
 
     ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
     which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
@@ -335,7 +335,7 @@ def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
 
 
 def _lower_than_an_iteration(region: Region, iteration: Stripe) -> Tensor | None:
-    """A tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
+    """Return a tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
     for operator, row_map in region.steps:
         job = iteration.jobs[operator]
         if job.computed.count > operator.outputs[0].shape[1]:
@@ -385,7 +385,7 @@ def _reads(
 
 
 def _sides_of_reads(region: Region, iteration: Stripe) -> dict[Read, Sides]:
-    """The columns of padding that all who read the same rows of an input want."""
+    """Return the columns of padding that all who read the same rows of an input want."""
     found: dict[Read, set[Sides]] = {}
     for operator, tensor, rows in input_reads(region, iteration):
         padding = iteration.jobs[operator].padding
@@ -409,7 +409,7 @@ def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides
 
 
 def _in_common(found: Mapping[Wanted, Collection[Sides]]) -> dict[Wanted, Sides]:
-    """The columns of padding on which all readers agree, where there are any."""
+    """Return the columns of padding on which all readers agree, where there are any."""
     return {of: sides for of, every in found.items() for sides in every if len(every) == 1 and any(sides)}
 
 
@@ -461,7 +461,7 @@ def _iteration(
 
 
 def padded_in(region: Region) -> set[Tensor]:
-    """Tensors that some operator reads with padding above or below."""
+    """Return the tensors that some operator reads with padding above or below."""
     return {
         tensor
         for operator, row_map in region.steps

@@ -42,7 +42,7 @@ class Measured:
     _numbered: dict[int, tuple[int, object]] = field(default_factory=dict)
 
     def number(self, shared: object) -> int:
-        """The number of an object that copies of a model share."""
+        """Return the number of an object that copies of a model share."""
         return self._numbered.setdefault(id(shared), (len(self._numbered), shared))[0]
 
 
@@ -82,11 +82,11 @@ class Measure:
         return self._measured.bounds[key]
 
     def read_later(self, end: int) -> frozenset[Tensor]:
-        """The tensors that step ``end`` or a later one reads, or that the graph returns."""
+        """Return the tensors that step ``end`` or a later one reads, or that the graph returns."""
         return self._keys.read_later(end)
 
     def _as_it_is(self, first: int, end: int) -> Figures:
-        """The totals of a region that is not tiled."""
+        """Return the totals of a region that is not tiled."""
         if (first, end) not in self._uncut:
             self._uncut[first, end] = self._totals(excerpt(self._model, first, end))
         return self._uncut[first, end]
@@ -195,13 +195,13 @@ class _RegionKeys:
         return *map(self._measured.number, shared), len(operator.inputs)
 
     def _of_tensor(self, tensor: Tensor) -> Key:
-        """All but its name and its origin, which say nothing of what it needs; what is computed has no data."""
+        """Return all but its name and its origin, which say nothing of what it needs; what is computed has no data."""
         buffer = self._measured.number(tensor.buffer) if tensor.is_constant else -1
         flags = tensor.is_variable, tensor.is_placeholder, tensor.fixed_offset
         return tensor.shape, tensor.dtype.name, buffer, self._measured.number(tensor.quantization), *flags
 
 
 def _last_reads(graph: Graph) -> Mapping[Tensor, int]:
-    """The last step that reads each tensor; one behind all for what the graph returns."""
+    """Return the last step that reads each tensor; one behind all for what the graph returns."""
     found = {tensor: at for at, operator in enumerate(graph.operators) for tensor in operator.present_inputs()}
     return found | dict.fromkeys(graph.outputs, len(graph.operators))

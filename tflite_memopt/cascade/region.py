@@ -40,7 +40,7 @@ class Region:
 
 
 def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
-    """The region of these operators, given in execution order, or the reason why they are no region."""
+    """Return the region of these operators, given in execution order, or the reason why they are no region."""
     row_maps = []
     for operator in operators:
         row_map = row_map_of(operator)
@@ -82,7 +82,7 @@ def start_of_region(
 def regions_above(
     graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int, whole: Collection[str] = ()
 ) -> Iterator[tuple[int, ...]]:
-    """The steps of regions that end with step ``exit_``, each with one operator more than the one before it.
+    """Yield the steps of regions that end with step ``exit_``, each with one operator more than the one before it.
 
     They need not follow one another: what lies between them can run before them all. Arguments as for
     ``start_of_region``.
@@ -150,7 +150,7 @@ def _has_zero(tensor: Tensor) -> bool:
 def _reason_against_reshapes(
     operators: Sequence[Operator], row_maps: Sequence[RowMap], inside: Collection[Tensor]
 ) -> str | None:
-    """A reshape stands between two operators of a region: at an end of it, the region may as well do without."""
+    """Return a reshape stands between two operators of a region: at an end of it, the region may as well do without."""
     for operator, row_map in zip(operators, row_maps, strict=True):
         source = operator.inputs[0] if row_map.passes_on else None
         if source is not None and (source not in inside or operator is operators[-1] or len(source.uses) > 1):

@@ -76,7 +76,7 @@ class Limits:
         return figures.macs <= self.macs and figures.operators <= self.operators and figures.work <= self.work
 
     def allow_each(self, figures: Integers) -> Flags:
-        """The same of many, a row of ``figures`` each."""
+        """Return the same of many, a row of ``figures`` each."""
         is_kept = figures[:, [_MACS, _OPERATORS, _WORK]] <= (self.macs, self.operators, self.work)
         found: Flags = np.logical_and.reduce(is_kept, axis=1)
         return found
@@ -97,7 +97,7 @@ class Base:
     counts_tail: bool = True
 
     def least(self, figures: Figures) -> int:
-        """A lower bound on the objective with what a set comes to."""
+        """Return a lower bound on the objective with what a set comes to."""
         if not self.counts_tail:
             return figures.head
         tail, temporaries = (each * figures.constants for each in self.constant)
@@ -105,7 +105,7 @@ class Base:
         return self.tail + figures.tail + tail + max(figures.head, hidden)
 
     def least_of_each(self, head: Integers, figures: Integers) -> Integers:
-        """The same for many sets, a row of ``figures`` each."""
+        """Return the same for many sets, a row of ``figures`` each."""
         if not self.counts_tail:
             return head
         tail, temporaries = (each * figures[:, _CONSTANTS] for each in self.constant)
@@ -236,7 +236,7 @@ class _Selection:
             self._waiting[end].append((sets[good], links))
 
     def _sets_at(self, step: int) -> Integers:
-        """The sets of the steps before this one that stay."""
+        """Return the sets of the steps before this one that stay."""
         waiting = self._waiting[step]
         if not waiting:
             self._links.append(np.empty((0, 3), np.int64))
@@ -255,11 +255,11 @@ class _Selection:
         return sets
 
     def _alike(self, head: Integers) -> Integers:
-        """The same number for heads that are nearly the same."""
+        """Return the same number for heads that are nearly the same."""
         return head // max(1, self._problem.below // HEADS)
 
     def _in_beam(self, head: Integers, most: int) -> Integers:
-        """The places of the sets that stay, which are in order: of those with like heads the first ones."""
+        """Return the places of the sets that stay, which are in order: of those with like heads the first ones."""
         if len(head) <= most:
             return np.arange(len(head))
         likes = self._alike(head)
@@ -299,7 +299,7 @@ class _Selection:
 
 
 def near_beam(kinds: Integers, least: Integers, most: int) -> Integers:
-    """The places of all sets that a beam of ``most`` may hold, which takes the best of each kind in turn.
+    """Return the places of all sets that a beam of ``most`` may hold, which takes the best of each kind in turn.
 
     It takes less time than to put all in order. Of each kind as many as that comes to, with those that are as good as
     the last of them.

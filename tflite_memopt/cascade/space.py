@@ -74,7 +74,7 @@ class Modes:
 
 
 def modes_of(options: Options) -> Modes:
-    """Those that the options and the firmware's TFLM allow."""
+    """Return those that the options and the firmware's TFLM allow."""
     unrolled = tuple(mode for mode in UNROLLED if mode[0] in options.halos)
     if not (options.loops and has_operators(LOOPS, options.tflm_since)):
         return Modes(unrolled, (), False)
@@ -181,7 +181,7 @@ class Space:
         return [(tuple(every[number][0] for number in each.options), each) for each in found]
 
     def least(self, forms: Forms) -> int:
-        """Bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
+        """Return the bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
         return self.base.least(Figures(self._least_head(forms), 0, 0, 0, 0, 0))
 
     def _least_head(self, forms: Forms) -> int:
@@ -225,7 +225,7 @@ class Space:
         return [changed for _, changed in sorted(found)]
 
     def _kind(self, tiling: Tiling) -> tuple[object, ...]:
-        """The same for tilings that come to the same, such as those of a region without a halo."""
+        """Return the same for tilings that come to the same, such as those of a region without a halo."""
         ends = tiling.form.ends if isinstance(tiling.form, Unrolled) else tiling.form
         return tiling.first, tiling.end, ends, self._by_interval[tiling.first, tiling.end][tiling].figures
 
@@ -330,7 +330,7 @@ class Space:
             self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
 
     def _loop_bounds(self, first: int, end: int, forms: Sequence[RowLoop], is_causal: bool) -> dict[Form, Figures]:
-        """The bounds of those loops that can be written; empty where the steps are not a region."""
+        """Return the bounds of those loops that can be written; empty where the steps are not a region."""
         region, found = region_of(self.model.main, self.model.main.operators[first:end]), dict[Form, Figures]()
         if isinstance(region, str):
             return found

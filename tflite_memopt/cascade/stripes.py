@@ -51,7 +51,7 @@ _FAR = 1 << 42
 
 
 def up(sizes: Integers) -> Integers:
-    """Bytes rounded up to TFLM's alignment."""
+    """Return the bytes rounded up to TFLM's alignment."""
     return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
 
 
@@ -102,12 +102,12 @@ class CutTable:
         return moved
 
     def sums(self, values: Integers | Flags) -> Integers:
-        """The sum over the stripes of each way."""
+        """Return the sum over the stripes of each way."""
         found: Integers = np.add.reduceat(values.astype(np.int64), self.first)
         return found
 
     def largest(self, values: Integers) -> Integers:
-        """The largest value of each way."""
+        """Return the largest value of each way."""
         found: Integers = np.maximum.reduceat(values, self.first)
         return found
 
@@ -167,7 +167,7 @@ class Job:
     step: int = 0
 
     def padding_columns_itself(self) -> Job:
-        """The same job without a padded copy, where it is a window that makes one row.
+        """Return the same job without a padded copy, where it is a window that makes one row.
 
         SAME pads by ``max(0, (outputs - 1) * stride + window - inputs)`` (tensorflow/lite/kernels/padding.h): rows get
         none where the window steps over all that there are.
@@ -195,12 +195,12 @@ class Stripe:
     windows: Mapping[Tensor, Window]
 
     def kept(self) -> dict[Tensor, Rows]:
-        """The rows that it gets from the stripe before it, of every tensor that has such rows."""
+        """Return the rows that it gets from the stripe before it, of every tensor that has such rows."""
         return {tensor: window.kept for tensor, window in self.windows.items() if window.kept.count}
 
 
 def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -> tuple[Stripe, ...] | str:
-    """The work of each stripe, for output rows ``cuts`` from row 0 on; or the reason why it cannot be done."""
+    """Return the work of each stripe, for output rows ``cuts`` from row 0 on; or the reason why it cannot be done."""
     demand = Demand(CutTable((tuple(rows.end for rows in cuts),)), halo, edges)
     every: dict[Tensor, OperatorRows] = {}
     for operator, row_map in reversed(region.steps):
@@ -223,12 +223,12 @@ def _job(rows: OperatorRows, at: int) -> Job:
 
 
 def cuts_at(ends: Ends) -> tuple[Rows, ...]:
-    """The rows of stripes that end with these rows, half-open."""
+    """Return the rows of stripes that end with these rows, half-open."""
     return tuple(Rows(start, end) for start, end in zip((0, *ends), ends, strict=False))
 
 
 def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tensor, Rows]]:
-    """The operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
+    """Yield the operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
     for operator, row_map in region.steps:
         if operator in stripe.jobs:
             rows = stripe.jobs[operator].read
@@ -249,7 +249,7 @@ class RowArrays:
         return found
 
     def at(self, column: int) -> Rows:
-        """The rows of one stripe."""
+        """Return the rows of one stripe."""
         return Rows(int(self.start[column]), int(self.end[column]))
 
 
@@ -306,7 +306,7 @@ class Demand:
         self.possible = np.ones(len(self.cuts.ways), np.bool_)
 
     def add(self, operator: Operator, row_map: RowMap) -> OperatorRows:
-        """The next operator upwards. Its readers have been added before; the exit comes first."""
+        """Return the next operator upwards. Its readers have been added before; the exit comes first."""
         output = operator.outputs[0]
         if not self._needs:
             needed = RowArrays(self.cuts.start, self.cuts.end)

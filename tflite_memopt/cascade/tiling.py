@@ -107,7 +107,7 @@ class Tiling:
         return self.first, self.end, _RANK[type(self.form)], self.form
 
     def described(self, height: int) -> str:
-        """The form in words, for an output of ``height`` rows: ``6 stripes (rolling, trim)``."""
+        """Return the form in words, for an output of ``height`` rows: ``6 stripes (rolling, trim)``."""
         form = self.form
         if isinstance(form, PhaseLoop):
             return f"a loop over {form.phases} phases"
@@ -123,12 +123,12 @@ Tilings = tuple[Tiling, ...]
 
 
 def text_of(chosen: Sequence[Tiling]) -> str:
-    """The tilings on one line."""
+    """Return the tilings on one line."""
     return "; ".join(map(str, chosen))
 
 
 def tilings_in(text: str) -> Tilings:
-    """The tilings that ``text_of`` gives this text for. Raises UsageError, naming the part that is none."""
+    """Return the tilings that ``text_of`` gives this text for. Raises UsageError, naming the part that is none."""
     return tuple(_tiling_in(part.strip()) for part in text.split(";") if part.strip())
 
 
@@ -192,7 +192,7 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
 
 
 def loop_rows_for(region: Region, form: RowLoop) -> LoopRows | str:
-    """The rows of a loop's iterations, or why there is no such loop."""
+    """Return the rows of a loop's iterations, or why there is no such loop."""
     return loop_rows_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
 
 

@@ -126,7 +126,7 @@ def explore(
 
 
 def _made(source: Path, explored: Explored, is_proved: bool, say: Callable[[str], None]) -> Result:
-    """The point that was picked, as ``optimize`` makes it."""
+    """Return the point that was picked, as ``optimize`` makes it."""
     from ..pipeline import optimize
 
     options = replace(explored.options[explored.exploration.choice.point], verify=is_proved)

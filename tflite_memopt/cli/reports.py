@@ -41,7 +41,7 @@ class _ReportPath(FilePath):
 
 
 def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option of a command that writes reports of these formats."""
+    """Return the option of a command that writes reports of these formats."""
     known = ", ".join(f"{each} ({_FORMATS[each]})" for each in endings)
     drawn = [each for each in endings if each in _DRAWN]
     needed = f" {_either(drawn)} needs tflite-memopt[report]." if drawn else ""
@@ -56,7 +56,7 @@ def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:
-    """The bytes of each file that was asked for."""
+    """Return the bytes of each file that was asked for."""
     return {path: makers[path.suffix]() for path in paths}
 
 

@@ -227,7 +227,7 @@ MEMORY = click.option(
 
 
 def memories_of(given: tuple[GivenMemories, ...]) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes by name, and prices by name where there are some, from the values of ``--memory``."""
+    """Return the bytes by name, and prices by name where there are some, from the values of ``--memory``."""
     memories = tuple(chain.from_iterable(given))
     names = [memory.name for memory in memories]
     for name in names:

@@ -43,7 +43,7 @@ class RunJob:
     wanted: tuple[int, ...] | None = None
 
     def placed(self, sample: Sample, inputs: int) -> dict[int, Array]:
-        """The arrays of a sample by the position of their input, for a model with so many ``inputs``.
+        """Return the arrays of a sample by the position of their input, for a model with so many ``inputs``.
 
         Raises ValueError where the sample has neither all inputs nor all but the carried ones.
         """
@@ -101,7 +101,7 @@ Adapter = Callable[[RunJob], Run]
 
 
 def by_position(rows: Iterable[Mapping[int, Array]]) -> dict[int, list[Array]]:
-    """The values of each position in all rows, one row a sample. A position that a row lacks is left out."""
+    """Return the values of each position in all rows, one row a sample. A position that a row lacks is left out."""
     samples = list(rows)
     first = samples[0] if samples else {}
     return {at: [row[at] for row in samples] for at in first if all(at in row for row in samples)}

@@ -61,7 +61,7 @@ def largest_magnitudes(samples: Sequence[Array]) -> npt.NDArray[np.float64]:
 
 
 def _finite(array: Array) -> Array:
-    """The array with 0 for what is not finite, in a type that holds the magnitude of each value."""
+    """Return the array with 0 for what is not finite, in a type that holds the magnitude of each value."""
     if array.dtype.kind not in "fc":
         return array.astype(np.float64)
     is_finite = np.isfinite(array)
@@ -95,7 +95,7 @@ def _have_same_bits(a: Array, b: Array) -> bool:
 
 
 def max_abs_diff(a: Array, b: Array) -> float:
-    """Largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
+    """Return the largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
     if a.shape != b.shape:
         return float("inf")
     return float(abs_diff(a, b).max(initial=0.0))
@@ -188,7 +188,7 @@ class Gap:
 
 
 def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Gap:
-    """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
+    """Return the gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
     ``steps``: by position, the distance of two neighboring values of outputs that are integers written as floats.
     """

@@ -36,7 +36,7 @@ _NEEDED = ("head", "tail")
 
 
 def command_of(text: str | os.PathLike[str]) -> list[str]:
-    """The command that ``--runner`` names: a path, or a path and arguments in shell quoting.
+    """Return the command that ``--runner`` names: a path, or a path and arguments in shell quoting.
 
     Raises UsageError when there is no such executable file.
     """

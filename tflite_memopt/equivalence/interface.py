@@ -75,11 +75,11 @@ class Interface:
     outputs: Mapping[int, Port]
 
     def quantized(self, sample: Sample) -> Sample:
-        """The optimized model's inputs for the original's."""
+        """Return the optimized model's inputs for the original's."""
         return [self.inputs[at].quantized(array) if at in self.inputs else array for at, array in enumerate(sample)]
 
     def restored_outputs(self, outputs: Mapping[int, list[Array]]) -> dict[int, list[Array]]:
-        """Outputs of the optimized model, by position and sample, as the original gives them."""
+        """Return the outputs of the optimized model, by position and sample, as the original gives them."""
         return {
             at: [self.outputs[at].restored(array) for array in arrays] if at in self.outputs else arrays
             for at, arrays in outputs.items()
@@ -134,7 +134,7 @@ def _clamped(values: Array, tensor: Tensor) -> Array:
 
 
 def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
-    """How names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
+    """Return how names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
     return (*_sides(before.main, after.main), *_signatures(before, after))
 
 

@@ -94,7 +94,7 @@ class Interpreter:
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, pipesize=_PIPE_BYTES)
 
     def _exchange(self, job: RunJob) -> Run | None:
-        """The answer; None when the process has ended before it."""
+        """Return the answer; None when the process has ended before it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:

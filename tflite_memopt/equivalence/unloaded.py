@@ -35,7 +35,7 @@ def is_refusal(model: Model, said: str) -> bool:
 
 
 def _named(model: Model, said: str) -> tuple[int, Operator] | None:
-    """The operator that TFLM's words are about, with its step. A called subgraph counts its own steps."""
+    """Return the operator that TFLM's words are about, with its step. A called subgraph counts its own steps."""
     steps = enumerate(model.main.operators)
     node, unregistered = _NODE.search(said), _UNREGISTERED.search(said)
     if node is not None:

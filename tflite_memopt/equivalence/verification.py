@@ -68,7 +68,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
 
 
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
-    """The model with the shapes that LiteRT infers, where no verification is asked for."""
+    """Return the model with the shapes that LiteRT infers, where no verification is asked for."""
     progress("inferring shapes on litert")
     with Interpreters(("litert",), _limits(options)) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
@@ -134,7 +134,7 @@ def verify(
 
 
 def verdict_of(proof: Proof) -> Verdict:
-    """A proof as a verdict: none where something was not followed."""
+    """Return a proof as a verdict: none where something was not followed."""
     equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
     return Verdict(0, equal, 0.0, None if proof.status is Status.PROVED else str(proof))
 
@@ -168,7 +168,7 @@ def _candidate(
 def _differences_in_sequence(
     baseline: Baseline, candidate: Candidate, interpreters: Interpreters
 ) -> Iterator[tuple[str, str]]:
-    """How models with ties differ in sequences, by runtime."""
+    """Yield how models with ties differ in sequences, by runtime."""
     subject = candidate.subject
     models = baseline.data, subject.optimized
     asked = [name for name, each in baseline.runs.items() if each.run is not None]

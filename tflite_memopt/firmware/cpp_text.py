@@ -57,7 +57,7 @@ def _fault_of(name: str) -> str | None:
 
 
 def literal(text: str) -> str:
-    """A string literal of the text's bytes in UTF-8, in one line of plain ASCII, right in a comment, too."""
+    """Return a string literal of the text's bytes in UTF-8, in one line of plain ASCII, right in a comment, too."""
     return '"' + "".join(map(_in_literal, text.encode("utf-8", "surrogateescape"))) + '"'
 
 
@@ -68,7 +68,7 @@ def _in_literal(byte: int) -> str:
 
 
 def identifiers(prefix: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """A name for each of the texts, which are all different; texts that differ in signs alone are numbered."""
+    """Return a name for each of the texts, which are all different; texts that differ in signs alone are numbered."""
     found: dict[str, str] = {}
     for text in texts:
         base = "_".join([prefix, *re.findall(r"[A-Za-z0-9]+", text)])

@@ -58,7 +58,7 @@ def generate(
     request: MemoryRequest = MemoryRequest(),
     expected: Expected = Expected(),
 ) -> dict[str, bytes]:
-    """Files by path, for the kernels that the model's plan was made for.
+    """Return the files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
@@ -116,7 +116,7 @@ def runner_source() -> bytes:
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:
-    """The kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
+    """Return the kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
     model = read_planned(data)
     return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
 
@@ -148,7 +148,7 @@ def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
 
 
 def filled(path: str, words: Mapping[str, str]) -> str:
-    """A template with its words in place."""
+    """Return a template with its words in place."""
     text = (_TEMPLATES / f"{path}.in").read_text(encoding="utf-8")
     return Template(text).substitute(words)
 
@@ -167,12 +167,12 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
 def self_test_file(
     network: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], expected: Expected, words: Mapping[str, str]
 ) -> bytes:
-    """The inputs and expected outputs of a network's test; ``words``: of the file that it comes from."""
+    """Return the inputs and expected outputs of a network's test; ``words``: of the file that it comes from."""
     return filled("self_test.h", {**words, "name": network, **words_of(inputs, outputs, expected)}).encode()
 
 
 def resource_variables(model: Model) -> int:
-    """How many there are: for ``MicroResourceVariables::Create``."""
+    """Return how many there are: for ``MicroResourceVariables::Create``."""
     operators = (operator for graph in model.graphs for operator in graph.operators)
     return len({operator.option("sharedName") for operator in operators if operator.name == "VAR_HANDLE"})
 
@@ -247,7 +247,7 @@ def _place(row: PlannedBuffer) -> str:
 
 
 def _packed(row: PlannedBuffer) -> bytes:
-    """The row as it lies in flash: all of TFLM's targets are little-endian."""
+    """Return the row as it lies in flash: all of TFLM's targets are little-endian."""
     return pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory)
 
 
@@ -264,7 +264,7 @@ def _apart_words(name: str) -> dict[str, str]:
 
 
 def _array_in(table: Table, arrays: Sequence[str], number: int, name: str) -> str:
-    """The array of a memory that is not the arena."""
+    """Return the array of a memory that is not the arena."""
     memory, size = arrays[number], f"{name}::kMemoryBytes[{number}]"
     if number >= len(table.names):
         of = literal(table.external[number - len(table.names)])
@@ -327,7 +327,7 @@ def _library_line(name: str, size: LibraryNeed) -> str:
 
 
 def _sizes_code(sizes: ArenaSizes, is_apart: bool) -> Iterator[str]:
-    """The constants, or a choice of them where macros tell libraries apart."""
+    """Yield the constants, or a choice of them where macros tell libraries apart."""
     word = "#if"
     for condition, layouts in sizes.cases.items():
         if len(sizes.cases) > 1:

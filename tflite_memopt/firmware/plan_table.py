@@ -81,7 +81,7 @@ class Table:
 
 
 def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, request: MemoryRequest) -> Table:
-    """The table of a model, ``planned`` the offsets in its file, or none.
+    """Return the table of a model, ``planned`` the offsets in its file, or none.
 
     Raises UsageError for a wrong request, InfeasibleError when the model does not fit.
     """
@@ -117,7 +117,7 @@ def _memories(
 
 
 def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple[Tensor, ...]:
-    """The tensors that the names mean. Raises UsageError for one that is not in the head."""
+    """Return the tensors that the names mean. Raises UsageError for one that is not in the head."""
     main = set(model.main.tensors)
     by_name = {tensor.name: (tensor,) for tensor in layout.tensors if tensor in main}
     meant = {**by_name, "input": tuple(model.main.inputs), "output": tuple(model.main.outputs)}
@@ -132,7 +132,7 @@ def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple
 
 
 def planned_buffers(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile) -> tuple[PlannedBuffer, ...]:
-    """The rows of a model in one memory, ``planned`` the offsets in its file, or none.
+    """Return the rows of a model in one memory, ``planned`` the offsets in its file, or none.
 
     The order and the steps are those of ``AllocationInfoBuilder`` and ``CreatePlan`` (TFLM, micro_allocation_info.cc
     and micro_allocator.cc, commit 90b983c2b3f1): tensors by subgraph and position, then scratch in order of requests.

@@ -125,7 +125,7 @@ def expected_outputs(
 
 
 def _without_plan(data: bytes) -> bytes:
-    """The model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
+    """Return the model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
     model = read_model(data)
     if offline_plan.decode(model) is None:
         return data

@@ -56,7 +56,7 @@ undefined; but ESP_NN alone names no chip. The last one, without a condition, is
 
 
 def condition_of(kernels: str) -> str:
-    """The preprocessor's condition under which the kernels of a profile are linked; "1" for any kernels."""
+    """Return the preprocessor's condition under which the kernels of a profile are linked; "1" for any kernels."""
     return _MACROS.get(kernels, "1")
 
 
@@ -106,7 +106,7 @@ def arena_sizes(
     in_table: int | None = None,
     planner: MemoryPlanner = "tflm",
 ) -> ArenaSizes:
-    """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
+    """Return the sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
 
     ``in_table``: bytes that a table of the plan takes of the one arena, None where TFLM's own planner works there;
     ``planner``: which of them. Two arenas are always TFLM's.

@@ -35,7 +35,7 @@ NO_DEADLINE = Deadline(math.inf)
 
 
 def deadline_in(seconds: float, until: Deadline = NO_DEADLINE) -> Deadline:
-    """The moment that comes after so many seconds, and no later than ``until``."""
+    """Return the moment that comes after so many seconds, and no later than ``until``."""
     return Deadline(min(now() + seconds, until.moment))
 
 

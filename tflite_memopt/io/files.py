@@ -32,7 +32,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def load(source: Source) -> tuple[bytes, str | None]:
-    """The bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
+    """Return the bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
     return (source, None) if isinstance(source, bytes) else (read_file(source), Path(source).name)
 
 

@@ -116,7 +116,7 @@ def options_code(kind: str, second: bool) -> int:
 
 
 def new_options(kind: str) -> Any:
-    """A fresh object-API table of this kind with the schema's defaults."""
+    """Return a fresh object-API table of this kind with the schema's defaults."""
     return getattr(schema, f"{kind}T")()
 
 

@@ -41,7 +41,7 @@ class PlanLabel:
 
 
 def decode(model: Model) -> PlanLabel | None:
-    """The label of the model's plan; None when it has none. Raises ModelFormatError when it cannot be read."""
+    """Return the label of the model's plan; None when it has none. Raises ModelFormatError when it cannot be read."""
     buffers = [buffer for name, buffer in model.metadata if name == LABEL_NAME]
     if not buffers or buffers[-1].data is None:
         return None

@@ -96,7 +96,7 @@ def _at(items: Sequence[_T], index: int, what: str, where: str) -> _T:
 
 
 def _rows(values: Any) -> Any:
-    """A vector as the object API gives it; an absent one as empty."""
+    """Return a vector as the object API gives it; an absent one as empty."""
     return () if values is None else values
 
 

@@ -99,7 +99,7 @@ def drop_dead_tensors(model: Model) -> tuple[Tensor, ...]:
 
 
 def tensors_to_keep(model: Model) -> set[int]:
-    """The ids of the tensors that signatures, interfaces of subgraphs, and operators' intermediates refer to."""
+    """Return the ids of the tensors that signatures, interfaces of subgraphs, and operators' intermediates refer to."""
     kept = {id(tensor) for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
     for graph in model.graphs:
         kept |= {id(tensor) for tensor in (*graph.inputs, *graph.outputs)}

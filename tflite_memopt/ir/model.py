@@ -86,12 +86,12 @@ class Origin:
 
 
 def origin_of(tensor: Tensor) -> Origin:
-    """The recorded origin, or the whole of the tensor of the same name."""
+    """Return the recorded origin, or the whole of the tensor of the same name."""
     return tensor.origin or Origin(tensor.name, (0,) * len(tensor.shape))
 
 
 def piece_of(whole: Tensor, axis: int, start: int) -> Origin:
-    """The origin of a piece of ``whole`` that begins at index ``start`` of an axis; pieces of pieces add up."""
+    """Return the origin of a piece of ``whole`` that begins at index ``start`` of an axis; pieces of pieces add up."""
     found = origin_of(whole)
     axis %= max(1, len(found.start))
     starts = tuple(at + start * (number == axis) for number, at in enumerate(found.start))
@@ -99,12 +99,12 @@ def piece_of(whole: Tensor, axis: int, start: int) -> Origin:
 
 
 def pieces_in(graph: Graph) -> dict[str, Origin]:
-    """The recorded origins by tensor name."""
+    """Return the recorded origins by tensor name."""
     return {tensor.name: tensor.origin for tensor in graph.tensors if tensor.origin is not None}
 
 
 def rows_in_turns(whole: Tensor, first: tuple[int, ...]) -> Origin | None:
-    """The origin of a tensor of a loop's body that has rows of ``whole``, in turn t from row ``first[t]`` on.
+    """Return the origin of a tensor of a loop's body that has rows of ``whole``, in turn t from row ``first[t]`` on.
 
     None where they are no rows of one image of the original.
     """
@@ -113,7 +113,7 @@ def rows_in_turns(whole: Tensor, first: tuple[int, ...]) -> Origin | None:
 
 
 def pieces_in_loops(model: Model) -> dict[int, dict[str, Origin]]:
-    """The recorded origins by tensor name, for each subgraph but the entry graph, by its number."""
+    """Return the recorded origins by tensor name, for each subgraph but the entry graph, by its number."""
     return {number: pieces_in(graph) for number, graph in enumerate(model.graphs) if number}
 
 
@@ -244,7 +244,7 @@ class Operator:
         return default if self.options is None else self.options.fields.get(name, default)
 
     def present_inputs(self) -> Iterator[Tensor]:
-        """The inputs that are there, in order; a tensor read twice comes twice."""
+        """Yield the inputs that are there, in order; a tensor read twice comes twice."""
         return (tensor for tensor in self.inputs if tensor is not None)
 
 

@@ -74,7 +74,7 @@ PROFILES: Mapping[str, KernelProfile] = {
 
 
 def profile_named(name: str) -> KernelProfile:
-    """A profile by name. Raises UsageError for an unknown one."""
+    """Return a profile by name. Raises UsageError for an unknown one."""
     if name not in PROFILES:
         raise UsageError(f"unknown kernel profile '{name}'; choose one of {', '.join(PROFILES)}")
     return PROFILES[name]

@@ -110,7 +110,7 @@ ReuseRule = Callable[[Operator], tuple[KernelReuse, ...]]
 
 
 def no_reuse(operator: Operator) -> tuple[KernelReuse, ...]:
-    """The rule for a kernel of which nothing is known."""
+    """Return the rule for a kernel of which nothing is known."""
     return ()
 
 
@@ -147,12 +147,12 @@ class Box:
 
 
 def operands(operator: Operator, count: int) -> tuple[Tensor | None, ...]:
-    """The first inputs; None for those that are not there."""
+    """Return the first inputs; None for those that are not there."""
     return (*operator.inputs, *(None,) * count)[:count]
 
 
 def axis_of(axis: int, rank: int) -> int | None:
-    """The axis counted from the front; None when there is no such axis."""
+    """Return the axis counted from the front; None when there is no such axis."""
     return axis % rank if -rank <= axis < rank else None
 
 
@@ -223,12 +223,12 @@ def _mask(operator: Operator, name: str, rank: int) -> npt.NDArray[np.bool_]:
 
 
 def _clamped(index: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Indices counted from the front, between 0 and the size."""
+    """Return the indices counted from the front, between 0 and the size."""
     return np.clip(np.where(index < 0, index + sizes, index), 0, sizes)
 
 
 def _box_inside(source: Tensor, first: npt.NDArray[np.int64], count: npt.NDArray[np.int64]) -> Box | None:
-    """The box, if it has elements and none of them is outside the tensor."""
+    """Return the box, if it has elements and none of them is outside the tensor."""
     if (first < 0).any() or (count < 1).any() or (first + count > np.asarray(source.shape)).any():
         return None
     return Box(tuple(first.tolist()), tuple(count.tolist()))
@@ -431,7 +431,7 @@ def in_place_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
 
 
 def _overwritable(operator: Operator) -> tuple[Tensor | None, ...]:
-    """The inputs whose elements the kernel reads only at the index that it writes."""
+    """Return the inputs whose elements the kernel reads only at the index that it writes."""
     if operator.name in FIRST_INPUT:
         return operator.inputs[:1]
     return operator.inputs if operator.name in ANY_INPUT else ()
@@ -529,7 +529,7 @@ def window_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
 
 
 def row_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
-    """The same for a kernel that finishes one output row before the next, and goes over a row more than once.
+    """Return the same for a kernel that finishes one output row before the next, and goes over a row more than once.
 
     distance = max over rows of the row's end - the lowest byte that it or a later one reads.
     """

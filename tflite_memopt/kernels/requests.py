@@ -120,7 +120,7 @@ class Size(NamedTuple):
     lp64: int | None = None
 
     def on(self, abi: Abi) -> int:
-        """Bytes on a target with this layout."""
+        """Return the bytes on a target with this layout."""
         if abi.word == 32:
             return self.short if abi.short_enums and self.short is not None else self.w32
         return self.lp64 if not abi.in_wheel and self.lp64 is not None else self.w64
@@ -176,12 +176,12 @@ TERNARY = (IN0, IN1, IN2, OUT0)
 
 
 def inputs(count: int, start: int = 0) -> tuple[Slot, ...]:
-    """The input slots ``start`` to ``count - 1``."""
+    """Return the input slots ``start`` to ``count - 1``."""
     return tuple(Slot("input", position) for position in range(start, count))
 
 
 def held(operator: Operator, slots: Iterable[Slot]) -> tuple[Tensor, ...]:
-    """The tensors at these slots, in order; a slot that is beyond the end or left out holds none.
+    """Return the tensors at these slots, in order; a slot that is beyond the end or left out holds none.
 
     Source: micro_context.cc, ``AllocateTempInputTensor``, which allocates nothing for those.
     """
@@ -190,7 +190,7 @@ def held(operator: Operator, slots: Iterable[Slot]) -> tuple[Tensor, ...]:
 
 
 def needed(operator: Operator, slot: Slot) -> Tensor:
-    """The tensor at a slot that the kernel cannot do without. Raises ModelFormatError when it is missing."""
+    """Return the tensor at a slot that the kernel cannot do without. Raises ModelFormatError when it is missing."""
     tensor = _at(operator, slot)
     if tensor is None:
         what = f"{operator.opcode.label} lacks its {slot.side} {slot.position}"
@@ -221,7 +221,7 @@ class Plain:
     moves_shape: bool = False
 
     def __call__(self, operator: Operator, abi: Abi) -> Requests:
-        """The requests of one operator; the same for every operator but for the copied shape."""
+        """Return the requests of one operator; the same for every operator but for the copied shape."""
         params, op_data = self.params.on(abi), self.op_data.on(abi)
         return Requests(
             params=params,
@@ -584,7 +584,7 @@ _SVDF_INPUTS = 5
 
 
 def unidirectional_sequence_lstm(operator: Operator, abi: Abi) -> Requests:
-    """The LSTM: four scratch buffers of the cell state's type, one per gate, of batch x state elements."""
+    """Return the LSTM: four scratch buffers of the cell state's type, one per gate, of batch x state elements."""
     activation = needed(operator, IN0)
     batch = activation.shape[1 if operator.option("timeMajor", False) else 0]
     state = needed(operator, _HIDDEN_STATE).shape[1]
@@ -650,7 +650,7 @@ def assign_variable(operator: Operator, abi: Abi) -> Requests:
 
 
 def repeated_assignments(model: Model) -> Iterator[Operator]:
-    """The ASSIGN_VARIABLE operators whose variable an earlier one, in file order, has allocated."""
+    """Yield the ASSIGN_VARIABLE operators whose variable an earlier one, in file order, has allocated."""
     allocated: set[tuple[Any, Any]] = set()
     for operator in (operator for graph in model.graphs for operator in graph.operators):
         variable = _variable_of(operator) if operator.name == "ASSIGN_VARIABLE" else None
@@ -673,7 +673,7 @@ _DAMAGE = (IndexError, ValueError, TypeError, struct.error, UnicodeDecodeError)
 
 
 def custom_options(operator: Operator) -> Mapping[str, Any]:
-    """The options by name; empty when there are none. Raises ModelFormatError when they are not a map."""
+    """Return the options by name; empty when there are none. Raises ModelFormatError when they are not a map."""
     if operator.custom_options is None or not operator.custom_options.size:
         return {}
     try:
@@ -903,7 +903,7 @@ def _channel_buffers(channels: int, capacity: int, abi: Abi) -> tuple[int, ...]:
 
 
 def _circular_buffer(capacity: int, abi: Abi) -> int:
-    """The buffer holds every sample twice, so that any window of it is contiguous."""
+    """Return the buffer holds every sample twice, so that any window of it is contiguous."""
     return _CIRCULAR_BUFFER.on(abi) + 2 * capacity * _SAMPLE
 
 
@@ -981,7 +981,7 @@ def requests_of(operator: Operator, abi: Abi) -> Requests:
 
 
 def requests_in(model: Model, abi: Abi, rule: RequestRule = requests_of) -> dict[Operator, Requests]:
-    """The requests of every operator of a model, in the order in which TFLM prepares them.
+    """Return the requests of every operator of a model, in the order in which TFLM prepares them.
 
     Differs from the rule in one point that a single operator cannot know: an ASSIGN_VARIABLE to a variable
     that an earlier one has allocated takes no buffer.

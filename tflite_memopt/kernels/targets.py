@@ -106,7 +106,7 @@ def target_named(name: str) -> Target:
 
 
 def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:
-    """The profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
+    """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
     ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
     Raises UsageError for an unknown name.

@@ -95,14 +95,14 @@ def place_in_better_order(
 def place(
     model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, effort: float = 1.0
 ) -> ModelPlacement | None:
-    """The placement in one order; None where its pins collide."""
+    """Return the placement in one order; None where its pins collide."""
     layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(effort)
     plan = _planned(options, limit, layout)
     return None if plan is None else _placed(model, layout, plan, profile, options, limit)
 
 
 def _planned(options: Options, limit: SearchLimit, layout: MemoryLayout) -> Plan | None:
-    """The plan of one order; None where its pins collide."""
+    """Return the plan of one order; None where its pins collide."""
     try:
         return solve_together(layout.problem, layout.groups, options.planner, limit)
     except InfeasibleError:
@@ -122,7 +122,7 @@ def _placed(
 def _best_in_force(
     model: Model, layout: MemoryLayout, plan: Plan, planner: str, limit: SearchLimit
 ) -> tuple[Plan, dict[Tensor, int]]:
-    """A plan, and its offsets to write; others are tried where TFLM's head is larger than planned.
+    """Return a plan, and its offsets to write; others are tried where TFLM's head is larger than planned.
 
     TFLM counts the result of a loop, which is not set before that, as alive from the start: scratch that the plan has
     on its bytes earlier is put elsewhere. The last plan that is tried keeps those bytes for it from the start.
@@ -154,7 +154,7 @@ def _with_bound_of(plan: Plan, other: Plan) -> Plan:
 
 
 def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
-    """The problem with every tensor alive as long as TFLM counts it, for what is placed at run time."""
+    """Return the problem with every tensor alive as long as TFLM counts it, for what is placed at run time."""
     lives = [layout.timeline.tensors[tensor].start for tensor in layout.tensors]
     items = [replace(item, start=max(0, start)) for item, start in zip(layout.items, lives, strict=False)]
     return replace(layout.problem, items=(*items, *layout.items[len(items) :]))
@@ -205,12 +205,12 @@ _WORK = 0.1
 
 
 def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
-    """The cost under the objective of ``options``, ordered and planned."""
+    """Return the cost under the objective of ``options``, ordered and planned."""
     return cost_in(arrange(model, profile, options).placement.memory, options)
 
 
 def cost_in(memory: MemoryUse, options: Options) -> Cost:
-    """The cost of what has been planned, under the objective of ``options``."""
+    """Return the cost of what has been planned, under the objective of ``options``."""
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
@@ -246,7 +246,7 @@ def needs_by_library(
 
 
 def miscomputed(model: Model, profile: KernelProfile) -> tuple[str, ...]:
-    """Names of the outputs that a library of the profile may compute wrongly, whatever the plan."""
+    """Return the names of the outputs that a library of the profile may compute wrongly, whatever the plan."""
     operators = (operator for graph in model.graphs for operator in graph.operators)
     return tuple(operator.outputs[0].name for operator in operators if profile.may_miscompute(operator))
 
@@ -298,7 +298,7 @@ def fitted(
 def _low_under_scratch(
     model: Model, found: ModelPlacement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
 ) -> ModelPlacement:
-    """The same order, with no tensor where it would lift a library's scratch above the head that it had before.
+    """Return the same order, with no tensor where it would lift a library's scratch above the head that it had before.
 
     TFLM puts scratch above the highest tensor that is alive where it finds no hole. So what is between the place that
     the scratch must begin at and the head is kept free while its operator runs.

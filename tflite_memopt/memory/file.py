@@ -50,7 +50,7 @@ def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
 
 
 def read_planned(data: bytes, name: str | None = None) -> Model:
-    """The model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
+    """Return the model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
 
     Whoever reads a file to plan it anew needs these marks: without them such a variable has a first value to keep.
     What an NPU's commands have addresses of is fixed where the plan has it. ``name``: of the file, for messages.
@@ -102,7 +102,7 @@ def _label_of(
     decision: Decision,
     options: Mapping[str, Any],
 ) -> PlanLabel | None:
-    """The label to write beside a plan; None where there is no plan."""
+    """Return the label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
         return None
     overlaps = not profile.is_portable and any(use.kind != "view" for use in reuse_in_force(placement))

@@ -32,7 +32,7 @@ Pins = Sequence[tuple[str, int]]
 
 
 def pinned_offsets(tensors: Collection[Tensor], unplannable: Collection[Tensor], pins: Pins) -> dict[Tensor, int]:
-    """The offset of each pinned tensor among the head's ``tensors``.
+    """Return the offset of each pinned tensor among the head's ``tensors``.
 
     Raises UsageError for a name that no tensor of the arena has, or several have, for a tensor that TFLM places by
     itself (``unplannable``), for an offset that is negative or not aligned, and for two offsets of one tensor.
@@ -120,7 +120,7 @@ class MemoryLayout:
         return self.groups_with(self.ties)
 
     def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, ...], ...]:
-        """The groups with these ties in place of the model's own."""
+        """Return the groups with these ties in place of the model's own."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
         groups = [tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried]
         for tie in ties:
@@ -134,7 +134,7 @@ class MemoryLayout:
 def memory_layout(
     model: Model, profile: KernelProfile, pins: Pins = (), order: Sequence[int] | None = None
 ) -> MemoryLayout:
-    """The offset problem of a model, the ``pins`` given. Raises UsageError for a wrong pin.
+    """Return the offset problem of a model, the ``pins`` given. Raises UsageError for a wrong pin.
 
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand.
     """
@@ -159,7 +159,7 @@ def memory_layout(
 
 
 def unplannable_tensors(model: Model) -> frozenset[Tensor]:
-    """Tensors of the main graph that TFLM must place itself.
+    """Return the tensors of the main graph that TFLM must place itself.
 
     TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph
     (micro_allocator.cc, ``AllocateVariables``), and would leave it without memory if that entry were planned.
@@ -186,7 +186,7 @@ def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
-    """The offsets for the file: those of a plan, or none where TFLM does better by itself.
+    """Return the offsets for the file: those of a plan, or none where TFLM does better by itself.
 
     Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
     TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins and ties are always
@@ -201,7 +201,7 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
 
 
 def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
-    """The offsets that can be written into the file: of tensors only, since scratch has no name there."""
+    """Return the offsets that can be written into the file: of tensors only, since scratch has no name there."""
     kept_back = unplannable_tensors(model)
     pairs = zip(layout.tensors, offsets, strict=False)
     return {tensor: offset for tensor, offset in pairs if tensor not in kept_back}
@@ -240,7 +240,7 @@ def places_in_force(model: Model, profile: KernelProfile) -> Places:
 
 
 def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:
-    """The places of a layout's items; ``offsets``: of all of them, those that TFLM finds itself included."""
+    """Return the places of a layout's items; ``offsets``: of all of them, those that TFLM finds itself included."""
     tensors = dict(zip(layout.tensors, offsets, strict=False))
     rest = iter(offsets[len(layout.tensors) :])
     scratch: dict[Operator, list[tuple[int, int]]] = {}

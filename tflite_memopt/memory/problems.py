@@ -50,7 +50,7 @@ class Joined:
 
 
 def join(problem: PlanProblem, groups: Groups) -> Joined:
-    """The problem with each group as one item, alive from its first member's birth to its last one's death.
+    """Return the problem with each group as one item, alive from its first member's birth to its last one's death.
 
     Two joined items may share bytes where all their members that are alive at the same time may.
     """
@@ -125,7 +125,7 @@ def _joined_relations(
 
 
 def _allowed_by_all(alternatives: Sequence[Sequence[Relation]]) -> list[Relation]:
-    """Those of the relations, and the strictest of the inexact ones, that every pair of members permits."""
+    """Return those of the relations, and the strictest of the inexact ones, that every pair of members permits."""
     candidates = dict.fromkeys(relation for each in alternatives for relation in each)
     return [one for one in candidates if all(any(_implies(one, r) for r in each) for each in alternatives)]
 
@@ -172,7 +172,7 @@ def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], 
 
 
 def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Model:
-    """The model itself with ties that texts name, its operators in an order in which they can be kept.
+    """Return the model itself with ties that texts name, its operators in an order in which they can be kept.
 
     Raises UsageError for a wrong text, and where the output of a tie would overwrite its input too early in any order.
     """
@@ -208,7 +208,7 @@ def readers_before_writers(graph: Graph, ties: Sequence[tuple[Tensor, Tensor]]) 
 
 
 def groups_with(layout: MemoryLayout, ties: Sequence[tuple[Tensor, Tensor]]) -> Groups:
-    """Items by number that lie at one offset: what loops carry, and the ``ties``.
+    """Return the items by number that lie at one offset: what loops carry, and the ``ties``.
 
     Raises UsageError where the output of a tie would overwrite its input too early.
     """
@@ -251,7 +251,7 @@ def _check_times(layout: MemoryLayout, output: Tensor, source: Tensor) -> None:
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
-    """The ordering problem of one graph, over atoms in place of tensors.
+    """Return the ordering problem of one graph, over atoms in place of tensors.
 
     A control-flow operator counts as one step, and what its subgraphs need at most as its scratch; they keep their
     own order.
@@ -288,7 +288,7 @@ def atoms_in(graph: Graph, layout: MemoryLayout) -> Atoms:
 
 
 def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
-    """The tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph.
+    """Return the tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph.
 
     And none that an NPU's commands have addresses of: their place is given, and so is the order.
     """
@@ -304,7 +304,7 @@ def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
 
 
 def _views_in(graph: Graph, layout: MemoryLayout) -> Mapping[Operator, tuple[KernelReuse, ...]]:
-    """The views of a graph; what a loop carries, and what lies on it, counts as views of one storage."""
+    """Return the views of a graph; what a loop carries, and what lies on it, counts as views of one storage."""
     if not layout.loops.loops:
         return layout.reuses
     own = set(graph.tensors)
@@ -363,7 +363,7 @@ def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
 
 
 def _peak_inside(graph: Graph, layout: MemoryLayout) -> int:
-    """The most bytes alive at once in a subgraph of a loop, without those that the main graph's tensors have."""
+    """Return the most bytes alive at once in a subgraph of a loop, without those that the main graph's tensors have."""
     problem = schedule_problem(graph, layout)
     inside = set(_dead_in(graph, layout)).intersection(graph.inputs)
     peak = memory_graph(problem).peak(range(len(problem.steps)))
@@ -400,7 +400,7 @@ class Alive:
         self._across: dict[tuple[int, int], int] = {}
 
     def needs(self) -> list[int]:
-        """Bytes of the working set of each step, less what its kernel may save at most.
+        """Return the bytes of the working set of each step, less what its kernel may save at most.
 
         The scheduler's working set counts a saving only where the input is one range of bytes. Here an input saves
         what dies of it, in however many ranges.
@@ -429,7 +429,7 @@ class Alive:
         return self._across[first, end]
 
     def _in_common(self, first: int, end: int) -> int:
-        """Bytes of inputs that are views of one another, beyond those of one of them."""
+        """Return the bytes of inputs that are views of one another, beyond those of one of them."""
         inside = {operator.outputs[0] for operator in self._operators[first:end]}
         read = (tensor for operator in self._operators[first:end] for tensor in operator.present_inputs())
         inputs = dict.fromkeys(tensor for tensor in read if tensor not in inside)

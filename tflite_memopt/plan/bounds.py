@@ -31,7 +31,7 @@ def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
 
 
 def max_breadth(problem: PlanProblem) -> int:
-    """Bytes of ``section_bound``."""
+    """Return the bytes of ``section_bound``."""
     return section_bound(problem).nbytes
 
 
@@ -65,14 +65,14 @@ def _section_bound(problem: PlanProblem) -> BoundCertificate:
 
 
 def _padded(items: Sequence[Item]) -> Sequence[Item]:
-    """The items with their sizes rounded up to their own alignment, if there are any to round."""
+    """Return the items with their sizes rounded up to their own alignment, if there are any to round."""
     if all(item.size % item.alignment == 0 for item in items):
         return items
     return [replace(item, size=aligned(item.size, item.alignment)) for item in items]
 
 
 def section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
-    """Items with bytes, of those that are alive at one time, for as high a bound as is found quickly.
+    """Return the items with bytes, of those that are alive at one time, for as high a bound as is found quickly.
 
     All that have no relation, and those whose bytes are more than what they may share with the ones taken before:
     largest first, then by turns put in or left out as long as that raises the bound. And so once more, beginning with
@@ -127,13 +127,13 @@ class _Related:
                 self._containers_of[i].append(container)
 
     def shared(self, chosen: Collection[int]) -> int:
-        """Bytes that the chosen items have in common at most."""
+        """Return the bytes that the chosen items have in common at most."""
         inside = set(chosen)
         pairs = sum(n for i in inside & self.shares.keys() for j, n in self.shares[i].items() if i < j and j in inside)
         return pairs - sum(container.spares(inside, self.shares) for container in self.containers)
 
     def worth_taking(self) -> list[int]:
-        """Those that together need most, of what is found quickly."""
+        """Return those that together need most, of what is found quickly."""
         found = self._grown({})
         if not self.containers:
             return found
@@ -159,7 +159,7 @@ class _Related:
         return list(chosen)
 
     def _gain(self, index: int, chosen: Collection[int]) -> int:
-        """Bytes that the item, which is not chosen, adds to what is needed."""
+        """Return the bytes that the item, which is not chosen, adds to what is needed."""
         gain = self._sizes[index] - sum([nbytes for other, nbytes in self.shares[index].items() if other in chosen])
         for container in self._containers_of[index]:
             gain += container.spares_more(index, chosen, self.shares)
@@ -182,7 +182,7 @@ def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:
 def _containers_among(
     related: Sequence[int], sizes: Mapping[int, int], shares: Shares, permissions: Permissions, unit: int
 ) -> list[Container]:
-    """The containers that are too small for their members, each pair of items in one of them at most.
+    """Return the containers that are too small for their members, each pair of items in one of them at most.
 
     A loop's result may lie over its inputs, each of them above what the next turns still read:
 

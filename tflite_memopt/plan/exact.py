@@ -323,7 +323,7 @@ class ItemGroup:
 
 
 def time_groups(items: Sequence[Item]) -> list[list[int]]:
-    """Positions of the items that have bytes, parted at the times that no item is alive across."""
+    """Return the positions of the items that have bytes, parted at the times that no item is alive across."""
     found: list[list[int]] = []
     end = 0
     for index in sorted((i for i, item in enumerate(items) if item.size), key=lambda i: items[i].start):

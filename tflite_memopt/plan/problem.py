@@ -245,7 +245,7 @@ RigidGroup = tuple[tuple[int, int], ...]
 
 
 def _forbidden_differences(problem: PlanProblem) -> Permissions:
-    """The intervals of every related pair that is alive at the same time, seen from both of its items."""
+    """Return the intervals of every related pair that is alive at the same time, seen from both of its items."""
     pairs: dict[tuple[int, int], list[Relation]] = {}
     for relation in problem.relations:
         low, high = sorted((relation.first, relation.second))

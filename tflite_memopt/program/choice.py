@@ -166,7 +166,7 @@ def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | No
 def best_path(
     options_of: Callable[[Stretch], list[tuple[Price, int]]], positions: Sequence[int], most_parts: int, most_work: int
 ) -> Choice | None:
-    """The path as in ``choose``, of options that are known for every stretch."""
+    """Return the path as in ``choose``, of options that are known for every stretch."""
     every = ((first, end) for at, first in enumerate(positions) for end in positions[at + 1 :])
     options = {stretch: options_of(stretch) for stretch in every}
     needs = sorted({price.need for found in options.values() for price, _ in found})

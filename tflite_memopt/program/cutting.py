@@ -22,7 +22,7 @@ from ..ir.model import Model, Tensor
 
 
 def why_whole(model: Model) -> str | None:
-    """Why a model cannot be cut; None where it can.
+    """Return why a model cannot be cut; None where it can.
 
     Each part's interpreter is made anew in each run, in the arena of the others: what one remembers would be lost.
     """
@@ -56,7 +56,7 @@ def crossing(model: Model) -> list[tuple[Tensor, ...]]:
 
 
 def cut(model: Model, positions: Sequence[int]) -> list[Model]:
-    """The parts of a model that is cut before the operators at these positions, in their order.
+    """Return the parts of a model that is cut before the operators at these positions, in their order.
 
     Raises UnsupportedModelError for a model that cannot be cut.
     """

@@ -178,6 +178,6 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:
-    """The byte of which padding of a tensor consists; None where its bytes differ."""
+    """Return the byte of which padding of a tensor consists; None where its bytes differ."""
     values = {int(byte) for byte in zero_rows(tensor, 1).astype(tensor.dtype.label).tobytes()}
     return values.pop() if len(values) == 1 and tensor.dtype is not DType.BOOL else None

@@ -133,12 +133,12 @@ class Program:
 
 
 def to_json(program: Program) -> str:
-    """The text of program.json."""
+    """Return the text of program.json."""
     return json.dumps(asdict(program), indent=2) + "\n"
 
 
 def schema_text() -> str:
-    """The text of schema/program.schema.json. Needs pydantic, as the other schemas do."""
+    """Return the text of schema/program.schema.json. Needs pydantic, as the other schemas do."""
     made = need("pydantic").TypeAdapter(Program).json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tflite-memopt {MANIFEST}"}
     return json.dumps({**head, **{key: value for key, value in made.items() if key != "title"}}, indent=2) + "\n"

@@ -69,7 +69,7 @@ class Handover:
 
 
 def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
-    """The arena in bytes for parts that run one after another, and what is moved before each but the first.
+    """Return the arena in bytes for parts that run one after another, and what is moved before each but the first.
 
     The inputs of a part are the first outputs of the one before, in the same order: a fed part has more.
     """
@@ -125,7 +125,7 @@ def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
 
 
 def _between(before: PartSpace, after: PartSpace, arena: int) -> Handover | None:
-    """The moves with the fewest of them; None where the arena has no place for what crosses the cut."""
+    """Return the moves with the fewest of them; None where the arena has no place for what crosses the cut."""
     written, sources, targets = _written(after, arena), _crossing(before, after), after.inputs
 
     def is_clear(shelter: Sequence[Range]) -> bool:

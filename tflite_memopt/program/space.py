@@ -40,7 +40,7 @@ def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int
 
 
 def counted_library(profile: KernelProfile) -> KernelProfile:
-    """The library for which arenas are counted: the profile's own, TFLM's where firmware may link any."""
+    """Return the library for which arenas are counted: the profile's own, TFLM's where firmware may link any."""
     return next((each for each in profile.libraries if each.name == "reference"), profile)
 
 

@@ -82,7 +82,7 @@ class StretchCosts:
         return max(sides) + self.least_tail(stretch)
 
     def least_tail(self, stretch: Stretch) -> int:
-        """Bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
+        """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
         if self.counts_head:
             return 0
         profile = counted_library(self._profile)
@@ -129,7 +129,7 @@ class StretchCosts:
         return is_kept
 
     def options_for(self, stretch: Stretch, limit: int) -> Options:
-        """The options of a part under a limit."""
+        """Return the options of a part under a limit."""
         if limit == _SHARE_LIMIT:
             return replace(self.options, budget=None)
         if limit == _NO_STRIPES:

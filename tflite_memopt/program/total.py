@@ -97,7 +97,7 @@ class Total:
 
 
 def total_of(graph: Graph) -> Total | str | None:
-    """The mean at the end of a front, or why it cannot be summed up row by row; None where it ends otherwise."""
+    """Return the mean at the end of a front, or why it cannot be summed up row by row; None where it ends otherwise."""
     last = graph.operators[-1]
     source, output = last.inputs[0], last.outputs[0]
     if source is None or last.name not in ("MEAN", "AVERAGE_POOL_2D"):

@@ -143,7 +143,7 @@ def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
 
 
 def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:
-    """The interface of the program as a model's; rows are those of the input in any shape."""
+    """Return the interface of the program as a model's; rows are those of the input in any shape."""
     graph, first, last = Graph(), parts[0].main, parts[-1].main
     graph.inputs, graph.outputs = first.inputs, last.outputs
     if feed is not None:

@@ -83,7 +83,7 @@ class _StoppedError(MemoptError):
     is_named = False
 
     def at(self, graph: int, position: int, operator: Operator) -> _StoppedError:
-        """The same, naming the operator; an inner one is kept."""
+        """Return the same, naming the operator; an inner one is kept."""
         if self.is_named:
             return self
         found = type(self)(f"{describe(graph, position, operator)}: {self}")

@@ -47,7 +47,7 @@ class Places:
     ties: Sequence[tuple[int, int]] = ()
 
     def range_of(self, tensor: Tensor) -> Range:
-        """The bytes of a tensor that has a place."""
+        """Return the bytes of a tensor that has a place."""
         return self.offsets[tensor], self.offsets[tensor] + tensor.nbytes
 
 
@@ -144,7 +144,7 @@ class _Memory:
         return places[0] is not None and places[0] == places[1]
 
     def _over(self, operator: Operator, source: Tensor, held: Value, output: Tensor, new: Ring) -> Any:
-        """The bytes of an output that a source has at the same place, where no rule is broken."""
+        """Return the bytes of an output that a source has at the same place, where no rule is broken."""
         (first, last), (low, end) = self.places.range_of(source), self.places.range_of(output)
         stays = np.zeros(new.size, bool)
         start, stop = max(first, low), min(last, end)

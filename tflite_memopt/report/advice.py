@@ -72,7 +72,7 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
 
 
 def _of_declined(report: Report) -> Iterator[Advice]:
-    """Name the smaller result that was declined, with its price."""
+    """Yield the name the smaller result that was declined, with its price."""
     declined, need = report.declined, needed_of(report, report.after)
     if declined is None:
         return
@@ -86,7 +86,7 @@ def _of_declined(report: Report) -> Iterator[Advice]:
 
 
 def _has_state(model: Model) -> bool:
-    """True when an invocation may depend on the ones before it. The loops that stripes made keep nothing."""
+    """Return True when an invocation may depend on the ones before it. The loops that stripes made keep nothing."""
     loops = {loop.operator for loop in loops_of(model)}
     return any(has_side_effects(operator) for operator in model.main.operators if operator not in loops)
 

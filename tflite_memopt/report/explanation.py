@@ -20,7 +20,7 @@ _NAME = re.compile(r"'[^']*'")
 
 
 def render_explanation(report: Report) -> RenderableType:
-    """One row an applied rewrite, and one row a reason why a rule that fits was not applied."""
+    """Return one row an applied rewrite, and one row a reason why a rule that fits was not applied."""
     if not report.rewrites and not report.refused:
         return Text("rewrites: no rule fits any operator, or none was tried")
     parts: list[RenderableType] = []

@@ -46,12 +46,12 @@ def _run_time(point: FrontPoint) -> float:
 
 
 def need_of(point: FrontPoint, objective: Objective) -> int:
-    """The bytes that the objective counts."""
+    """Return the bytes that the objective counts."""
     return point.total if objective == "total" else point.head
 
 
 def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> Choice:
-    """The cheapest point within the budget; the smallest where none is, or where there is no budget."""
+    """Return the cheapest point within the budget; the smallest where none is, or where there is no budget."""
     needs = [need_of(point, objective) for point in points]
     within = [at for at, need in enumerate(needs) if budget is not None and need <= budget]
 
@@ -86,7 +86,7 @@ def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableT
 
 
 def headline_of(exploration: Exploration) -> str:
-    """One line: how many points, and the RAM from the first to now."""
+    """Return one line: how many points, and the RAM from the first to now."""
     points, before = exploration.points, exploration.before
     least, head = min(point.total for point in points), min(point.head for point in points)
     budget = "" if exploration.choice.budget is None else f", budget {in_words(exploration.choice.budget)}"
@@ -108,12 +108,12 @@ def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
 
 
 def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
-    """The MACs beyond those of the model as it came."""
+    """Return the MACs beyond those of the model as it came."""
     return percent((point.macs - before.macs) / max(1, before.macs))
 
 
 def choice_lines(exploration: Exploration) -> Iterable[str]:
-    """The point that was picked and why; where it does not fit, what limits it and what would help."""
+    """Return the point that was picked and why; where it does not fit, what limits it and what would help."""
     choice = exploration.choice
     point, number = exploration.points[choice.point], choice.point + 1
     need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"

@@ -18,7 +18,7 @@ def loop_uses(model: Model) -> tuple[LoopUse, ...]:
 
 
 def said_of_loop(use: LoopUse) -> str:
-    """One sentence for people."""
+    """Return one sentence for people."""
     kept = [f"{each.rows} rows of '{short_name(each.of)}' ({each.bytes:,} bytes)" for each in use.line_buffers]
     rows = "1 row" if use.rows == 1 else f"{use.rows} rows"
     source = ", ".join(f"'{short_name(name)}'" for name in use.reads)

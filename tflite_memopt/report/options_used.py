@@ -32,19 +32,19 @@ def options_used(options: Options) -> dict[str, Any]:
 
 
 def changed_options(used: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not the default ones."""
+    """Return those that are not the default ones."""
     default = options_used(Options())
     return {name: value for name, value in used.items() if name in default and value != default[name]}
 
 
 def shaping_options(options: Options) -> dict[str, Any]:
-    """Those that are not the default ones and decide what is in the file."""
+    """Return those that are not the default ones and decide what is in the file."""
     changed = changed_options(options_used(options))
     return {name: value for name, value in changed.items() if name not in _CHECKS | _SAID_APART}
 
 
 def as_labeled(options: Options, label: PlanLabel) -> Options:
-    """The options with which a file was made, where these leave the default; those of its verification stay.
+    """Return the options with which a file was made, where these leave the default; those of its verification stay.
 
     Raises UsageError for an option that this version does not know.
     """
@@ -65,7 +65,7 @@ def as_labeled(options: Options, label: PlanLabel) -> Options:
 
 
 def shaping_names() -> frozenset[str]:
-    """The options that a label may have."""
+    """Return the options that a label may have."""
     return frozenset(field.name for field in fields(Options)) - _LEFT_OUT - _CHECKS - _SAID_APART
 
 

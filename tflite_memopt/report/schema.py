@@ -23,7 +23,7 @@ KINDS: Mapping[str, type[Any]] = {
 
 
 def from_json(text: str | bytes) -> Record:
-    """The typed object that :func:`tflite_memopt.report.model.to_json` wrote.
+    """Return the typed object that :func:`tflite_memopt.report.model.to_json` wrote.
 
     Fields that this version does not know are ignored. Raises UsageError when the text is no such record, or is one of
     another major version.

@@ -16,7 +16,7 @@ from .model import Report
 
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
-    """The warnings of a report, most general first."""
+    """Return the warnings of a report, most general first."""
     return (
         *_of_basis(report),
         *_of_proofs(report),
@@ -55,7 +55,7 @@ def of_npu(model: Model, options: Options) -> Iterator[str]:
 
 
 def of_open_sides(model: Model) -> Iterator[str]:
-    """Inputs whose size beyond the batch the file leaves open: it is planned with 1."""
+    """Yield the inputs whose size beyond the batch the file leaves open: it is planned with 1."""
     for tensor in model.main.inputs:
         said = tensor.extras.get("shapeSignature")
         sides = [] if said is None else [axis for axis, size in enumerate(said) if axis and size < 0]
@@ -90,7 +90,7 @@ _PROVED: Mapping[str, str] = {"result": "the result", "plan": "the memory plan",
 
 
 def _of_proofs(report: Report) -> Iterator[str]:
-    """Name each part that is not proved, and the reason."""
+    """Yield the name each part that is not proved, and the reason."""
     for name, proof in report.proofs.items():
         if not proof.is_proved:
             yield f"{_PROVED[name]} is verified on samples only; the proof for all inputs stopped: {proof.reason}"

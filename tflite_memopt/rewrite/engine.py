@@ -54,7 +54,7 @@ class Match:
 
 
 def match_at(pattern: Pattern, graph: Graph, anchor: Operator, pinned: Collection[str] = ()) -> Match | None:
-    """The match that ends in ``anchor``, if there is one."""
+    """Return the match that ends in ``anchor``, if there is one."""
     found: dict[str, Operator] = {}
     return Match(graph, anchor, found, pinned) if _fits(pattern, anchor, found) else None
 
@@ -79,7 +79,7 @@ Findings = TypeVar("Findings")
 
 
 def always_exact(_: object) -> Exactness:
-    """The exactness of a rule that moves or removes operators and changes no value."""
+    """Return the exactness of a rule that moves or removes operators and changes no value."""
     return "exact"
 
 
@@ -260,7 +260,7 @@ class Driver:
             check_model(self.model)
 
     def _permitted(self, match: Match, rule: str, proposal: Proposal | str) -> Proposal | Refusal:
-        """The proposal, or what is against it: a pin, the rule itself, or values that may not change so far."""
+        """Return the proposal, or what is against it: a pin, the rule itself, or values that may not change so far."""
         name, pin = label(match.anchor), self._pin_in(match)
         if pin is not None or isinstance(proposal, str):
             return Refusal(rule, name, pin or str(proposal))

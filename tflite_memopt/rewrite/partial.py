@@ -107,7 +107,7 @@ class Output:
         return min(1.0, MARGIN * max(shares)) if len(shares) > 1 else 1.0
 
     def quantization(self, sums: Sums) -> Quantization:
-        """The quantization for ``sums``, which are some terms of the total; type and range are the output's."""
+        """Return the quantization for ``sums``, which are some terms of the total; type and range are the output's."""
         y, total, usage = self.values, self.total, self.usage()
         mean, deviation = sums.constant + usage * sums.mean, usage * DEVIATIONS * np.sqrt(sums.variance)
         low = np.maximum(mean - deviation, np.maximum(sums.low, y.low - (total.high - sums.high)))
@@ -126,7 +126,7 @@ class Output:
 
 
 def _share(room: Floats, needed: Floats) -> float:
-    """The largest share of what is needed that fits into the room in every channel."""
+    """Return the largest share of what is needed that fits into the room in every channel."""
     shares = np.divide(room, needed, out=np.full_like(room, np.inf), where=needed > 0)
     return max(float(shares.min()), 0.0)
 
@@ -224,7 +224,7 @@ def _check_partial_convolution(match: Match) -> PartialSums | str:
 
 
 def _operands(operator: Operator) -> _Operands | str:
-    """The operator's tensors, or what is wrong with them whatever their values."""
+    """Return the operator's tensors, or what is wrong with them whatever their values."""
     slot = _DATA_SLOTS[operator.name]
     bias_slot = max(slot, _WEIGHTS) + 1
     x, weights, bias = (

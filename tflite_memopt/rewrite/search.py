@@ -51,7 +51,7 @@ Sites = frozenset[Site]
 
 
 def sites_in(text: str) -> Sites:
-    """The sites that print as these words: ``12 15e 30x4``. Raises UsageError, naming the one that is none."""
+    """Return the sites that print as these words: ``12 15e 30x4``. Raises UsageError, naming the one that is none."""
     return frozenset(map(_site_in, text.split()))
 
 
@@ -142,7 +142,7 @@ class Start:
 
 
 def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
-    """The model with these sites taken apart, and what was done at each; what each saves is not measured.
+    """Return the model with these sites taken apart, and what was done at each; what each saves is not measured.
 
     Raises InfeasibleError when a position is none of the model.
     """
@@ -164,7 +164,7 @@ def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator
 
 
 def search(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
-    """The model with the best set of sites taken apart; the model of ``start`` itself when none pays.
+    """Return the model with the best set of sites taken apart; the model of ``start`` itself when none pays.
 
     None and all sites are compared whatever the limit is.
     """
@@ -205,7 +205,7 @@ class _SiteSearch:
         return TakenApart(model, self._cost(sites), uses, tuple(refused))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
-        """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
+        """Return the sites where some rule applies, for each way; and what is refused when all of them are taken apart.
 
         One way only where no rule applies that is not exact.
         """
@@ -312,7 +312,7 @@ def is_one_way(by_site: Mapping[Site, Driver]) -> bool:
 
 
 def _uses(by_site: Mapping[Site, Driver]) -> Sites:
-    """The sites where some rule takes the concatenation apart: tiles that are joined at once are of no use."""
+    """Return the sites where some rule takes the concatenation apart: tiles that are joined at once are of no use."""
     return frozenset(site for site, driver in by_site.items() if len(driver.applied) > (site.tiles > 0))
 
 

@@ -63,7 +63,7 @@ class Attention:
 
 
 def _check(match: Match) -> Attention | None:
-    """The attention whose second product is the anchor. Nothing is said of other products."""
+    """Return the attention whose second product is the anchor. Nothing is said of other products."""
     chain = _chain_to(match.anchor)
     if not chain or any(each.option("adjX", False) for each in (chain[0], chain[-1])) or len(chain[0].inputs) != 2:
         return None
@@ -126,7 +126,7 @@ def _rewrite(found: Attention, edit: Editor) -> None:
 
 
 def _joined_queries(edit: Editor, found: Attention) -> Tensor:
-    """The queries with their heads as channels, (1, 1, L, H * d).
+    """Return the queries with their heads as channels, (1, 1, L, H * d).
 
     Where they come of that shape, and nothing but constants was added since, that is done in this shape.
     """
@@ -144,7 +144,7 @@ def _joined_queries(edit: Editor, found: Attention) -> Tensor:
 
 
 def _steps_to(match: Match, queries: Tensor, reader: Operator) -> tuple[Operator, ...]:
-    """A reshape to heads, and the operators between it and the queries; none where there is another one."""
+    """Return a reshape to heads, and the operators between it and the queries; none where there is another one."""
     steps: tuple[Operator, ...] = ()
     at = queries
     while at.producer is not None and _is_free(match, at) and at.uses[0].operator is (*steps, reader)[0]:
@@ -171,7 +171,7 @@ def _is_free_reshape(match: Match, operator: Operator) -> bool:
 
 
 def _spread(constant: Tensor, heads: int, depth: int) -> Array | None:
-    """The values for all channels of all heads; None where they are not the same for every query."""
+    """Return the values for all channels of all heads; None where they are not the same for every query."""
     found = values(constant)
     if found is None or any(size > 1 for size in found.shape[:-2]):
         return None
@@ -242,7 +242,7 @@ _SIGNATURE = "shapeSignature"
 
 
 def sequences_along_h(model: Model, kept: Collection[str] = ()) -> Changed | None:
-    """A copy of the model with its sequences along H; None where it computes nothing along one.
+    """Return a copy of the model with its sequences along H; None where it computes nothing along one.
 
     The heads of attentions are split first. Tensors named in ``kept`` keep their shape.
     """
@@ -260,7 +260,7 @@ def sequences_along_h(model: Model, kept: Collection[str] = ()) -> Changed | Non
 
 
 def _making(graph: Graph) -> Iterator[Operator]:
-    """The operators that make sequences along H."""
+    """Yield the operators that make sequences along H."""
     for operator in graph.operators:
         shape = operator.outputs[0].shape if operator.outputs else ()
         if len(shape) == 4 and shape[:3:2] == (1, 1) and shape[1] > 1:
@@ -324,13 +324,13 @@ def _filters_of(operator: Operator) -> Tensor | None:
 
 
 def _taken_along_h(operator: Operator) -> list[Tensor]:
-    """The inputs that an operator takes along H."""
+    """Return the inputs that an operator takes along H."""
     stays, given = _along_h(operator).as_it_lies, enumerate(operator.inputs)
     return [tensor for slot, tensor in given if tensor is not None and slot != stays]
 
 
 def _passed_on(graph: Graph, tensors: Collection[Tensor], kept: Collection[str]) -> frozenset[Tensor]:
-    """The same sequences in another shape, which reshapes make and nothing but reshapes reads."""
+    """Return the same sequences in another shape, which reshapes make and nothing but reshapes reads."""
     found: set[Tensor] = set()
     for operator in filter(shape_is_said, graph.operators):
         source, output = operator.inputs[0], operator.outputs[0]
@@ -392,7 +392,7 @@ class _Laying:
         return use.operator in self._operators and _along_h(use.operator).as_it_lies == use.slot
 
     def _twin(self, tensor: Tensor) -> Tensor:
-        """The form along H beside one that stays; it holds the same values."""
+        """Return the form along H beside one that stays; it holds the same values."""
         shape = laid_along_h(tensor.shape)
         origin = tensor.origin or Origin(tensor.name, (0,) * len(shape))
         return self._edit.activation(f"{tensor.name}/along_h", shape, tensor, origin=origin)

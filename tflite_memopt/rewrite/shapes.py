@@ -89,7 +89,7 @@ def _always(_: Operator) -> bool:
 
 
 def _is_fixed(operator: Operator) -> bool:
-    """A new shape that is computed is left alone: it may be another one at run time."""
+    """Return a new shape that is computed is left alone: it may be another one at run time."""
     return all(tensor is None or tensor.is_constant for tensor in operator.inputs[1:])
 
 
@@ -276,7 +276,7 @@ def _axes_in(
 
 
 def _subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
-    """All subsets, small ones first; of as many the inner dimensions first, since the outer one is the batch."""
+    """Yield all subsets, small ones first; of as many the inner dimensions first, since the outer one is the batch."""
     for count in range(len(axes) + 1):
         yield from combinations(reversed(axes), count)
 

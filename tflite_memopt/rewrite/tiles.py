@@ -83,7 +83,7 @@ class TileSearch:
     )
 
     def run(self, rewritten: Changed, cascaded: Changed) -> Striped:
-        """The same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
+        """Return the same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
         best = self._arranged(rewritten, cascaded)
         for _ in range(_ROUNDS):
             found = self._with_more_tiles(best)
@@ -156,7 +156,7 @@ class TileSearch:
         return fitting is not None or self._with_fewer_operators(found) is not found
 
     def _fitting(self, model: Model, found: Arrangement) -> Arrangement | None:
-        """A place for all tensors that makes no library need more than ``before``, if there is one."""
+        """Return a place for all tensors that makes no library need more than ``before``, if there is one."""
         return found if self.before is None else fitted(model, found, self.before, self.profile, self.options)
 
     def find_tiles(self, model: Model, striped: Model, tiles: tuple[int, ...], below: int) -> TakenApart:
@@ -183,7 +183,7 @@ class TileSearch:
         return replace(found, model=copy_model(found.model)) if found.sites else found
 
     def _candidates(self, start: Start, peak: set[str]) -> tuple[Mapping[int, str], frozenset[str]]:
-        """Operators whose tiles do away with a tensor of the peak: their names, by position.
+        """Return the operators whose tiles do away with a tensor of the peak: their names, by position.
 
         And the names of all operators that write or read what goes.
         """
@@ -212,7 +212,7 @@ def simplified(
     most_macs: int,
     work: WorkLimit,
 ) -> tuple[Model, RewriteUse, Arrangement] | None:
-    """A copy of a model in stripes with these rules applied, and how it is arranged.
+    """Return a copy of a model in stripes with these rules applied, and how it is arranged.
 
     None where none applies, not within the limits, or it costs no less than ``cost``, that of the model.
     """
@@ -271,7 +271,7 @@ def _reads(operator: Operator, names: Collection[str]) -> bool:
 
 
 def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> set[str]:
-    """The names of the tensors that are alive at a peak of the best order."""
+    """Return the names of the tensors that are alive at a peak of the best order."""
     needs = _needs(model, profile, options)
     order = [model.main.operators.index(operator) for operator in needs]
     timeline = memory_layout(model, profile, order=order).timeline
@@ -293,7 +293,7 @@ def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Opera
 def _cost_around(
     focus: Collection[str], known: Collection[str], model: Model, profile: KernelProfile, options: Options
 ) -> Cost:
-    """The cost if the operators of the focus, and those that are new, were all that there is to the peak."""
+    """Return the cost if the operators of the focus, and those that are new, were all that there is to the peak."""
     needs = _needs(model, profile, options).items()
     peak = max((need for each, need in needs if label(each) in focus or label(each) not in known), default=0)
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak

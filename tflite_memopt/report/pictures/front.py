@@ -32,7 +32,7 @@ _NEAR = 1.5
 
 
 def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
-    """The page of ``explore``; ``is_chosen``: whether a point was asked for."""
+    """Return the page of ``explore``; ``is_chosen``: whether a point was asked for."""
     pictures = [
         Picture(
             title,
@@ -51,7 +51,7 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
 
 
 def front_plot(exploration: Exploration) -> bytes:
-    """All pictures as one SVG file."""
+    """Return all pictures as one SVG file."""
     alt = need("altair")
     columns = [
         alt.vconcat(*(front_chart(exploration, ram, price, FILE).properties(width=_WIDTH) for price in _PRICES))
@@ -119,7 +119,7 @@ def _row(exploration: Exploration, number: int, point: FrontPoint, ram: str, pri
 
 
 def _lowest(rows: list[Row]) -> Iterator[Row]:
-    """The least RAM for at most so much of the price."""
+    """Yield the least RAM for at most so much of the price."""
     least = None
     for row in sorted(rows, key=lambda each: (each["price"], each["ram"])):
         if least is None or row["ram"] < least:

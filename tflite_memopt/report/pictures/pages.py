@@ -39,7 +39,7 @@ _TEXTS = {
 
 
 def report_page(report: Report) -> bytes:
-    """The page of ``optimize``."""
+    """Return the page of ``optimize``."""
     before, after = report.arena["before"], report.arena["after"]
     pictures = _pairs({"before": before, "after": after})
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
@@ -53,7 +53,7 @@ def report_page(report: Report) -> bytes:
 
 
 def analysis_page(analysis: Analysis) -> bytes:
-    """The page of ``analyze``."""
+    """Return the page of ``analyze``."""
     arena, sizes = analysis.arena, {"now": analysis.file_bytes}
     title = f"{analysis.model or 'model'}: memory"
     tables = (_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena))
@@ -75,7 +75,7 @@ def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, str]]:
-    """The answer: what to reserve before and after, what that saves, and what it costs."""
+    """Yield the answer: what to reserve before and after, what that saves, and what it costs."""
     before, after = report.arena["before"].required, report.arena["after"].required
     yield "bytes of RAM before", f"{before:,}"
     yield "bytes of RAM now", f"{after:,}"
@@ -121,7 +121,7 @@ _SAID = ("target", "kernels", "budget")
 
 
 def comparison_page(comparison: Comparison) -> bytes:
-    """The page of ``compare``."""
+    """Return the page of ``compare``."""
     texts = {
         "schedulers": ("Orders of operators", "The peak of the order that each method returns."),
         "planners": ("Places of tensors", f"The arena of each method, in the order of {comparison.planned_order}."),

@@ -13,7 +13,7 @@ SHIFT = 1
 
 
 def step_rows(arena: ArenaMap) -> list[Row]:
-    """One row per operator."""
+    """Return one row per operator."""
     return [_step(number, step) for number, step in enumerate(arena.steps)]
 
 
@@ -35,7 +35,7 @@ def _step(number: int, step: OperatorUse) -> Row:
 
 
 def tensor_rows(arena: ArenaMap) -> list[Row]:
-    """One row per tensor or scratch request, those that are drawn over others last."""
+    """Return one row per tensor or scratch request, those that are drawn over others last."""
     rows = [_tensor(arena, tensor) for tensor in arena.tensors if tensor.end > tensor.start and tensor.bytes]
     return sorted(rows, key=lambda row: row["role"] in ("view", "in-place", "overlap"))
 
