@@ -138,7 +138,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
     ("changed", "said"),
     [
         ({"version": "0.0.9"}, "made by version 0.0.9, and this is "),
-        ({"options": {"invented": 1}}, "with what this one does not know: invented"),
+        ({"options": {"invented": 1}}, "with unknown options: invented"),
         ({"options": {"tflm_since": 3}}, "no date"),
         ({"options": {"effort": "none"}}, "choose one of"),
     ],

@@ -1,4 +1,4 @@
-"""The run of ``explore``: what ``optimize`` makes under limits from wide to narrow, and the front of that."""
+"""The run of ``explore``: results of ``optimize`` under limits from wide to narrow, and their Pareto front."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def explore(
     ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with the head
     as the objective.
 
-    Every point is what :func:`tflite_memopt.pipeline.optimize` makes under a limit, and none is proved.
+    Every point is a result of :func:`tflite_memopt.pipeline.optimize` under a limit; none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
     """
     data, name = load(source)
-    read_planned(data, name)  # what is wrong with the file is said with its name
+    read_planned(data, name)  # errors name the file
     options = options.started()
     if most_parts != 1 and options.objective != "total":
         raise UsageError("--parts minimizes the whole arena: omit --objective head")
@@ -76,7 +76,7 @@ def explore(
 
 @dataclass
 class _Exploring:
-    """``found``: the options that each point was first made with. ``before``: the model as it came."""
+    """``found``: the first options that gave each point. ``before``: the original model."""
 
     data: bytes
     progress: Progress

@@ -7,7 +7,7 @@ from itertools import pairwise
 from ..ir.check import npu_operators
 from ..ir.model import Graph, Operator
 
-# Variables and hash tables live outside the graph; random operators advance a state; what a custom operator does is
+# Variables and hash tables live outside the graph; random operators advance a state; the effect of a custom operator is
 # unknown.
 _STATEFUL = frozenset(
     {

@@ -1,4 +1,4 @@
-"""The models of a run: found by patterns, told apart by their content, the largest first."""
+"""The models of a run: matched by patterns, distinguished by content, largest first."""
 
 from __future__ import annotations
 

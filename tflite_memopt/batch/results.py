@@ -24,7 +24,7 @@ RESULTS = "results.jsonl"
 MODELS = "models"
 """The folder of the optimized models, beside it, under the paths of the originals."""
 DONE, UNRUNNABLE, REFUSED, FAILED, LOST = "done", "TFLM cannot run it", "refused", "failed", "lost"
-"""``refused``: an error that names what is wrong with the model. ``failed``: a fault of this tool. ``lost``: the
+"""``refused``: an error that names the defect of the model. ``failed``: a bug of this tool. ``lost``: the
 processes that worked on it died again and again, of memory or by a crash."""
 LASTING = (DONE, UNRUNNABLE, REFUSED)
 """Another run under the same options ends in the same status."""
@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 
 def key_of(options: Options) -> str:
-    """Return the key of what decides a result besides the model."""
+    """Return the key of everything that determines a result besides the model."""
     decisive = {"version": __version__, **asdict(options)}
     for name in ("jobs", "until"):
         del decisive[name]

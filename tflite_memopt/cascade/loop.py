@@ -56,7 +56,7 @@ _ROWS = 1
 
 @dataclass(frozen=True)
 class LoopSubgraphs:
-    """A loop's subgraphs by index, and what every iteration reads of the main graph and none changes."""
+    """A loop's subgraphs by index, and the tensors of the main graph that iterations read and never change."""
 
     condition: int
     body: int
@@ -130,7 +130,7 @@ class IterationGraph:
     def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> LoopSubgraphs:
         """Write the rows into the result and add both subgraphs to the model.
 
-        ``kept``: what else is carried, as it is at the start of an iteration and at its end.
+        ``kept``: other carried tensors, as they are at the start and at the end of an iteration.
         """
         grown = self.grow(made, writes)
         unchanged = [self.twins[tensor] for tensor in self.carried]
@@ -138,7 +138,7 @@ class IterationGraph:
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
         for tensor in self.graph.tensors:
             if tensor.origin is not None and not (tensor.origin.turns or tensor.is_constant):
-                tensor.origin = None  # it says what holds in one iteration
+                tensor.origin = None  # it is valid in one iteration only
         self._model.graphs += [self._condition(), self.graph]
         return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
@@ -205,7 +205,7 @@ def rolling_body(model: Model, region: Region, loop: Masked) -> LoopSubgraphs:
 class RollingBody:
     """Writes the operators of an interior stripe into a graph.
 
-    ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
+    ``given``: rows of inputs that every iteration receives, in place of those that it cuts out of the input.
     """
 
     def __init__(
@@ -218,18 +218,18 @@ class RollingBody:
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
     def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """Return the rows of the exit, and what is kept: as it is at the start of an iteration, and at its end."""
+        """Return the rows of the exit, and kept tensors at the start and at the end of an iteration."""
         body = self._body
         given = {
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
-        # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
+        # Rows for the next iteration may overwrite the rows that they are cut from, once nobody reads these.
         writer = StripeWriter(body.edit, self._region, self._input_rows, given, self._join, body.twins)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
         early = -self._loop.first_iteration
-        # What the first iterations write lies outside the image, and is overwritten.
+        # Rows of the first iterations lie outside the image, and are overwritten.
         ahead = tuple((iteration - early) * self._loop.rows for iteration in range(early))
         body.note(made, self._region.exit, (*ahead, *self._loop.writes[early:]))
         return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
@@ -344,7 +344,7 @@ def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
 
 
 def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
-    """``count`` rows of the zero point of a tensor, which is what padding looks like."""
+    """``count`` rows of the zero point of a tensor, as in padding."""
     quantization = like.quantization
     zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
     return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
@@ -385,7 +385,7 @@ def lower_loop(model: Model, graph: Graph, region: Region, loop: LoopRows) -> No
 
 
 def _kept_at_first(edit: Editor, loop: LoopRows) -> dict[Tensor, Tensor]:
-    """Return what the first iteration finds in place of kept rows: padding."""
+    """Return the padding that the first iteration reads in place of kept rows."""
     kept: dict[Tensor, Tensor] = {}
     if isinstance(loop, Masked):
         for tensor, rows in loop.iteration.kept().items():
@@ -405,7 +405,7 @@ def _unset(edit: Editor, region: Region) -> Tensor:
 def write_while(
     edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
 ) -> None:
-    """Write WHILE over what the loop carries: its inputs, the result so far, kept rows."""
+    """Write WHILE over the carried tensors: inputs, the result so far, kept rows."""
     name = stem(grown)
     carried = [edit.activation(f"{stem(t)}/carried", t.shape, t, origin=piece_of(t, 1, 0)) for t in subgraphs.carried]
     kept_after = [edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept.items()]
@@ -431,7 +431,7 @@ def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]
 _COLUMNS = 2
 """The axis of NHWC that says which phase."""
 _SHORTEST = 3
-"""Operators of a region that is worth a loop: a PAD, a convolution and a sum at least."""
+"""Fewest operators of a region for which a loop pays: a PAD, a convolution, and a sum."""
 
 
 def phase_regions(graph: Graph, pinned: Collection[str]) -> Iterator[tuple[int, int, int]]:
@@ -498,7 +498,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
     edit.reshape(x, columns, has_operand=False)
     grown = edit.activation(f"{stem(exit_)}/columns", shape, x)
     write_while(edit, _body(model, region, phases, columns), columns, grown, {})
-    # What comes out of the loop has the bytes of the exit, quantized as that is.
+    # The output of the loop has the bytes and the quantization of the exit.
     edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
     drop_dead_tensors(model)
@@ -506,7 +506,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
 
 
 def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:
-    """Return an iteration: one column out of the whole, the operators on it, and what they make into its place."""
+    """Return an iteration: one column of the whole, the operators on it, and the write of the result in its place."""
     body = IterationGraph(model, region, phases, columns, _COLUMNS)
     edit, begin = body.edit, body.begin(tuple(range(phases)))
     (x,) = region.inputs

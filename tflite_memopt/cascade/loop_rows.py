@@ -31,7 +31,7 @@ iterations only fill the line buffers (the rows that are kept), and in the last 
     iteration       0    1    2    3    4
     image rows      0    1    2    3    -          -: a row outside the image
     A  3x3          -    0    1    2    3
-    B  3x3          -    -    0    1    2  ...     what is written in the first iterations is written again
+    B  3x3          -    -    0    1    2  ...     rows of the first iterations are written again
 
 Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
 below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
@@ -71,9 +71,9 @@ class Part:
 class Clamped:
     """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
-    ``reads[o, k]``: what operator o reads in its input slot k: of the image where that comes from outside, else of the
-    rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count.
-    ``holds[k]``: the first row of tensor k that counts.
+    ``reads[o, k]``: rows that operator o reads in its input slot k: of the image where that comes from outside, else of
+    the rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count. ``holds[k]``: the
+    first row of tensor k that counts.
     """
 
     rows: int
@@ -183,7 +183,7 @@ def pieces_of(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], co
 
 
 def _ends(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
-    """Return an operator makes its even share in each piece, or what it can of the rows that there are."""
+    """Every operator computes an even share of rows in each piece, or as many as there are."""
     ends: dict[Tensor, list[int]] = {}
     for operator, row_map in region.steps:
         output, last = operator.outputs[0], iteration.jobs[operator].computed.end
@@ -321,7 +321,7 @@ def _masks(
 def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
     """Iterations before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
 
-    Rows that a PAD puts above the image need no iteration, since what is kept starts as padding: a causal convolution,
+    Rows that a PAD puts above the image need no iteration, since kept rows start as padding: a causal convolution,
     whose padding is all above, is not ahead.
     """
     above = {
@@ -363,7 +363,7 @@ def _reads(
     """Return the first row of the inputs that each iteration reads; ``firsts[t]``: the first row of the exit that
     iteration t makes.
 
-    Where an iteration makes no row of a tensor, it does not matter what is read: rows of the image are the cheapest.
+    Where an iteration makes no row of a tensor, any rows may be read: rows of the image are the cheapest.
     """
     readers: dict[Read, list[Operator]] = {}
     for operator, tensor, rows in input_reads(region, iteration):
@@ -417,7 +417,7 @@ def _is_wasteful(iteration: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
     """Tell whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a
     tensor.
 
-    That copy is what each window gets otherwise, one after the other.
+    Otherwise every window makes that copy, one after the other.
     """
     added, largest = 0, 0
     for tensor, window in iteration.windows.items():

@@ -52,7 +52,7 @@ def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe])
 
 
 def _remove_unread(graph: Graph, region: Region) -> None:
-    """Drop what only the whole operators read or wrote: inner tensors, and the paddings of a PAD."""
+    """Drop tensors of the whole operators only: inner ones, and the paddings of a PAD."""
     touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
     interface = {*graph.inputs, *graph.outputs}
     graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
@@ -248,7 +248,7 @@ class StripeWriter:
         return wanted
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
-        """Cut the rows to keep out of tensors of which nothing else is read."""
+        """Cut the rows to keep out of tensors that have no other readers."""
         for tensor in unread:
             if tensor in self.held and tensor in self._keep:
                 (whole, present), rows = self.held[tensor], self._keep[tensor]
@@ -282,7 +282,7 @@ def write_twin(
 ) -> None:
     """Write the operator with another number of rows, and with the overrides that this takes.
 
-    ``padding``: what a PAD puts around these rows, (above, below, left, right); None: what it says.
+    ``padding``: rows and columns that a PAD adds around these rows, (above, below, left, right); None: its own.
     """
     resized, overrides = kind_of(operator).resized, Overrides()
     if isinstance(resized, ShapeOperand):

@@ -21,7 +21,7 @@ class Region:
     """Operators, in execution order, whose last one writes the only tensor that is read outside them.
 
     ``row_maps[i]`` is how operator i is run for some rows. ``inputs`` are the tensors from outside that are cut into
-    stripes; what is read whole is not among them.
+    stripes; tensors that are read whole are not among them.
     """
 
     operators: tuple[Operator, ...]
@@ -84,7 +84,7 @@ def regions_above(
 ) -> Iterator[tuple[int, ...]]:
     """Yield the steps of regions that end with step ``exit_``, each with one operator more than the one before it.
 
-    They need not follow one another: what lies between them can run before them all. Arguments as for
+    They need not follow one another: steps between them can run before them all. Arguments as for
     ``start_of_region``.
     """
     operators, inside = graph.operators, set[Operator]()
@@ -154,7 +154,7 @@ def _reason_against_reshapes(
     for operator, row_map in zip(operators, row_maps, strict=True):
         source = operator.inputs[0] if row_map.passes_on else None
         if source is not None and (source not in inside or operator is operators[-1] or len(source.uses) > 1):
-            return f"'{operator.outputs[0].name}' is another shape of what the region begins or ends with"
+            return f"'{operator.outputs[0].name}' is a reshape of an input or of the exit of the region"
     return None
 
 

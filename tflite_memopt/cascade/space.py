@@ -95,7 +95,7 @@ class Space:
 
     The model stays as it is.
 
-    A tensor with a ``pinned`` name stays whole. ``measured``: what is known, from whichever model.
+    A tensor with a ``pinned`` name stays whole. ``measured``: known measurements, from any model.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Space:
         self.needs = self._alive.needs()
         self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
         self._row_maps = [_unless_wrong(operator, profile) for operator in model.main.operators]
-        # What no region can hold is there in any set.
+        # Steps outside all regions are part of every set.
         fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
         operators = len(self.needs) * 1000
@@ -198,7 +198,7 @@ class Space:
         return known[forms]
 
     def _has_changed(self, first: int, end: int) -> None:
-        """Forget what was computed from the tilings of an interval."""
+        """Forget figures computed from the tilings of an interval."""
         self._chosen.clear()
         for known in (self._kept, self._lowest):
             known.pop((first, end), None)
@@ -262,7 +262,7 @@ class Space:
         return all(self._by_interval[tiling.first, tiling.end][tiling].is_measured for tiling in chosen)
 
     def measure(self, tilings: Sequence[Tiling]) -> None:
-        """Measure these; what cannot be written or does not keep the limits is dropped."""
+        """Measure these; drop tilings that cannot be written or exceed the limits."""
         new = [tiling for tiling in dict.fromkeys(tilings) if not self.is_measured([tiling])]
         unknown = [tiling for tiling in new if not self._measure.is_known(tiling)]
         jobs = self._jobs if len(unknown) >= _MANY else 1

@@ -2,15 +2,16 @@
 
     stripe       0        1        2          rows of the exit are cut into stripes; going up, every operator needs a
     exit      |------||------||------|        few more rows (the *halo*), which two stripes share
-    above     |--------|                      recompute: each stripe computes its halo anew
+    above     |--------|                      recompute: every stripe computes its halo again
                    |--------|
                          |--------|
     above     |--------|                      rolling: the rows that the stripe before has computed are kept
                         |------|              (their window is joined from the kept rows and the new ones)
                                |-----|
 
-``Demand`` says it for many ways to cut at once, in arrays with a column for each stripe. What an operator does depends
-on the operators below it and not on where the region starts, so that one pass serves all regions with this exit.
+``Demand`` says it for many ways to cut at once, in arrays with a column for each stripe. The behavior of an operator
+depends on the operators below it and not on where the region starts, so that one pass serves all regions with this
+exit.
 
 At the edge of the image a SAME window needs padding, at the edge of a stripe it must not have any. Two ways:
 ``pad``: PAD the rows with the zero point, then a VALID window. ``trim``: a SAME window over a few rows more, whose
@@ -285,7 +286,7 @@ class OperatorRows:
 
     @cached_property
     def sources(self) -> tuple[Tensor, ...]:
-        """The tensors of which it reads rows, each once."""
+        """The tensors whose rows it reads, without duplicates."""
         return tuple(dict.fromkeys(self.row_map.images(self.operator)))
 
 
@@ -293,7 +294,7 @@ class OperatorRows:
 class Demand:
     """``possible[w]``: whether way w can be done for the operators so far.
 
-    What only a reshape reads is held in the reshape's shape alone: the operator that makes it makes these rows.
+    A tensor that only a reshape reads exists in the reshape's shape only: its producer writes these rows.
     """
 
     cuts: CutTable

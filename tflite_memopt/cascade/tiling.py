@@ -1,4 +1,4 @@
-"""A tiling: a region of a model and the form in which it runs in parts. What a search chooses, and what is replayed.
+"""A tiling: a region of a model and the form in which it runs in parts. Searches choose tilings; replays read them.
 
 A set of tilings prints on one line, ``4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2``, and is read from it.
 
@@ -9,7 +9,7 @@ To add a form:
 2. A module that replaces the region's operators, called by ``_apply``; it says of each new tensor which piece of the
    original it is (``ir/model.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
    body in ``loop/bodies.py``.
-3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
+3. Its bound: ``Figures`` in ``space.py`` that are not above the measurements; zeros cost only time.
 4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
    ``Space.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators
    that firmware needs in ``kernels/since.py``.
@@ -34,7 +34,7 @@ from .reversing import run_last_first
 from .stripes import Edges, Ends, Halo, cuts_at, even_ends, stripes_of
 
 _LARGEST_OPERAND = 64
-"""Bytes of what tilings add as constants: positions, sizes and paddings. Weights are not looked at again."""
+"""Bytes of the constants that tilings add: positions, sizes, and paddings. Weights are not looked at again."""
 
 
 @dataclass(frozen=True, order=True)

@@ -83,7 +83,7 @@ def explore(
     parts: int | None,
     **chosen: Any,
 ) -> None:
-    """Show what RAM IN.tflite can need, and at which price in computation, operators and bytes of file.
+    """Show how little RAM IN.tflite can need, and the price in run time, operators, and file size.
 
     Each point is what `optimize` writes with the flags beside it and the other flags given here; a file that is
     written is verified as well.
@@ -99,10 +99,10 @@ def explore(
         raise click.UsageError("--parts only shows parts: to write them, run optimize with the flags of the point")
     options = Options(jobs=usable_cores(), every_byte=True, **chosen)
     is_chosen = output is not None or options.budget is not None
-    # It takes long enough that a pipe is told how far it is, too.
+    # Runs are long enough to report progress in a pipe, too.
     with progress_line(bool(quiet)) as say:
         explored = run(source, options, say, 1 if parts is None else parts or None)
-        # What does not fit is made as well: its report says what limits it.
+        # A point that does not fit is made as well: its report names the limits.
         choice = explored.exploration.choice
         is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1
         is_made = output is not None or is_missed

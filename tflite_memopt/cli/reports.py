@@ -23,7 +23,7 @@ _DRAWN_BY = ("altair", "vl_convert", "jinja2")
 
 
 class _ReportPath(FilePath):
-    """A file whose name ends with one of ``endings``. What draws it must be installed."""
+    """A file whose name ends with one of ``endings``. The packages that draw it must be installed."""
 
     def __init__(self, endings: Sequence[str]) -> None:
         super().__init__(path_type=Path)

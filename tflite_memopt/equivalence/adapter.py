@@ -1,4 +1,4 @@
-"""A job for a runtime, and what comes of it."""
+"""A job for a runtime, and its results."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def run_external_jobs(
 ) -> dict[str, Run]:
     """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
 
-    ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. What goes wrong with a job
+    ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. Failures of a job
     is its run's ``error``: a model that TFLM refuses, a runner that crashes, hangs or does not keep to the protocol.
     Raises UsageError when the command cannot be started.
     """
@@ -108,7 +108,7 @@ def _write_inputs(folder: Path, jobs: Iterable[RunJob]) -> dict[int, str]:
 
 
 def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, str], search: bool) -> str:
-    """Write the model of one job; returns the job's line. What is carried has no bytes after the first sample."""
+    """Write the model of one job; returns the job's line. Carried inputs have no bytes after the first sample."""
     (folder / f"model{number}.tflite").write_bytes(job.model)
     files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
     carried = {source for _, source in job.carried}
@@ -156,7 +156,7 @@ def _ended(code: int, err: bytes) -> str:
 
 
 def _blocks(said: str) -> dict[str, list[str]]:
-    """Lines of the answers, by the model's file name; what a runner prints before the first answer is left out."""
+    """Lines of the answers, by the model's file name; text before the first answer is ignored."""
     blocks: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in said.splitlines():

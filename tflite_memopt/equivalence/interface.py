@@ -1,6 +1,6 @@
-"""One interface in two types: what the original takes and gives, and the integers of the optimized model.
+"""One interface in two types: those of the original, and the integers of the optimized model.
 
-``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes what they did.
+``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes the same.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ class ModelRunner(Protocol):
     """It runs models, one after the other."""
 
     def run(self, job: RunJob) -> Run:
-        """Run one model; never raises for what the model does. Raises GivenUpError once closed."""
+        """Run one model; a failing model never raises. Raises GivenUpError once closed."""
 
     def close(self) -> None:
-        """Give up what it holds. Any thread may call it, and more than once."""
+        """Release all resources. Any thread may call it, more than once."""
 
 
 class Interpreter:
@@ -128,7 +128,7 @@ class Interpreter:
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with contextlib.suppress(OSError):  # what it had not read is lost with it
+                with contextlib.suppress(OSError):  # unread data is lost with it
                     stream.close()
         self._process.wait()
 

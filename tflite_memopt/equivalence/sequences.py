@@ -1,4 +1,4 @@
-"""Invocations one after the other of a model with ties: what an output gives, the input at its place takes next."""
+"""Consecutive invocations of a model with ties: an output becomes the input at its place."""
 
 from __future__ import annotations
 

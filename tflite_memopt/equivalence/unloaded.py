@@ -1,4 +1,4 @@
-"""Why TFLM does not run a model: which operator of which version stands in the way, and what to do at conversion."""
+"""The reason why TFLM does not run a model: the operator with its version, and the fix at conversion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a runner's may have fewer."""
 _OWN = "the firmware must bring its kernel, and a --runner with that can verify the result"
-_ELSEWHERE = "TFLM has a kernel for it, which what ran here lacks and the tflite-micro wheel has"
+_ELSEWHERE = "TFLM has a kernel for it: the runtime used here lacks it, the tflite-micro wheel has it"
 
 
 def explained(model: Model, said: str) -> str:
@@ -54,5 +54,5 @@ def _advice(operator: Operator, said: str) -> str:
     if _NODE.search(said) is None:
         return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"
     kind = kind_by_types(operator)
-    # What it refused need not be the types, where these are common ones.
+    # The reason may be other than the types if these are common ones.
     return "" if kind == "types" else f": {ADVICE[kind]}"

@@ -37,7 +37,7 @@ _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones
 class Verification:
     """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``) of both models.
 
-    ``runner``: what the user's runner measured of the model "before" and "after", or ``error``; None without one.
+    ``runner``: measurements of the user's runner on the model "before" and "after", or ``error``; None without one.
     ``refusal``: why TFLM cannot run the result, None where it can or was not asked.
     """
 
@@ -53,7 +53,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     """Measure the original before any search; None when no verification is asked for.
 
     ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
-    for wrong inputs or a wrong runner, EquivalenceError when the runner does not run what TFLM runs.
+    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs.
     """
     if not options.verify:
         return None
@@ -214,7 +214,7 @@ def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult])
     if name not in results:
         return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
     refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}
-    # A rewrite may be what makes TFLM take the model.
+    # A rewrite may enable TFLM to run the model.
     return dict(baseline.runs[name].facts) or refused, dict(results[name].facts) or refused
 
 

@@ -21,7 +21,7 @@ _TAKEN = """
     Run app_main arena head_arena interpreter linux loop main memories planner posix resolver
     setup std tail_arena temporary tflite tflite_memopt unix
 """
-"""Names that the generated programs, what they include, or GCC's macros have at that place."""
+"""Names that the generated programs, their headers, or GCC's macros use in that scope."""
 EXTERNAL = "external"
 """The prefix of names of the firmware's own buffers."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
@@ -29,7 +29,7 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 
 
 def check_namespace(name: str) -> None:
-    """Raises UsageError for what cannot name a C++ namespace of ours."""
+    """Raise UsageError if this cannot name a generated C++ namespace."""
     wrong = _fault_of(name)
     if wrong is not None:
         raise UsageError(f"{name!r} is not a name for a C++ namespace: {wrong}")

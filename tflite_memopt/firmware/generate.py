@@ -63,7 +63,7 @@ def generate(
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
     whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
-    target is known and its kernels were measured. ``request``: what a table makes of the firmware's memories.
+    target is known and its kernels were measured. ``request``: how a table uses the firmware's memories.
     ``expected``: the outputs that the test in ``main.cc`` compares. Raises UsageError for a wrong name or request, for
     a target whose kernels compute a plan of others wrongly, or for a table without a known library; InfeasibleError for
     memories that are too small; UnsupportedModelError for a model that TFLM cannot run.

@@ -1,4 +1,4 @@
-"""A plan as the rows of a table: what TFLM asks a memory planner for, in TFLM's order, and where each lies."""
+"""A plan as the rows of a table: the requests of TFLM to a memory planner, in TFLM's order, with their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemoryRequest:
     ``memory.spread.prices_for``. ``tail``: the one in which TFLM's own structures lie; None: the last one.
     ``external``: tensors in buffers of the firmware's own, by name, or
     "input" and "output" for all of them. ``ties``: ``OUTPUT:INPUT`` at one place (``memory/problems.py``).
-    ``temporaries_apart``: what TFLM needs only while it prepares lies in a buffer of its own.
+    ``temporaries_apart``: memory that TFLM needs only while it prepares has its own buffer.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class MemoryRequest:
 class PlannedBuffer:
     """A tensor or a scratch buffer of ``bytes``, in use in TFLM's steps ``first`` to ``last``, both included.
 
-    ``first`` is -1 for what is there before the first step. ``offset``: bytes from the start of ``memory``.
+    ``first`` is -1 for buffers that are alive before the first step. ``offset``: bytes from the start of ``memory``.
     """
 
     name: str

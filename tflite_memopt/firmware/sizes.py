@@ -78,7 +78,7 @@ class ArenaBytes:
     """Bytes to reserve for one layout of structures: one arena, or two.
 
     ``two``: the arena of tensors and scratch, which wants the fastest memory, and the persistent one. ``temporary``:
-    what TFLM needs while it prepares, beside the one arena where they are apart.
+    memory that TFLM needs while it prepares, beside the one arena where they are apart.
     """
 
     one: int
@@ -88,7 +88,7 @@ class ArenaBytes:
 
 @dataclass(frozen=True)
 class ArenaSizes:
-    """By the preprocessor's condition and by layout, what is enough for every library that may be linked there.
+    """By preprocessor condition and layout, sizes that are enough for every library that may be linked there.
 
     An empty condition stands for what no other one does. ``by_library``: on the layout of the profile. ``exact``: False
     when an operator is not in the tables.

@@ -166,7 +166,7 @@ def sets_at(order: Sequence[int], steps: Sequence[int], done: int = 0) -> list[i
 
 
 class MemoryProfile(NamedTuple):
-    """The effect of a set of operators on memory, in bytes on top of what is alive before its first operator.
+    """The effect of a set of operators on memory, in bytes on top of those alive before its first operator.
 
     ``end``: alive when the set is complete. ``lightest``: alive in the lightest half-done state of *any* inner order.
     ``first_need`` and ``last_need``: least working set of any operator that can come first or last. ``peak``: the

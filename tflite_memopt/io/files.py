@@ -148,7 +148,7 @@ def foreign_format(data: bytes) -> str | None:
 
 
 def refuse_folder(path: Path) -> None:
-    """Raise UsageError for a folder, with what it is if it holds a SavedModel."""
+    """Raise UsageError for a folder, and name a SavedModel."""
     if not path.is_dir():
         return
     if (path / "saved_model.pb").exists():

@@ -67,7 +67,7 @@ def read_model(data: bytes) -> Model:
 
 
 def _refuse(data: bytes) -> NoReturn:
-    """Say what a file is that does not begin as a model does."""
+    """Name the format of a file that does not begin as a model does."""
     if not data:
         raise ModelFormatError("the file is empty, not a .tflite model")
     known = foreign_format(data)

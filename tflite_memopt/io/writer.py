@@ -14,7 +14,7 @@ from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable, builtin_code, 
 from .reader import ABSENT
 
 _LAST_OLD_BUILTIN = 127
-"""``PLACEHOLDER_FOR_GREATER_OP_CODES``: what the old one-byte field says of newer operators."""
+"""``PLACEHOLDER_FOR_GREATER_OP_CODES``: the value of the old one-byte field for newer operators."""
 
 
 def write_model(model: Model) -> bytes:

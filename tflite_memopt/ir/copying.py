@@ -1,4 +1,4 @@
-r"""Copy a model, drop what nothing refers to, and share equal constants. All of it is exact.
+r"""Copy a model, drop unreferenced objects, and share equal constants. All of it is exact.
 
 Dead tensors:
 

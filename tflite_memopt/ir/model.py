@@ -2,7 +2,7 @@
 
 Objects refer to objects; nothing here has an index, except where a list has a position. Edges are edited
 only through the methods of :class:`Graph`, which keep ``Tensor.producer`` and ``Tensor.uses`` right.
-What the project does not interpret is carried in ``extras`` and written back untouched.
+Fields that the project does not interpret are kept in ``extras`` and written back untouched.
 
 An ``Origin`` says where a tensor's values come from: which range of which tensor of the model as it was read. A rewrite
 that makes a tensor in pieces says so with :func:`piece_of`. It is kept beside the model and never written to the file:
@@ -183,7 +183,7 @@ class Use(NamedTuple):
 class Tensor:
     """A value of an operator graph. ``shape`` is empty for a scalar.
 
-    ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads what it holds at first,
+    ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads its first value,
     so that it needs no bytes of its own and is planned with the result. Files do not say it.
     ``fixed_offset``: where an NPU's commands have it in the head, in bytes; the file's plan says it, and it must stay.
     ``origin``: for verification, and in no file: whose values a tensor has that the original does not know by its name.

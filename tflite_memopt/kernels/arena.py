@@ -110,7 +110,7 @@ def arena_beside_head(
 
     ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand. The tail
-    depends on it by what alignment costs. ``planner``: "tflm" is TFLM's own, in the arena with a record per buffer;
+    depends on it through alignment. ``planner``: "tflm" is TFLM's own, in the arena with a record per buffer;
     "table" is one that the firmware brings, and has neither. ``beside``: bytes of the tail before the model is made
     by an allocator that exists, with the other models of that allocator; they are in the results. None: it has its own.
     """
@@ -141,7 +141,7 @@ def allocator_tail(abi: Abi) -> int:
 
 @dataclass(frozen=True)
 class TwoArenasUse:
-    """Bytes to reserve where TFLM gets two arenas, multiples of 16: tensors and scratch, and what stays."""
+    """Bytes to reserve where TFLM gets two arenas, multiples of 16: tensors and scratch, and permanent structures."""
 
     head: int
     tail: int

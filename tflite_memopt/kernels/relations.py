@@ -1,6 +1,6 @@
 """When an operator's output may lie on its input: views, in-place, overlap. One file for each kind of kernel.
 
-What a kernel permits between one of its inputs and one of its outputs.
+The relations that a kernel permits between one of its inputs and one of its outputs.
 
 Distances are bytes: ``offset(input) - offset(output)``.
 
@@ -23,7 +23,7 @@ tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
     STRIDED_SLICE   strided_slice.cc, reference/strided_slice.h: memcpy of runs of the last dimension if its stride is
                     1, else element by element
 
-A memcpy of a range onto itself does nothing: it is what compilers make of a struct that is assigned to itself.
+A memcpy of a range onto itself does nothing: compilers emit it for a struct that is assigned to itself.
 
 Elementwise kernels: the output may take over its dying input's bytes.
 
@@ -57,7 +57,7 @@ The reference loops finish one output pixel before the next, over batch, row, co
 order while they read its window again for each:
 
     input    |----|====window of p====|---------|      lowest byte that p or a later pixel reads: need(p)
-    output   |-------- ..p|                            end of what p has written: end(p)
+    output   |-------- ..p|                            end of the bytes that p wrote: end(p)
 
     distance = max over p of end(p) - need(p)
 
@@ -110,7 +110,7 @@ ReuseRule = Callable[[Operator], tuple[KernelReuse, ...]]
 
 
 def no_reuse(operator: Operator) -> tuple[KernelReuse, ...]:
-    """Return the rule for a kernel of which nothing is known."""
+    """Return the rule for an unknown kernel."""
     return ()
 
 
@@ -478,7 +478,7 @@ def slice_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
         return ()
     if box.elements != output.elements:
         return ()
-    # Reads are ahead of writes by what is left out: by least at the first element. A run must clear its source.
+    # Reads are ahead of writes by the omitted elements: by least at the first one. A run must clear its source.
     ahead = int(np.ravel_multi_index(tuple(box.first), source.shape))
     run = box.count[-1] if operator.name == "STRIDED_SLICE" else 1
     distance = max(-ahead, run - ahead if run > 1 else 0)

@@ -3,9 +3,9 @@
 ``table.py`` is the index; the other files hold the rules by family. Source of every figure: tflite-micro
 commit 90b983c2b3f1 (2026-08-20), reference kernels, without tensor compression.
 
-What a kernel asks of TFLM's arena: the types that the tables of this folder use.
+The requests of a kernel to TFLM's arena: the types that the tables of this folder use.
 
-Names for an operator's tensors, so that rows can list what Prepare looks at.
+Names for an operator's tensors, so that rows can list the tensors that Prepare looks at.
 
 The rule of most operators: fixed structures and a fixed list of temporaries, so that a row is data.
 
@@ -38,7 +38,7 @@ batch_matmul.cc, batch_matmul_common.cc.
 CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV.
 
 Each keeps a multiplier and a shift per output channel, for float models too. The helper that computes them
-looks at the tensors anew, so most temporaries are held twice.
+looks at the tensors again, so most temporaries are held twice.
 Source: tflite-micro commit 90b983c2b3f1, kernels conv_common.cc, depthwise_conv_common.cc, transpose_conv.cc.
 
 UNIDIRECTIONAL_SEQUENCE_LSTM and SVDF.
@@ -60,7 +60,7 @@ detection_postprocess.cc.
 
 The signal library's custom operators.
 
-They keep what they carry from one call to the next in persistent buffers, not in variable tensors. The name
+They keep their state between calls in persistent buffers, not in variable tensors. The name
 of a structure follows its size; it is in signal/micro/kernels/<operator>.cc of tflite-micro 90b983c2b3f1.
 Further sources: signal/src/circular_buffer.cc, rfft_*.cc, irfft_*.cc, and kissfft v130.
 
@@ -140,7 +140,7 @@ class Requests:
     """Everything that one operator takes from the arena, in bytes, in the order of TFLM's calls.
 
     ``params``: the builtin parameter structure that the flatbuffer parser allocates; ``params_alignment`` is
-    its C++ alignment, which is what the parser asks for, not a whole word.
+    its C++ alignment, as the parser requests it, not a whole word.
     ``init``, ``prepare``: AllocatePersistentBuffer calls in Init and in Prepare (each aligned to 16).
     ``scratch``: RequestScratchBufferInArena calls; alive in the head during the operator's step.
     ``temporaries``: tensors whose TfLiteTensor Prepare holds at the same time in the temporary area.
@@ -668,7 +668,7 @@ def _variable_of(operator: Operator) -> tuple[Any, Any] | None:
     return handle.option("container"), handle.option("sharedName")
 
 
-# What the flatbuffers runtime raises when it follows a damaged offset.
+# Exceptions of the flatbuffers runtime for a damaged offset.
 _DAMAGE = (IndexError, ValueError, TypeError, struct.error, UnicodeDecodeError)
 
 

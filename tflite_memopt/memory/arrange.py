@@ -49,7 +49,7 @@ class ModelPlacement:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The order that was found, with the problem that it solves, and the placement that was chosen.
+    """The chosen order with its problem, and the chosen placement.
 
     The order of ``placement`` is that of ``schedule`` or the model's own. ``needs``: what each library needs with it,
     by profile name, where that is known.
@@ -64,7 +64,7 @@ class Arrangement:
 def arrange(model: Model, profile: KernelProfile, options: Options, effort: float = 1.0) -> Arrangement:
     """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
 
-    The model's own order wins when both need as much: a smaller peak is worth nothing that the plan cannot make use of.
+    The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
     Raises UsageError when pins collide in both.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
@@ -148,13 +148,13 @@ def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iter
 
 
 def _with_bound_of(plan: Plan, other: Plan) -> Plan:
-    """Another plan, of a problem that may ask for more, and what is known of the problem as it is."""
+    """Another plan, of a problem that may ask for more, and the known facts about the problem as it is."""
     is_optimal = other.arena_bytes <= plan.lower_bound
     return replace(other, lower_bound=plan.lower_bound, optimal=is_optimal, certificate=plan.certificate)
 
 
 def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
-    """Return the problem with every tensor alive as long as TFLM counts it, for what is placed at run time."""
+    """Return the problem with every tensor alive as long as TFLM counts it, for placement at run time."""
     lives = [layout.timeline.tensors[tensor].start for tensor in layout.tensors]
     items = [replace(item, start=max(0, start)) for item, start in zip(layout.items, lives, strict=False)]
     return replace(layout.problem, items=(*items, *layout.items[len(items) :]))
@@ -210,7 +210,7 @@ def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
 
 
 def cost_in(memory: MemoryUse, options: Options) -> Cost:
-    """Return the cost of what has been planned, under the objective of ``options``."""
+    """Return the cost of the plan, under the objective of ``options``."""
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
@@ -257,7 +257,7 @@ def worse_under(
     """Libraries that need more after than before: a larger head or, for the total, a larger arena.
 
     Of a library that was only read the head counts alone: its scratch can exceed all activations, and the structures of
-    stripes would then weigh more than what they save elsewhere.
+    stripes would then weigh more than they save elsewhere.
     """
     for name, need in after.items():
         counts_arena = objective == "total" and need.measured
@@ -331,12 +331,12 @@ def _kept_free(
 
 
 def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[ModelPlacement]:
-    """In the order that was found and in the model's own: planned for each library's scratch, and unplanned."""
+    """In the new order and in the model's own: planned for each library's scratch, and unplanned."""
     own = tuple(range(len(found.schedule.order)))
     for order in dict.fromkeys((tuple(found.schedule.order), own)):
         layout = memory_layout(model, profile, order=order)
         for library in profile.libraries or (profile,):
-            # The library's holes, but only what holds for every library.
+            # The library's holes, but only relations that hold for every library.
             planned = place(model, order, replace(profile, requests=library.requests), options)
             if planned is not None:
                 yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))

@@ -112,7 +112,7 @@ class Bounds:
 class InterfaceTensor:
     """An input or output of a model; ``side`` says which. ``real = scale * (value - zero_point)``.
 
-    ``scale`` and ``zero_point`` are None for what is not quantized with one scale.
+    ``scale`` and ``zero_point`` are None without a single scale.
     """
 
     side: str
@@ -218,7 +218,7 @@ Number = TypeVar("Number", int, npt.NDArray[np.int64])
 
 @dataclass(frozen=True)
 class ArenaTerms:
-    """A model's bytes beside its head, and what it runs.
+    """A model's bytes beside its head, and its operators.
 
     ``parts_of_tail``: structures, buffers and scratch handles; ``tables``: the planner's temporaries. Regions add what
     they add to these. ``least_tail`` and ``least_temporaries``: bounds of the whole model to which bytes can be added.
@@ -400,7 +400,7 @@ _ORDER: tuple[Sharing, ...] = ("view", "in-place", "overlap", "none")
 def arena_map(
     model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], memory: MemoryUse, profile: KernelProfile
 ) -> ArenaMap:
-    """Return every tensor and scratch request of the head at its place, and what the tail is made of.
+    """Return every tensor and scratch request of the head at its place, and the parts of the tail.
 
     ``planned``: the offline plan in force, or empty; ``memory``: the model's figures under it.
     """
@@ -507,7 +507,7 @@ def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor,
 def tail_parts(model: Model, profile: KernelProfile, tail: int) -> tuple[TailPart, ...]:
     """``tail`` bytes in parts, the largest first.
 
-    Structures are counted as ``kernels/arena.py`` allocates them. What remains is the allocator's own and alignment.
+    Structures are counted as ``kernels/arena.py`` allocates them. The rest is the allocator's own, and alignment.
     """
     abi = profile.abi
     asked = requests_in(model, abi, profile.requests)

@@ -90,9 +90,9 @@ class MemoryLayout:
     running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
-    Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
-    in any order; the relations of ``problem`` are what that comes to in this one. ``order`` is that of the main graph's
-    operators, by position; None: as they stand.
+    Items of tensors that the user pinned have their offset. ``reuses`` are the relations that the kernels of the main
+    graph permit, in any order; the relations of ``problem`` are those of this order. ``order`` is that of the main
+    graph's operators, by position; None: as they stand.
     """
 
     timeline: Timeline
@@ -116,7 +116,7 @@ class MemoryLayout:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Items by number that lie at one offset: what a loop carries, and what is tied."""
+        """Items by number that lie at one offset: carried by a loop, or tied."""
         return self.groups_with(self.ties)
 
     def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, ...], ...]:
@@ -208,7 +208,7 @@ def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> 
 
 
 def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
-    """TFLM's head in bytes when it places everything that is not planned around what is."""
+    """TFLM's head in bytes if it places all unplanned tensors around the planned ones."""
     return head_of(layout, offsets_in_force(layout, planned))
 
 

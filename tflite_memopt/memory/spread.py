@@ -37,7 +37,7 @@ def memories_problem(
 
     ``prices``: of a byte that moves, by memory; empty: 0 in the first and 1 in the others.
 
-    What lies at one offset, the ``groups``, is one item of it, as for the planner (``together.py``); None: what loops
+    Items at one offset, the ``groups``, are one item, as for the planner (``together.py``); None: what loops
     carry.
     """
     moved = traffic_of(model)
@@ -51,7 +51,7 @@ def memories_problem(
 
 
 def _scratch_traffic(layout: MemoryLayout) -> list[int]:
-    """Nobody knows what a kernel does with its scratch: it is taken to be written once and read once."""
+    """The use of scratch by a kernel is unknown: it counts as written once and read once."""
     return [2 * item.size for item in layout.items[len(layout.tensors) :]]
 
 
@@ -68,7 +68,7 @@ def spread_model(
     """Return the plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
 
     ``ties``: outputs at the places of inputs (``ties.py``). ``external``: tensors in buffers that are not the model's:
-    each is alone in a memory after the ``capacities``, together with what has to lie at its offset.
+    each is alone in a memory after the ``capacities``, together with items that must lie at its offset.
     Raises InfeasibleError when the model does not fit, UsageError for a tie that cannot be.
     """
     groups = groups_with(layout, ties)
@@ -136,7 +136,8 @@ def traffic_of(model: Model) -> Counter[Tensor]:
     """Return the bytes that operators read and write of each tensor in one invocation, weights and scratch apart.
 
     Each operator reads each operand once, as Figure 11 of SERENITY (Ahn et al., MLSys 2020, section 4.2) counts, and of
-    what a slice picks that part alone. The body of a loop counts as often as it runs, once where that depends on data.
+    for a slice, only the bytes that it picks. The body of a loop counts as often as it runs, once where that depends on
+    data.
     """
     moved: Counter[Tensor] = Counter()
     for operator, turns in _runs(model):

@@ -123,7 +123,7 @@ def _is_kept(input_place: Place, output_place: Place, reuse: KernelReuse) -> boo
 
 
 def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]]) -> Tensor:
-    """Return the tensor of which all others are copies, directly or in steps."""
+    """Return the tensor that all others copy, directly or in steps."""
     return next(t for t in covering if not any((t, other) in copied_from for other in covering))
 
 

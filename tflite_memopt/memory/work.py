@@ -28,7 +28,7 @@ _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
 WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-"""Convolutions, whose price depends on what their window meets."""
+"""Convolutions, whose price depends on the pixels under their window."""
 WITH_SCALES = (*WINDOWS, "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """Operators whose filters have a scale for each channel, from which each channel's multiplier is made."""
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -164,7 +164,7 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
 
 
 def _conversion(operator: Operator, prices: Prices) -> int:
-    """Without the call. What it costs to or from floats is a matter of the core: no library has kernels for it."""
+    """Without the call. The cost to or from floats depends on the core: no library has kernels for it."""
     price = prices.dequantized
     if operator.name == "QUANTIZE":
         is_of_floats = any(tensor.dtype in _FLOATS for tensor in operator.present_inputs())

@@ -4,7 +4,7 @@
 paddings, no two phases meet (``cascade/loop.py``).
 
 *Along H*: sequences (1, L, C), (1, 1, L, C) or (L, C) become (1, L, 1, C), the same bytes in the same order. Here are
-the operators that compute the same then, and what changes of their rows and columns; the shapes of their tensors are
+the operators that compute the same then, and the changes of their rows and columns; the shapes of their tensors are
 still as they were.
 """
 
@@ -59,7 +59,7 @@ class ShapeOperand:
 
 @dataclass(frozen=True)
 class PaddingsOperand:
-    """The input in ``slot``, a constant that says what is put before and behind the four dimensions of an image."""
+    """The input in ``slot``, a constant with the paddings before and behind the four dimensions of an image."""
 
     slot: int = 1
 
@@ -234,7 +234,7 @@ def axis_of_channels(edit: Editor, operator: Operator) -> Overrides:
 
 
 def multiplies_by_one_matrix(operator: Operator, sequences: Sequences) -> bool:
-    """Return a sequence by one matrix, which stays as it lies: what broadcasts is the same for all rows."""
+    """Return a sequence by one matrix, which stays in place: a broadcast operand is the same for all rows."""
     source, matrix = operator.inputs[:2]
     if source is None or matrix is None or source not in sequences or len(source.shape) != 4:
         return False

@@ -389,7 +389,7 @@ def _tables(group: ItemGroup) -> Tables:
 
 
 def _conflicts(problem: PlanProblem, indices: Sequence[int]) -> list[list[Entry]]:
-    """Conflicts inside the group, by position, rounded to what differences of aligned offsets can be."""
+    """Conflicts inside the group, by position, rounded to possible differences of aligned offsets."""
     position = {index: k for k, index in enumerate(indices)}
     alignments = [item.alignment for item in problem.items]
     found: list[list[Entry]] = []

@@ -1,6 +1,6 @@
 """Cheap strategies, each a pass or two over the items, and their table.
 
-They place items one by one, each at an offset among those already placed. What is placed at once is mostly a single
+They place items one by one, each at an offset among those already placed. Items placed at once are mostly a single
 item, or a *rigid group*: related items at the differences that their relations permit. Placed one by one, an item may
 take the bytes that a later relative needs; a concatenation's inputs then lie everywhere but in its output. A group is
 placed where all of its members are free. Each placed neighbor forbids one open interval of offsets, or a few where a
@@ -178,7 +178,7 @@ Greedy = Callable[[PlanProblem, Sequence[RigidGroup]], tuple[int, ...]]
 
 
 def naive(problem: PlanProblem, limit: SearchLimit) -> Solution:
-    """Return the offsets behind one another, above all given offsets: what a runtime without a planner takes. O(n)."""
+    """Return the offsets behind one another, above all given offsets, as in a runtime without a planner. O(n)."""
     frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     offsets = []
     for item in problem.items:

@@ -1,7 +1,7 @@
 r"""The table of strategies, and the ways to run them: solve, check, wrap.
 
-By default the planner begins with a *core*: the items that are alive where bytes are short. What they need mostly
-decides what all need.
+By default the planner begins with a *core*: the items that are alive where bytes are short. Their need mostly
+decides the total.
 
     bytes alive          ____
     level   - - - - - __/- - \ - - - -      the core: all items that are alive at some time from a to b
@@ -26,9 +26,9 @@ from .heuristics import HEURISTICS, Placement
 from .problem import BoundCertificate, FitResult, Item, OffsetStrategy, Plan, PlanProblem, arena_bytes
 
 _LEVELS = (4, 3, 2)
-"""Quarters of the bound, above which bytes count as short. Only what relations let share is alive above all four."""
+"""Quarters of the bound, above which bytes count as short. Only items that may share are alive above all four."""
 _LARGEST = 2
-"""A core of more than such a part of all items is not worth a search of its own."""
+"""A core with a larger share of all items gets no search of its own."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:
 
 
 def _alive_above(items: Sequence[Item], level: int) -> list[int]:
-    """Return the items that are alive at some time when more bytes than that are, what may be shared counted twice."""
+    """Return the items that are alive at some time when more bytes than that are, shared bytes counted twice."""
     change: dict[int, int] = {}
     for item in items:
         change[item.start] = change.get(item.start, 0) + item.size

@@ -1,4 +1,4 @@
-"""A program: parts of a model as ordinary .tflite files, and program.json, which says what each hands to the next.
+"""A program: parts of a model as .tflite files, and program.json with the tensors that parts pass to each other.
 
 schema/program.schema.json describes program.json. All sizes are bytes.
 """
@@ -71,7 +71,7 @@ class Feed:
     An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
     the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the
     call, from 0. The other inputs are those of the ``ties``, and the model's own, which stay: its input k is number
-    ``inputs[k]``, 0 that of the image. The first outputs are what crosses the cut, after the last call.
+    ``inputs[k]``, 0 that of the image. The first outputs are the tensors that cross the cut, after the last call.
     """
 
     height: int

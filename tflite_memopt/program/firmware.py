@@ -250,7 +250,7 @@ def _self_test(network: Network, expected: Expected, words: Mapping[str, str]) -
 
 
 def _class(network: Network, arena: int, shared: str, more: str) -> str:
-    """Return the class of a network, whose constructor takes what it shares with others."""
+    """Return the class of a network, whose constructor takes the objects that it shares with others."""
     last = network.models[-1]
     outputs = last.main.outputs[: network.outputs]  # of a front, others are for the next call
     sides = (("Input", network.models[0].main.inputs), ("Output", outputs))
@@ -305,7 +305,7 @@ def _class_of_one(network: Network, arena: int) -> str:
 
 
 def _table(network: Network, moves: Sequence[Handover], kept: int | None) -> str:
-    """The parts of a network, which leaves what crosses a cut in the arena; ``kept``: its place among what stays."""
+    """Return the parts of a network, which leaves tensors that cross cuts in the arena; ``kept``: its kept index."""
     every = [Handover((), ()), *moves]
     rows, moved = [], list[Move]()
     for number, (model, each) in enumerate(zip(network.models, every, strict=True)):
@@ -322,7 +322,7 @@ def _table(network: Network, moves: Sequence[Handover], kept: int | None) -> str
 
 
 def _in_place(kept: Sequence[str]) -> dict[str, str]:
-    """The words of networks that leave what crosses a cut in the arena; ``kept``: those whose interpreters stay."""
+    """Text of networks that leave tensors that cross a cut in the arena; ``kept``: those whose interpreters stay."""
     part = """\
 struct Move {
   size_t from, to, bytes, turned;
@@ -332,7 +332,7 @@ struct Part {
   int kept;  // its index among the interpreters that stay alive; -1: re-created in every run
   int variables;
   const tflite_memopt::Plan* plan;
-  // What crosses a cut, past what AllocateTensors writes: `before` the part is made, then `after`.
+  // Moves of tensors past the bytes that AllocateTensors writes: `before` the part is created, then `after`.
   const Move* moves;
   int before, after;
 };

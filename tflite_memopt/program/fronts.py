@@ -1,4 +1,4 @@
-"""Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
+"""Fronts of a model that take rows of its image as they come: their needs, and the file of the chosen one.
 
 A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
 numbers stand for the rows that it makes of its result in a call, and for the pieces of a call.
@@ -58,7 +58,7 @@ class FeedCosts(StretchCosts):
         return super().limits_of(stretch) if stretch[0] else len(self._fronts(stretch))
 
     def estimate(self, stretch: Stretch) -> int:
-        """Of a front what is always there at the start of a call: rows, all that is tied, and TFLM's structures."""
+        """Permanent parts of a front at the start of a call: rows, all tied tensors, and TFLM's structures."""
         if stretch[0]:
             return super().estimate(stretch)
         return min((self._at_least(way) for way in self._fronts(stretch)), default=_IMPOSSIBLE)
@@ -183,7 +183,7 @@ def fed_input(model: Model, name: str | None = None) -> int:
 def others_late(model: Model, image: int) -> None:
     """Move operators that read nothing of the image to where the first one reads them that does, in place.
 
-    A front is all steps before a cut, and it has no place for what is computed once.
+    A front is all steps before a cut, and it cannot hold tensors that are computed once.
     """
     graph = model.main
     of_image = {graph.inputs[image]} if graph.inputs else set()

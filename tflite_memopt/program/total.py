@@ -1,17 +1,17 @@
 """The mean of all rows at the end of a front, as a sum that each call adds its rows to: exact, or not at all.
 
     rows --CAST--SUM------------+
-    sum --SELECT_V2(is it on?)--ADD--> sum' --QUANTIZE--CAST--QUANTIZE--RESHAPE--> the mean of what was there so far
+    sum --SELECT_V2(is it on?)--ADD--> sum' --QUANTIZE--CAST--QUANTIZE--RESHAPE--> the mean of the rows so far
              else: where it starts
 
-The sum begins anew in the first call that makes rows of the image. It is float32, since TFLM sums no wider integers,
-and exact: floats are integers up to 2**24. What comes then has to be what the kernel makes of the sum:
+The sum restarts in the first call that makes rows of the image. It is float32, since TFLM sums no wider integers,
+and exact: floats are integers up to 2**24. The following steps must give the kernel's result for the sum:
 
 - MEAN (TFLM, reference/reduce.h, ``QuantizedMeanOrSum``) multiplies the sum by a fixed-point number, rounds to an
   integer, divides by a power of two, and rounds again: the first QUANTIZE, to int16, and the second.
 - AVERAGE_POOL_2D (integer_ops/pooling.h, and CMSIS-NN's) divides by the number of pixels: one QUANTIZE.
 
-float32 has 24 bits and the fixed-point number 31. So it is found out whether every possible sum leads to the same
+float32 has 24 bits and the fixed-point number 31. So every possible sum is tested to lead to the same
 integer, and where one does not, the mean is not computed so.
 """
 
@@ -140,7 +140,7 @@ def _rounding(operator: Operator, count: int, source: Affine, output: Affine) ->
         return pooled if _is_exact(pooled, lambda sums: _divided(sums, count), count) else None
     fixed, shift = _fixed_point(source.scale / output.scale, count)
     if not -31 <= shift <= 7 or not fixed:
-        return None  # beyond what the kernel's 32 bits are made for
+        return None  # beyond the kernel's 32 bits
 
     def kernel(sums: Integers) -> Integers:
         return _within(_scaled(sums, fixed, shift) + output.zero_point, DType.INT8)
@@ -155,7 +155,7 @@ def _rounding(operator: Operator, count: int, source: Affine, output: Affine) ->
 
 
 def _is_exact(rounding: Rounding, kernel: Callable[[Integers], Integers], count: int) -> bool:
-    """Return whether all sums of ``count`` values lead to what the kernel makes of them, and are exact as floats.
+    """Return whether all sums of ``count`` values lead to the kernel's result, and are exact as floats.
 
     Neither ever falls as the sum grows. So it is enough to look at both sides of where the kernel's result grows.
     """

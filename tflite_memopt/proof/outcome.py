@@ -33,7 +33,7 @@ class Proof:
 
     ``invocations``: of models with state, the length of the sequences from the first invocation on that it holds for;
     None: any. ``reason``: why it is not proved. ``tensor``, ``operator``: the first tensor of the result, by name, that
-    differs, and what writes it. ``outputs``: positions of outputs that differ. ``facts``: names of the facts about
+    differs, and its writer. ``outputs``: positions of outputs that differ. ``facts``: names of the facts about
     kernels that the runs leaned on (``facts.py``). ``elements``: ring elements that both runs computed; each may
     collide. ``coarse``: kinds of operators that were taken as functions of all elements of all their inputs.
     """

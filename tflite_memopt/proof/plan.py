@@ -1,10 +1,10 @@
-"""A plan proved for all inputs: the same run, with what lies in every byte of the arena.
+"""A plan proved for all inputs: the same run, with the contents of every byte of the arena.
 
 Each byte holds a function of the element that was written there last. Where an operator reads bytes of a tensor, they
 must hold the tensor's own value; else something has overwritten them. So nothing need be known of lifetimes, views,
-storages or loops: bytes that are copied onto themselves stay what they are.
+storages or loops: bytes that are copied onto themselves keep their values.
 
-What happens within one kernel is the caller's word: whether an operator may write its output over an input that it
+Order within one kernel is the caller's word: whether an operator may write its output over an input that it
 still reads, at some distance. A kernel that writes a byte which holds the same value already harms nothing.
 """
 
@@ -28,7 +28,7 @@ Permits = Callable[[Operator, Tensor, Tensor, int], bool]
 
 
 def nothing_permitted(operator: Operator, read: Tensor, written: Tensor, distance: int) -> bool:
-    """For kernels of which nothing is known."""
+    """For unknown kernels."""
     del operator, read, written, distance
     return False
 
@@ -54,7 +54,7 @@ class Places:
 def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: bytes | None = None) -> Proof:
     """Prove that every operator reads the right bytes, over some invocations in sequence.
 
-    The second invocation finds in memory what the first one has left, as any later one does. A plan that fails is
+    The second invocation finds the bytes of the first one in memory, as any later one does. A plan that fails is
     DIFFERENT, with the operator and tensor in ``reason``.
     """
     keys, notes = Keys(seed), Notes()
@@ -173,7 +173,7 @@ class _Memory:
         if source in self.places.offsets:
             first, last = self.places.range_of(source)
             if first == low:
-                return  # onto itself: what has been overwritten of it stays so
+                return  # onto itself: overwritten bytes of it stay so
             self._hold("it", [(source, value)], "copies")
             if max(first, low) < min(last, end):
                 raise BrokenModelError(f"it copies '{source.name}' at {first} onto a part of itself at {low}")

@@ -3,7 +3,7 @@
 Integers stand for themselves, modulo 2**64: sums and products with constants are those of the kernels, whose own
 modulus of 2**32 divides this one. Floats other than zero are symbols: equal floats are equal random odd numbers, the
 negative of a float is the negative of its number, and nothing else is known of them. So an identity that holds here
-holds for any values of the symbols, the floats' own among them. A hash stands for a function of which nothing is known.
+holds for any values of the symbols, the floats' own among them. A hash stands for an unknown function.
 
 All randomness comes from a key that is drawn for each proof. Nobody who makes a model knows it, so that no model can be
 made to collide.

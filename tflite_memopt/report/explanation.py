@@ -1,4 +1,4 @@
-"""Tables of what the rewriter did and refused, for ``--verbose``. Nothing here prints."""
+"""Tables of applied and refused rewrites, for ``--verbose``. Nothing here prints."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def flags_of(options: Options) -> str:
 
 
 def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:
-    """Those that need less than the model as it came, and of which no other one needs as little in as little time.
+    """Return the points that need less than the original and that no other point beats in both RAM and run time.
 
     The smallest need first. If none needs less, the smallest one.
     """
@@ -64,7 +64,7 @@ def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | 
 
 
 def with_reasons(exploration: Exploration, report: Report) -> Exploration:
-    """With what limits the chosen point, and what would help, from the report on it."""
+    """Add the limits of the chosen point, and advice, from the report on it."""
     choice = exploration.choice
     limits = limits_of(report.after, report.bounds, choice.objective == "head")
     return replace(exploration, choice=replace(choice, limits=limits, advice=report.summary.advice))
@@ -113,7 +113,7 @@ def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
 
 
 def choice_lines(exploration: Exploration) -> Iterable[str]:
-    """Return the point that was picked and why; where it does not fit, what limits it and what would help."""
+    """Yield the selected point and the reason; if it does not fit, its limits and advice."""
     choice = exploration.choice
     point, number = exploration.points[choice.point], choice.point + 1
     need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"

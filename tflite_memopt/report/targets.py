@@ -42,7 +42,7 @@ def render_devices() -> Table:
 
 
 def targets_json() -> str:
-    """The same, with the commits that each profile was measured at. What nobody measured, or only read, is null."""
+    """Return the same, with the commits of the measurements. Facts that nobody measured, or only read, are null."""
     rows = [
         {
             "name": each.name,

@@ -19,7 +19,7 @@ from ..ir.tensors import quantized_alike
 class Pattern:
     """An operator called one of ``names`` whose input slots in ``inputs`` are written by operators that fit too.
 
-    ``role`` is what the rule calls the operator. ``any_input`` must fit one of the inputs; the first that does counts.
+    ``role`` is the rule's name for the operator. ``any_input`` must fit one of the inputs; the first that does counts.
     Without ``names`` it is any operator.
     """
 
@@ -95,7 +95,7 @@ class Proposal:
 class Rule(Generic[Findings]):
     """One rewrite of one pattern.
 
-    ``check`` changes nothing. It gives what it found at a match, a frozen dataclass with all that ``rewrite`` needs;
+    ``check`` changes nothing. It returns its findings at a match, a frozen dataclass with all data for ``rewrite``;
     or the reason, a text, why the match must be left alone; or None where there is nothing to report, since the rule
     is not about such an operator. ``exactness`` is that of one match.
 
@@ -260,7 +260,7 @@ class Driver:
             check_model(self.model)
 
     def _permitted(self, match: Match, rule: str, proposal: Proposal | str) -> Proposal | Refusal:
-        """Return the proposal, or what is against it: a pin, the rule itself, or values that may not change so far."""
+        """Return the proposal, or the objection: a pin, the rule itself, or values that may not change so far."""
         name, pin = label(match.anchor), self._pin_in(match)
         if pin is not None or isinstance(proposal, str):
             return Refusal(rule, name, pin or str(proposal))
@@ -293,7 +293,7 @@ def _readers(operator: Operator) -> Iterator[Operator]:
 
 
 def _drop_unread(graph: Graph, removed: Operator) -> None:
-    """Take out what only ``removed`` has read, and what only that has read."""
+    """Remove operators that only ``removed`` has read, and recursively theirs."""
     waiting = [removed]
     while waiting:
         for tensor in waiting.pop().present_inputs():

@@ -1,6 +1,6 @@
 """Sequences laid along H, so that they lie along the rows of an image: stripes are cut along rows.
 
-Keras converts a convolution of one dimension so, and leaves what is between two of them in three dimensions:
+Keras converts a convolution of one dimension so, and leaves tensors between two of them in three dimensions:
 
     x (1, L, C) -- EXPAND_DIMS -- (1, 1, L, C) -- CONV_2D of 1 x k -- (1, 1, L', D) -- RESHAPE -- PAD (1, L'', D)
 
@@ -10,7 +10,7 @@ Filters become k x 1. These are the same bytes in the same order, so that nothin
 the order that it had. Reshapes between two sequences along H are left out. Where another operator reads or writes a
 sequence, and where the graph takes or returns it, a RESHAPE stands between the two forms; it copies onto itself.
 
-It is no rule of the table: whether one operator can do so depends on what all others do. Which kinds can is said by
+It is no rule of the table: whether one operator can do so depends on all others. Which kinds can is said by
 the table of operators.
 """
 
@@ -40,7 +40,7 @@ _PRODUCT = "BATCH_MATMUL"
 class Attention:
     """``queries`` of (1, L, H, d), turned by ``turn``; the ``chain`` from the scores to the second product.
 
-    ``before``: a reshape to heads and what is done to the queries since; nothing where there is no reshape.
+    ``before``: a reshape to heads and the later operators on the queries; nothing where there is no reshape.
     ``matrices``: keys and values. ``behind``: the TRANSPOSE behind the second product, and a reshape of that.
     """
 
@@ -58,7 +58,7 @@ class Attention:
 
     @property
     def gone(self) -> tuple[Operator, ...]:
-        """The operators that are written anew, beside the second product."""
+        """The operators that are rewritten, beside the second product."""
         return (*self.before, self.turn, *self.chain[:-1], *self.behind)
 
 
@@ -86,7 +86,7 @@ def _check(match: Match) -> Attention | None:
 
 
 def _chain_to(last: Operator) -> tuple[Operator, ...]:
-    """From the first product to the second: what is done to single elements or to rows of scores in between."""
+    """From the first product to the second: operators on single elements or rows of scores in between."""
     chain: tuple[Operator, ...] = (last,)
     while (scores := chain[0].inputs[0]) is not None and scores.producer is not None and len(scores.uses) == 1:
         made = scores.producer
@@ -232,7 +232,7 @@ SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODU
     and the heads' results side by side, by a CONCATENATION of channels: (1, 1, L, H * e)
 
 No two queries need each other; each needs all keys and values. The matrices of a head are a range of bytes, so that its
-slices are views. The bias that is added to the queries, and what else is done to them element by element, is done
+slices are views. The bias of the queries, and other elementwise operators on them, are applied
 before they are taken apart. Exact: every number is computed of the same numbers in the same order.
 """
 
@@ -276,7 +276,7 @@ class _Sequences:
 
 
 def _sequences(graph: Graph, kept: Collection[str]) -> _Sequences:
-    """The largest set of operators all of whose operands can lie so, and what reshapes alone pass on of these."""
+    """The largest set of operators all of whose operands can lie so, and tensors that only reshapes pass on."""
     tensors = frozenset(tensor for tensor in graph.tensors if _is_sequence(tensor))
     while True:
         operators = tuple(operator for operator in graph.operators if _can_lie(operator, tensors))
@@ -357,7 +357,7 @@ class _Laying:
         }
 
     def run(self) -> None:
-        """Operators first: what they are told depends on the shapes as they were."""
+        """Operators first: their options depend on the old shapes."""
         for operator in self._found.operators:
             self._tell(operator)
         for filters in {tensor: None for each in self._found.operators if (tensor := _filters_of(each)) is not None}:
@@ -413,7 +413,7 @@ class _Laying:
             self._write_reshape(first, tensor, twin)
 
     def _reshape(self, operator: Operator) -> None:
-        """A reshape between two sequences along H of one shape is left out; others are told the shapes that are."""
+        """A reshape between two sequences along H of one shape is left out; others get the new shapes."""
         source, output = operator.inputs[0], operator.outputs[0]
         ends = {tensor for tensor in (source, output) if tensor is not None and self._laid.get(tensor) is tensor}
         if source is None or not ends or not shape_is_said(operator):

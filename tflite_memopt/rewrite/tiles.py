@@ -1,13 +1,13 @@
-"""Once there are stripes: channels in tiles where the model peaks then, and rules for what is left whole.
+"""Once there are stripes: channels in tiles where the model peaks then, and rules for tensors that are left whole.
 
-    rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> striped anew, if it costs less
+    rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> striped again, if it costs less
 
 Tiles pay where a wide tensor binds that rows cannot cut. That is known once there are stripes: operators whose tiles
 would do away with a tensor that is alive at the peak are candidates. The numbers of tiles are compared on the model
 without stripes, by the peak around the candidates alone: elsewhere stripes change it. The planner decides.
 
-The rules for what is left whole come last. Before the stripes they would change which orders and which regions are
-found, for better or worse by more than they save.
+The rules for tensors that are left whole come last. Before the stripes they would change which orders and which regions
+are found, for better or worse by more than they save.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Striped:
 class TileSearch:
     """``cascade`` searches for stripes that need less than a number of bytes.
 
-    ``before``: what each library needs for the original, None if it runs wrongly. ``most_macs``: those that a model may
-    have in the end; ``work``: the limit on its run time.
+    ``before``: the need of each library for the original, None if it runs wrongly. ``most_macs``: those that a model
+    may have in the end; ``work``: the limit on its run time.
     """
 
     profile: KernelProfile
@@ -75,7 +75,7 @@ class TileSearch:
     most_macs: int
     work: WorkLimit
     progress: Callable[[str], None]
-    # By a model's operators and a number of tiles: what tiles of the operator at each position do away with.
+    # By a model's operators and a number of tiles: tensors that tiles of the operator at each position remove.
     _gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict, init=False)
     # By the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
     _found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(
@@ -102,7 +102,7 @@ class TileSearch:
         return cost_in(striped.arrangement.placement.memory, self.options)
 
     def _with_fewer_operators(self, best: Striped) -> Striped:
-        """With what the rules for a model in stripes save, where that makes no library need more."""
+        """Apply the rules for a model in stripes where that makes no library need more."""
         for rules in AFTER_STRIPES:
             limits = self.most_macs, self.work
             found = simplified(best.cascaded.model, self._cost(best), rules, self.profile, self.options, *limits)
@@ -113,7 +113,7 @@ class TileSearch:
             if fitting is None:
                 continue
             if fitting.placement is arrangement.placement:
-                arrangement = fitting  # with what each library needs, which is asked for again
+                arrangement = fitting  # with the needs of all libraries, which are requested again
             cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
             best = Striped(best.rewritten, cascaded, arrangement)
         return best
@@ -138,12 +138,12 @@ class TileSearch:
             is_whole = model is rewritten.model
             least = estimate_of(found.model, self.profile, self.options) if is_whole else found.cost
             if not found.sites or least.need >= known.need:
-                return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
+                return None  # The rest, around the tiles or of all, needs as much as the model in stripes does now.
             other = self._arranged(rewritten, self.cascade(found.model, known.need))
             if not self._cost(other) < known:
                 return None
             if self._may_fit_every_library(other):
-                # What one of several saves is not measured.
+                # The saving of one of several is not measured.
                 saved = known.need - self._cost(other).need if len(found.sites) == 1 else 0
                 sites = [replace(site, saved_bytes=saved) for site in found.sites]
                 return replace(other, rewritten=with_sites(replace(rewritten, model=found.model), sites))

@@ -12,8 +12,8 @@ Operators here are fused operators, numbered in a topological order: operator b 
 
 The states that a search has yet to visit, by the largest need on the way to them, with a floor that rises.
 
-Needs below the floor are not told apart. They are kept in a heap of their own, so that a floor that rises moves those
-states alone that it comes to: searches in two directions raise each other's floor thousands of times.
+Needs below the floor are not distinguished. They are kept in a heap of their own, so that a floor that rises moves
+those states alone that it comes to: searches in two directions raise each other's floor thousands of times.
 
 Best-first search for the order of one segment whose largest working set is smallest.
 
@@ -339,7 +339,7 @@ class Frontier:
         return low + heapq.nsmallest(count - len(low), self._above)
 
     def raise_floor(self, floor: int) -> None:
-        """From now on needs up to ``floor`` bytes are not told apart. Each state is moved at most once."""
+        """From now on, do not distinguish needs up to ``floor`` bytes. Each state is moved at most once."""
         self.floor = max(floor, self.floor)
         while self._above and self._above[0][0] <= self.floor:
             heapq.heappush(self._at_floor, heapq.heappop(self._above)[1])
@@ -434,7 +434,7 @@ class BottleneckSearch:
         return self.allowance.left > self.reserve and not self.allowance.is_too_late()
 
     def raise_floor(self, floor: int) -> None:
-        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer told apart."""
+        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer distinguished."""
         if floor <= self.reached:
             return
         self.reached = floor
@@ -581,7 +581,7 @@ _LEAD = 5
 
 
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """An order of smallest peak; without work or memory to prove it, the best found and the bound that was proved.
+    """An order of smallest peak; without work or memory to prove it, the best order and the proved bound.
 
     The model's own order is the answer where none is better. Where ``limit.below`` is out of reach, as far as a
     question with work of its own can tell, the best of the simple orders is.
@@ -624,7 +624,7 @@ def _question(
 ) -> tuple[int, bool | None]:
     """(states visited, whether some order needs less than ``peak`` bytes; None where that is not known).
 
-    Quicker than to look for the smallest peak: what needs less is not told apart. It ends at the first segment that
+    Quicker than to look for the smallest peak: smaller needs are not distinguished. It ends at the first segment that
     needs as much, or that is not known to need less. Its work is its own.
     """
     visited, own = 0, allowance.another(_QUESTION)
@@ -669,7 +669,7 @@ def _search(
 ) -> tuple[tuple[int, ...], int, int]:
     """(fused operators in order, bytes that no order can avoid, states visited) of one segment.
 
-    ``floor``: needs up to so many bytes are not told apart. ``below``: nor are those of so many and more.
+    ``floor``: needs up to so many bytes are not distinguished. ``below``: nor are those of so many and more.
     """
     searches: list[BottleneckSearch] = []
     best: OrderFound | None = None

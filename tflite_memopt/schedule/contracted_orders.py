@@ -29,7 +29,7 @@ _MOST_STEPS = 50_000
 _LEAST_AT_ONCE = 2000
 """Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
 _AT_ONCE = 16
-"""Regions that are tried before it is looked what is worth finding: the same with any number of processes."""
+"""Regions that are tried before gains are compared: the same with any number of processes."""
 _HOT = 0.93
 """A region that is tried has a step with so much of the peak."""
 

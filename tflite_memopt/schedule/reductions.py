@@ -177,7 +177,7 @@ class FusedGraph:
         return self._may[v]
 
     def _inner(self, first: int, second: int) -> frozenset[int]:
-        """Tensors that the first writes and of which the second holds the last readers, whatever the order."""
+        """Tensors that the first writes and whose last readers are in the second, whatever the order."""
         both = self.members[first] | self.members[second]
         read = self.outputs[first] & self.operators[second].inputs
         return frozenset(t for t in read - self.kept if not self.readers[t] & ~both)

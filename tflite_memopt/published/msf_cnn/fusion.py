@@ -107,7 +107,7 @@ def fusion_graph(layers: Sequence[Layer], with_ends: bool) -> tuple[Block, ...]:
 def least_ram(graph: Sequence[Block], most_macs: int | None = None) -> Setting | None:
     """P1: the setting of the lowest peak with ``most_macs`` MACs at most (None: any); of these that of fewest MACs.
 
-    None where no setting has so few. With more RAM the fewest MACs never grow, so the peak is found by bisection.
+    None where no setting has so few. With more RAM the fewest MACs never grow, so bisection finds the peak.
     O(blocks * log blocks).
     """
     peaks = sorted({block.peak_bytes for block in graph})

@@ -17,7 +17,7 @@ from .divide import divide
 _WORK = 10_000_000
 """Runs of an operator: some ten to twenty seconds."""
 _RESOLUTION = 64
-"""Soft budgets closer to each other than this part of the hard one are not worth a search of their own."""
+"""Soft budgets closer to each other than this part of the hard one get no search of their own."""
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
 
 
 def comparison_charts(comparison: Comparison, look: Appearance) -> dict[str, Chart]:
-    """Return the charts of ``compare`` by name, of what was asked for."""
+    """Return the requested charts of ``compare`` by name."""
     kinds = {
         "schedulers": (comparison.schedulers, "peak in bytes"),
         "planners": (comparison.planners, "arena in bytes"),

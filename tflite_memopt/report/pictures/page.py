@@ -74,7 +74,7 @@ class SizeBar:
 class Page:
     """The content of a page, from top to bottom.
 
-    ``facts``: what the figures hold for, each with its name. ``numbers``: the answer, each with what it counts.
+    ``facts``: conditions of the figures, by name. ``numbers``: the answer, each with its unit.
     ``bars``: the arena before and after, and the chip, on one scale. The first of ``pictures`` stands above ``lists``.
     """
 
@@ -106,7 +106,7 @@ def html_of(page: Page) -> bytes:
         "scale": max((bar.size for bar in page.bars), default=1),
         "version": __version__,
         "charts": charts,
-        # What would end the script element early is escaped, wherever in the library's strings it stands.
+        # Text that would end the script element early is escaped, anywhere in the library's strings.
         "library": convert.javascript_bundle().replace("</script", "<\\/script"),
     }
     text: str = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(page=shown)

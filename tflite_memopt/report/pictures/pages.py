@@ -75,7 +75,7 @@ def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the answer: what to reserve before and after, what that saves, and what it costs."""
+    """Yield the answer: the sizes to reserve before and after, the saving, and the cost."""
     before, after = report.arena["before"].required, report.arena["after"].required
     yield "bytes of RAM before", f"{before:,}"
     yield "bytes of RAM now", f"{after:,}"

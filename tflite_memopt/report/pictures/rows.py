@@ -1,4 +1,4 @@
-"""Rows of the charts' data, from what is placed in the arena. Each has a sentence that says all of it in words."""
+"""Rows of the charts' data, from the plan of the arena. Each has a sentence with the same content."""
 
 from __future__ import annotations
 
