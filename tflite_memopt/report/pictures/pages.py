@@ -8,6 +8,7 @@ from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ..model import Analysis, Comparison, DeviceUse, Report, Summary
 from ..options_used import changed_options
+from ..summary import registered_by
 from ..words import (
     FUSION_COLUMNS,
     change_in_percent,
@@ -43,7 +44,8 @@ def report_page(report: Report) -> bytes:
     before, after = report.arena["before"], report.arena["after"]
     pictures = _pairs({"before": before, "after": after})
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
-    lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
+    firmware = Lines("For your firmware", tuple(_firmware(report)))
+    lists = (firmware, *_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
     tables = (*tables, *_tail({"before": before, "after": after}), _operators(after))
     numbers, bars = _numbers(report), _bars(report)
@@ -81,6 +83,16 @@ def _numbers(report: Report) -> Iterator[tuple[str, str]]:
     yield "bytes of RAM now", f"{after:,}"
     yield "of RAM", change_in_percent(before, after) or "no change"
     yield "run time (estimated)", run_time_in_short(report.before.instructions, report.after.instructions)
+    if (proof := report.proofs.get("result")) is not None:
+        yield "for all inputs", "proved" if proof.is_proved else "NOT proved"
+
+
+def _firmware(report: Report) -> Iterator[str]:
+    """Yield the size to reserve and the operators to register."""
+    table = report.after.required_bytes.get("table")
+    with_table = "" if table is None else f" ({table:,} with the planner.h of codegen)"
+    yield f"reserve {report.after.required_for_target:,} bytes for the arena{with_table}"
+    yield registered_by(report)
 
 
 def _bars(report: Report) -> Iterator[SizeBar]:
