@@ -131,8 +131,8 @@ def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """The runner executes models with the wheel; a board's port is left to it, and it has none."""
     runner = tmp_path / "my_runner"
     wheel = ROOT / "tests" / "runner" / "wheel_runner.py"
-    lines = (f"#!{sys.executable}", "import runpy, sys", "sys.argv[1:] = sys.argv[-1:]")
-    runner.write_text("\n".join((*lines, f"runpy.run_path({str(wheel)!r}, run_name='__main__')")))
+    script = (f"#!{sys.executable}", "import runpy, sys", "sys.argv[1:] = sys.argv[-1:]")
+    runner.write_text("\n".join((*script, f"runpy.run_path({str(wheel)!r}, run_name='__main__')")))
     runner.chmod(0o755)
     (tmp_path / "model.tflite").write_bytes(write_model(mobile_chain()))
     monkeypatch.chdir(tmp_path)
