@@ -89,7 +89,7 @@ def test_what_is_no_model_is_told_with_the_others(repository: Path) -> None:
     ("arguments", "said"),
     [
         (("--against", "nowhere"), "has no revision 'nowhere'"),
-        (("--against=-x",), "'-x' is no revision"),
+        (("--against=-x",), "'-x' is not a revision"),
         (("no.tflite",), "no model is called"),
         (("--markdown", "no/folder.md"), "does not exist"),
     ],

@@ -322,7 +322,7 @@ def test_the_command_starts_where_ctrl_c_is_heeded() -> None:
 def test_a_dash_is_no_file(words: tuple[str, ...], source: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tflite_memopt", *(str(source) if word == "IN" else word for word in words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert_refused(done, "'-' names no file; write /dev/stdin to read from a pipe")
+    assert_refused(done, "'-' is not a file; write /dev/stdin to read from a pipe")
     assert not (tmp_path / "-").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +13,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from scripts.makers import readme_table
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
+from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
 
@@ -21,14 +24,13 @@ ROOT = Path(__file__).parent.parent
 _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 PAGES = sorted(page for page in _ALL if page.parent.name != "_made")  # what scripts/docs makes is not counted
 RUN = (
-    *("README.md", "docs/index.md", "docs/tools.md", "docs/report.md", "docs/does_not_fit.md", "docs/ci.md"),
-    *("docs/device_firmware.md", "docs/comparison.md", "docs/parts.md", "docs/feed.md"),
+    *("README.md", "docs/index.md", "docs/fit.md", "docs/optimize.md", "docs/exactness.md", "docs/device.md"),
+    *("docs/parts.md", "docs/ci.md", "docs/results.md"),
 )
-"""Pages whose commands are run, one after the other, on a small model.
-
-Those of docs/batch.md are run on a folder of models, those of docs/device_runner.md with a runner in place of a board.
-No other page has any.
-"""
+"""Pages whose commands are run, one after the other, on a small model; those of docs/batch.md on a folder of models."""
+DEMO = ROOT / "scripts" / "models" / "demo_int8.tflite"
+_RUNNER = "my_runner"
+"""A line with this word needs a runner."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
 
@@ -52,11 +54,27 @@ def name_of(page: Path) -> str:
 
 
 def test_every_page_is_in_the_site() -> None:
+    """scripts/site/conf.py makes the navigation of the lists of links in docs/index.md."""
     docs = ROOT / "docs"
-    listed = {
-        f"docs/{line}.md" for line in (docs / "index.md").read_text().splitlines() if not line.startswith("_made")
-    }
-    assert {name_of(page) for page in PAGES if docs in page.parents} <= {*listed, "docs/index.md"}
+    listed = re.findall(r"^- \[.*?\]\((\w+\.md)\)", (docs / "index.md").read_text(), re.MULTILINE)
+    assert sorted(["index.md", *listed]) == sorted(
+        page.relative_to(docs).as_posix() for page in PAGES if docs in page.parents
+    )
+
+
+@needs_wheel
+def test_the_answers_for_the_demo_model_are_those_of_today() -> None:
+    """Figures, not sentences: README on optimize, docs/index.md on analyze."""
+    report = optimize(DEMO, Options(target="cortex-m4")).report
+    before, after = (f"{memory.required_for_target:,}" for memory in (report.before, report.after))
+    assert report.summary.headline.startswith(f"RAM {before} -> {after} bytes ")
+    assert report.summary.headline.partition(" (LiteRT")[0] in (ROOT / "README.md").read_text()
+    assert f"    {analyze(DEMO).summary.headline}\n" in (ROOT / "docs" / "index.md").read_text()
+
+
+def test_the_tables_of_the_readme_are_printed_by_their_command() -> None:
+    assert readme_table.COLUMNS in (ROOT / "README.md").read_text()
+    assert all(f"| {name} |" in (ROOT / "README.md").read_text() for name in readme_table.NAMES.values())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -83,15 +101,15 @@ def test_commands_have_options_that_exist(page: Path) -> None:
 @pytest.mark.parametrize("name", RUN)
 def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write_model(mobile_chain())
-    for file in ("model.tflite", "small.tflite", "kws.tflite", "vww.tflite"):
+    for file in ("model.tflite", "original.tflite", "small.tflite", "kws.tflite", "vww.tflite"):
         (tmp_path / file).write_bytes(data)
     monkeypatch.chdir(tmp_path)
-    lines = commands_of(ROOT / name)
+    lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line]
     for line in lines:
         words = shlex.split(line, comments=True)
         forced = ["--force"] if words[1] in ("optimize", "codegen", "analyze") and "--force" not in words else []
         run_line(line.replace("MODEL", "model.tflite"), forced)
-    assert lines or name == "docs/report.md"
+    assert lines
 
 
 def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,16 +131,20 @@ def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """The runner executes models with the wheel; a board's port is left to it, and it has none."""
     runner = tmp_path / "my_runner"
     wheel = ROOT / "tests" / "runner" / "wheel_runner.py"
-    lines = (f"#!{sys.executable}", "import runpy, sys", "sys.argv[1:] = sys.argv[-1:]")
-    runner.write_text("\n".join((*lines, f"runpy.run_path({str(wheel)!r}, run_name='__main__')")))
+    script = (f"#!{sys.executable}", "import runpy, sys", "sys.argv[1:] = sys.argv[-1:]")
+    runner.write_text("\n".join((*script, f"runpy.run_path({str(wheel)!r}, run_name='__main__')")))
     runner.chmod(0o755)
     (tmp_path / "model.tflite").write_bytes(write_model(mobile_chain()))
     monkeypatch.chdir(tmp_path)
-    for line in commands_of(ROOT / "docs" / "device_runner.md"):
-        run_line(line.replace("--target cortex-m7 ", ""))  # for 32 bits it promises less than the wheel's 64 need
+    shutil.copy("model.tflite", "original.tflite")
+    run_line("tflite-memopt optimize original.tflite -o small.tflite")
+    lines = [line for line in commands_of(ROOT / "docs" / "exactness.md") if _RUNNER in line]
+    for line in lines:
+        run_line(line)
+    assert lines
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_command_is_only_parsed(page: Path) -> None:
-    known = {*RUN, "docs/batch.md", "docs/device_runner.md"}
+    known = {*RUN, "docs/batch.md"}
     assert name_of(page) in known or not commands_of(page)

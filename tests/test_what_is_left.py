@@ -52,7 +52,7 @@ def test_what_fails_its_proof_is_left_out_and_said(
     assert result.report.equivalence["tflm"].equal
     assert result.report.proofs["result"].is_proved
     assert any(
-        warning.startswith(f"{named} left out, since the result failed verification; please report this model")
+        warning.startswith(f"{named} dropped because the result failed verification; please report this model")
         and "not equal: different: output 0" in warning
         for warning in result.report.warnings
     )

@@ -15,7 +15,7 @@ _OBJECTS = 50_000
 
 
 def main() -> NoReturn:
-    """Load the command line and run it. What interrupts the loading ends it in one line, as later on."""
+    """Load the command line and run it. An interrupt during loading also ends with one line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     gc.set_threshold(_OBJECTS)  # this process is the command's own, and a search makes many objects that live long

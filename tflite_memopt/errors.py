@@ -1,4 +1,4 @@
-"""The one error tree. Every message says what is wrong, where, and what to do."""
+"""The one error tree. Every message names the fault, its location, and the fix."""
 
 from __future__ import annotations
 

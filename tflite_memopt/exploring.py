@@ -1,4 +1,4 @@
-"""The run of ``explore``: what ``optimize`` makes under limits from wide to narrow, and the front of that."""
+"""The run of ``explore``: results of ``optimize`` under limits from wide to narrow, and their Pareto front."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def explore(
     progress: Progress = lambda _: None,
     most_parts: int | None = 1,
 ) -> Explored:
-    """The Pareto front of RAM against run time of a .tflite given as bytes or as a path.
+    """Return the Pareto front of RAM against run time of a .tflite given as bytes or as a path.
 
     ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with the head
     as the objective.
 
-    Every point is what :func:`tflite_memopt.pipeline.optimize` makes under a limit, and none is proved.
+    Every point is a result of :func:`tflite_memopt.pipeline.optimize` under a limit; none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
     """
     data, name = load(source)
-    read_planned(data, name)  # what is wrong with the file is said with its name
+    read_planned(data, name)  # errors name the file
     if most_parts != 1 and options.objective != "total":
-        raise UsageError("--parts makes the whole arena small: leave --objective head out")
+        raise UsageError("--parts minimizes the whole arena: omit --objective head")
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
@@ -73,7 +73,7 @@ def explore(
 
 @dataclass
 class _Exploring:
-    """``found``: the options that each point was first made with. ``before``: the model as it came."""
+    """``found``: the first options that gave each point. ``before``: the original model."""
 
     data: bytes
     progress: Progress

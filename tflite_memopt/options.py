@@ -32,7 +32,7 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tflm")
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
-"""Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
+"""Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes count.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 DEFAULT_LIMIT = 0.1
 """The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
@@ -53,12 +53,12 @@ class Options:
     ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten times as many
     where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality, and run both
     models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run them.
-    ``runner``: a command that runs models on the user's own kernels as well (docs/device_runner.md).
+    ``runner``: a command that runs models on the user's own kernels as well (docs/exactness.md).
     ``least_decibels``: signal to noise that an approximation must leave. ``interpreter_seconds``,
     ``interpreter_memory``: limits of each interpreter process, for one model and in bytes of address space (None: no
     limit).
-    ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
-    reserve, or the ``head`` alone.
+    ``objective``: the quantity that ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware
+    must reserve, or the ``head`` alone.
     ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
@@ -67,11 +67,11 @@ class Options:
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
-    ``transform.WORTH`` of the objective and the budget does not need it.
-    ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
-    ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
-    (``ir/change.py``), which is carried out in place of a search. ``tflm_since``: the date of the firmware's
-    TFLM, None for a present one: what that does not have is not used.
+    ``transform.WORTH`` of the objective and the budget does not need it. ``halos``: treatment of the rows that two
+    stripes need: ``recompute`` them, or keep them (``rolling``). ``loops``: also write stripes as one loop, whose
+    operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place of a
+    search. ``tflm_since``: the date of the firmware's TFLM, None for a present one; operators that it lacks are not
+    used.
     """
 
     target: str | None = None
@@ -147,7 +147,7 @@ class Options:
         return self.search_limit(PLAN_WORK[self.effort] * part)
 
     def _faults(self) -> Iterator[tuple[str, str]]:
-        """Each wrong option with what it may be."""
+        """Yield each wrong option with its valid values."""
         names = (("scheduler", SCHEDULERS), ("planner", PLANNERS))
         given = () if self.kernels is None else (("kernels", PROFILES),)
         for option, known in (*given, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
@@ -174,11 +174,11 @@ class Options:
         if self.ties and self.io != "keep":
             yield "ties", "states keep their types: leave io as it is"
         if self.runner is not None and not self.verify:
-            yield "runner", "it takes part in the verification, which is switched off"
+            yield "runner", "it is part of the verification, which is switched off"
 
 
 def fallbacks(options: Options) -> list[tuple[Step, Options]]:
-    """The options, then without stripes, then without any change of the graph: each with what is given up next."""
+    """Return the options, then without stripes, then without graph changes: each with the step that is dropped next."""
     ladder: list[tuple[Step, Options]] = []
     if options.cascade:
         ladder.append(("stripes", options))

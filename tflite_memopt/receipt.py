@@ -1,4 +1,4 @@
-"""A receipt: an in-toto statement of what a result is, what was proved of it, and what its firmware must have.
+"""A receipt: an in-toto statement of a result, its proofs, and the requirements on its firmware.
 
 Signing it is the user's (docs/exactness.md). It is checked without the optimizer that made the result: digests are
 compared, and the proofs made again.
@@ -32,7 +32,7 @@ _PROVED = {"proved", "reassociated"}
 
 
 def receipt_of(report: Report, result: bytes, name: str) -> str:
-    """The receipt of a result as JSON; ``name``: of the file that it is written to."""
+    """Return the receipt of a result as JSON; ``name``: of the file that it is written to."""
     profile = profile_for(report.target, report.kernels)
     facts = sorted({fact for proof in report.proofs.values() for fact in proof.facts})
     predicate = {
@@ -109,9 +109,9 @@ def _statement(text: str) -> dict[str, Any]:
         is_whole = all(isinstance(each, str) for each in digests) and all(isinstance(each, dict) for each in tables)
         is_whole &= all("status" in each for each in predicate["proofs"].values())
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UsageError(f"this is no receipt of tflite-memopt: {error}") from error
+        raise UsageError(f"this is not a receipt of tflite-memopt: {error}") from error
     if not is_whole:
-        raise UsageError("this is no receipt of tflite-memopt: something is of another type")
+        raise UsageError("this is not a receipt of tflite-memopt: a field has the wrong type")
     return found
 
 

@@ -1,1 +1,1 @@
-"""Figures for docs/benchmarks."""
+"""Figures for docs/results.md."""

@@ -1,9 +1,9 @@
-"""Figures for docs/benchmarks.
+"""Figures for docs/results.md.
 
-scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
-scripts/bench others [NAME...] [-o docs/benchmarks/others.md]   the networks of `scripts/zoo --others`
-scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
-scripts/bench plan FOLDER... [-o docs/benchmarks/plan.md]   every planner
+scripts/bench people SOURCE... [-o PAGE.md]   the networks of `scripts/zoo --people`
+scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --others`
+scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
+scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
 

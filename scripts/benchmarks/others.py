@@ -1,4 +1,4 @@
-"""RAM of the networks that other tools quote, beside what they quote: docs/benchmarks/others.md."""
+"""RAM of the networks that other tools quote, beside what they quote: docs/results.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that people train for microcontrollers: docs/benchmarks/people.md."""
+"""Networks that people train for microcontrollers: docs/results.md."""
 
 from __future__ import annotations
 

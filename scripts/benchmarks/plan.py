@@ -1,4 +1,4 @@
-"""Planners measured: docs/benchmarks/plan.md."""
+"""Planners measured: docs/results.md."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _document(sources: Sequence[Path], parts: KeptParts, command: str) -> Iterat
     yield "# Offsets of tensors\n"
     way = "compiled" if code() is not disjunctive else "plain Python"
     yield f"Made by `{command}`; the searches ran as {way}. Bytes; tensors are rounded up to 16."
-    yield "`best` is the default: see [docs/planning.md](../planning.md). `*`: optimal. Compare seconds with seconds of"
+    yield "`best` is the default. `*`: optimal. Compare seconds with seconds of"
     yield "the same row, and trust processor time more than the clock: other work ran on the same cores.\n"
     yield from models(sources, parts)
     yield from parts.part("growth", lambda: list(_growth()))

@@ -1,4 +1,4 @@
-"""Schedulers measured: docs/benchmarks/schedule.md, with the papers' tables beside ours."""
+"""Schedulers measured: docs/results.md, with the papers' tables beside ours."""
 
 from __future__ import annotations
 

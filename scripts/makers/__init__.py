@@ -1,1 +1,1 @@
-"""Files of the project that are made: schemas, the demo model, the table of the README."""
+"""Generators: schemas, the demo model, the table of the README."""

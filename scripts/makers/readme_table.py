@@ -13,8 +13,8 @@ from tflite_memopt import Options, optimize
 from tflite_memopt.memory.work import slowdowns
 from tflite_memopt.report.words import change_in_percent, percent
 
-_COLUMNS = "model | arena as it comes | optimized for Cortex-M4 or M7 (CMSIS-NN)"
-_NAMES = {
+COLUMNS = "model | arena as it comes | optimized for Cortex-M4 or M7 (CMSIS-NN)"
+NAMES = {
     "mlperf_kws_int8": "MLPerf Tiny keyword spotting",
     "mlperf_vww_int8": "MLPerf Tiny visual wake words",
     "tflm_person_detect": "TFLM person detection",
@@ -25,14 +25,14 @@ _NAMES = {
 
 def main(paths: list[str]) -> None:
     """Optimize each model for Cortex-M4 and print its row."""
-    print(*table(_COLUMNS), sep="\n", flush=True)
+    print(*table(COLUMNS), sep="\n", flush=True)
     for path in paths:
         report = optimize(path, Options(target="cortex-m4")).report
         before, after = report.before.required_for_target, report.after.required_for_target
         change = change_in_percent(before, after) or "no change"
         (slowdown,) = slowdowns(report.before.instructions, report.after.instructions).values()
         where = "" if report.basis.plan_executed else ", the plan was not executed"
-        name = _NAMES.get(Path(path).stem, Path(path).stem)
+        name = NAMES.get(Path(path).stem, Path(path).stem)
         print(row(name, before, f"{after:,} ({change}) at {percent(slowdown)} run time{where}"), flush=True)
 
 

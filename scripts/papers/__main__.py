@@ -1,11 +1,11 @@
-"""The papers' claims, rerun: one page for each paper, and docs/evidence/index.md of all.
+"""The papers' claims, rerun: one page for each paper, and scripts/papers/README.md of all.
 
 scripts/paper efficient_memory_management FOLDER...    Tables 1 and 2 of Pisarchyk and Lee
 scripts/paper serenity FOLDER...                       SERENITY's figures and Table 2
 scripts/paper iterative_graph_optimization FOLDER...   Tables II to VI and Figure 9 of Zhong et al.
 scripts/paper hmcos FOLDER... --source DIR             HMCOS's authors' code, from a checkout of wzh99/HMCOS
 scripts/paper cascading_rfc FOLDER...                  Arm's RFC: its example, MobileNet and VGG-16
-scripts/paper index                                    docs/evidence/index.md from the pages
+scripts/paper index                                    scripts/papers/README.md from the pages
 
 FOLDER is where `scripts/zoo` builds the networks. What runs here as printed is for this comparison: none of it is a
 default of the tool.
@@ -169,7 +169,7 @@ def cascading_rfc(sources: tuple[Path, ...], folder: Path, parts: Path | None) -
 
 @cli.command("index")
 @_FOLDER
-@click.option("-o", "--output", default="docs/evidence/index.md", show_default=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", default="scripts/papers/README.md", show_default=True, type=click.Path(path_type=Path))
 def index_command(folder: Path, output: Path) -> None:
     """Write the index of the pages that are there."""
     output.write_text("\n".join(index(folder)) + "\n")

@@ -96,7 +96,7 @@ def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[s
 
 
 def index(folder: Path) -> Iterator[str]:
-    """The lines of docs/evidence/index.md: the claims of all pages in a folder, paper by paper."""
+    """The lines of scripts/papers/README.md: the claims of all pages in a folder, paper by paper."""
     yield _HEAD
     for path in sorted(folder.glob("*.md")):
         paper, claims = paper_named(path.stem), _claims_of(path)

@@ -1,4 +1,4 @@
-"""The networks of "Iterative Graph Optimization" under the method as printed: what docs/evidence shows of it."""
+"""The networks of "Iterative Graph Optimization" under the method as printed: the figures of the paper page."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def _peaks(found: Found) -> Iterator[Rerun]:
         "The baseline is not one order. A reverse post-order is free in which operand it follows first, and over 100 "
         "random choices its peak spreads as the table below shows; against the median of them our default saves "
         f"{fmean(middle):.1f} %. So the figure says as much of that choice as of the scheduler. And AmoebaNet-A, where "
-        "theirs is largest, is another network there: its published peaks are about twice ours (docs/zoo.md)."
+        "theirs is largest, is another network there: its published peaks are about twice ours "
+        "(scripts/zoo_networks/README.md)."
     )
     for key, value, other, published in (
         ("mean_reduction", fmean(saved), fmean(ours), 13.4),

@@ -1,9 +1,17 @@
-"""The documentation site, built by scripts/docs. Pages of commands and the API are made here, from their docstrings."""
+"""The documentation site, built by scripts/docs.
+
+The navigation comes from the lists of links in docs/index.md. The reference page is generated from the options of the
+commands, the docstrings of the API, and the descriptions of the report's fields.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
+from scripts.makers.descriptions import FIELDS
 from tflite_memopt import __all__ as public
 from tflite_memopt.cli import COMMANDS
 from tflite_memopt.version import __version__
@@ -22,19 +30,43 @@ autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 copybutton_prompt_text = "$ "
 
-_PAGE = "# {title}\n\n```{{eval-rst}}\n{directives}\n```\n"
 _MADE = Path(__file__).parents[2] / "docs" / "_made"
+_SECTION = re.compile(r"^### (.*)\n\n(?:<!--.*-->\n\n)?((?:- \[.*\n(?: .*\n)*)+)", re.MULTILINE)
+_PAGE = re.compile(r"^- \[.*?\]\((\w+)\.md\)", re.MULTILINE)
 
 
-def _write(name: str, title: str, directives: str) -> None:
-    _MADE.mkdir(exist_ok=True)
-    (_MADE / f"{name}.md").write_text(_PAGE.format(title=title, directives=directives))
+def setup(app: Sphinx) -> None:
+    """Register the hook that adds the navigation to the first page."""
+    app.connect("source-read", _add_navigation)
 
 
-for _name in COMMANDS:
-    _write(_name, _name, f".. click:: tflite_memopt.cli.{_name}:{_name}\n   :prog: tflite-memopt {_name}")
-_functions = [each for each in public if each[0].islower()]
-_classes = [each for each in public if each[0].isupper()]
-_directives = [f".. autofunction:: tflite_memopt.{each}" for each in _functions]
-_directives += [f".. autoclass:: tflite_memopt.{each}\n   :members:" for each in _classes]
-_write("api", "Python API", "\n\n".join(_directives))
+def _add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
+    """Append a hidden table of contents for every section of links: on GitHub the page is plain Markdown."""
+    if name != "index":
+        return
+    sections = {title: _PAGE.findall(links) for title, links in _SECTION.findall(source[0])}
+    for title, pages in (sections | {"Reference": ["_made/reference"]}).items():
+        source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```\n"
+
+
+def _reference() -> str:
+    """Return the text of the reference page."""
+    parts = ["# Reference\n\n## Commands"]
+    parts += [
+        _directives(f".. click:: tflite_memopt.cli.{name}:{name}\n   :prog: tflite-memopt {name}") for name in COMMANDS
+    ]
+    functions = [f".. autofunction:: tflite_memopt.{name}" for name in public if name[0].islower()]
+    classes = [f".. autoclass:: tflite_memopt.{name}\n   :members:" for name in public if name[0].isupper()]
+    parts += ["## Python", _directives("\n\n".join(functions + classes)), "## Fields of the reports"]
+    for owner, fields in FIELDS.items():
+        rows = [f"| `{field}` | {text} |" for field, text in fields.items()]
+        parts.append("\n".join([f"### {owner}\n", "| field | meaning |", "|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _directives(text: str) -> str:
+    return f"```{{eval-rst}}\n{text}\n```"
+
+
+_MADE.mkdir(exist_ok=True)
+(_MADE / "reference.md").write_text(_reference())

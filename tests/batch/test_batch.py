@@ -287,7 +287,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does: to the command and to all of its workers
     _, said = first.communicate(timeout=60)
     assert first.returncode == 130
-    assert said.endswith("tflite-memopt: interrupted; the same command goes on\n")
+    assert said.endswith("tflite-memopt: interrupted; run the same command to continue\n")
     assert "Traceback" not in said
     kept = done_so_far(tmp_path / "out")
     assert 0 < kept < count

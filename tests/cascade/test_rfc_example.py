@@ -3,7 +3,7 @@
     image 26x26x3 --A: 3x3, 32 channels--> 24x24x32 --B: 1x1, 8 channels--> 24x24x8        int8, no padding
 
 The RFC computes A in 16 tiles of 6x6x32 and lets B use up each tile before the next. TFLM can cut rows without a copy,
-and no columns: here the tiles are stripes, rows as wide as the image. docs/cascading.md draws both.
+and no columns: here the tiles are stripes, rows as wide as the image. docs/how_it_works.md draws both.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_what_is_no_tiling_is_said_in_one_line(part: str) -> None:
     with pytest.raises(UsageError) as caught:
         tilings_in(f"0-2 clamped 1; {part}")
     said = str(caught.value)
-    assert said.startswith(f"'{part}' is no tiling; one is such as ")
+    assert said.startswith(f"'{part}' is not a tiling; an example is ")
     assert "\n" not in said
 
 
@@ -105,7 +105,7 @@ def test_what_does_not_fit_the_model_is_refused(text: str, reason: str) -> None:
 
 
 def test_the_documentation_has_every_form() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "cascading.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how_it_works.md").read_text()
     rows = text.partition("| form | what runs")[2].partition("\n\n")[0].splitlines()[2:]
     assert [row.split("`")[1] for row in rows] == list(NAMES)
 

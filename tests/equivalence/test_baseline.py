@@ -45,8 +45,8 @@ def dilated_with_a_batch_of_one() -> Model:
 def test_a_wrong_static_shape_is_named_with_its_operator(interpreters: Interpreters) -> None:
     found = looked_at(dilated_with_a_batch_of_one(), interpreters)
     assert found.findings
-    assert "TFLM itself computes this model wrongly, from subgraph 0, operator 0 (SPACE" in found.findings[0]
-    assert "the file says shape [1, 4, 4, 2], its operands make [4, 4, 4, 2]" in found.findings[0]
+    assert "TFLM computes this model wrongly from subgraph 0, operator 0 (SPACE" in found.findings[0]
+    assert "the file says shape [1, 4, 4, 2], its operands give [4, 4, 4, 2]" in found.findings[0]
 
 
 def test_outputs_that_depend_on_what_the_arena_held_are_a_finding(interpreters: Interpreters) -> None:

@@ -245,7 +245,7 @@ def test_the_head_is_said_for_each_library() -> None:
         head = head_in_force(memory_layout(model, profile), decode(model) or {})
         use = arena_use(model, head, profile.requests, ILP32)
         assert said[name] == (f"{use.required:,}", f"{head:,}")
-    assert text.count("read and never run") == 2
+    assert text.count("read from source and never run") == 2
 
 
 HOSTILE = (
@@ -324,7 +324,7 @@ def test_names_that_a_namespace_may_have(name: str, tmp_path: Path) -> None:
     "name", ["class", "and", "co_await", "char8_t", "__x", "_X", "a__b", "", "9", "é", "a b", "n\n"]
 )
 def test_names_that_a_namespace_may_not_have(name: str) -> None:
-    with pytest.raises(UsageError, match="is no name for a C\\+\\+ namespace") as raised:
+    with pytest.raises(UsageError, match="is not a name for a C\\+\\+ namespace") as raised:
         generate(write_model(dense_model()), name=name)
     assert "\n" not in str(raised.value)
 
@@ -422,4 +422,4 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert again.returncode == 2
     assert "exists; give another name, or --force" in again.stderr
     wrong = subprocess.run([*command, "--force", "--name", "9"], capture_output=True, text=True, check=False)
-    assert "is no name for a C++ namespace" in wrong.stderr
+    assert "is not a name for a C++ namespace" in wrong.stderr

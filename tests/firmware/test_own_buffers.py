@@ -229,7 +229,7 @@ def late() -> Model:
         (cell, MemoryRequest(ties=("h:out:x:0", "h:out:h:in")), "'h:out' is in another tie"),
         (late, MemoryRequest(ties=("state:h",)), "'state' is written where 'h' lies, and ADD reads 'h' then, or later"),
         (cell, MemoryRequest(external=("h:inn",)), "no tensor of the arena has this name; did you mean 'h:in'"),
-        (cell, MemoryRequest({"a": 64, "A": 64, "sram": 4096}), "--memory a, A: names that differ in capitals alone"),
+        (cell, MemoryRequest({"a": 64, "A": 64, "sram": 4096}), "--memory a, A: names that differ only in case"),
         (cell, MemoryRequest({"int": 64, "sram": 4096}), "--memory int: it is a word of C++ itself"),
         (cell, MemoryRequest({"model": 64, "sram": 4096}), "--memory model: the namespace has this name"),
         (cell, MemoryRequest({"external": 64, "sram": 4096}), "--memory external: names of external buffers begin"),

@@ -40,7 +40,7 @@ FILES = {
     "onnx": (b"\x08\x08\x12\x07pytorch" + bytes(100), "an ONNX model"),
     "zip": (archive("model.tflite"), "a zip archive: unpack it"),
     "cut_zip": (archive("model.tflite")[:60], "a zip archive: unpack it"),
-    "gzip": (gzip.compress(DENSE), "a file packed by gzip"),
+    "gzip": (gzip.compress(DENSE), "a gzip archive"),
     "source": (b"unsigned char model_tflite[] = {0x1c, 0x00};\n", "C source text"),
 }
 

@@ -78,7 +78,7 @@ def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> N
     attach_plan(model, profile_named("portable"), placement, model, NOTHING_DECIDED, {})
     data = write_model(model)
     assert analyze(data).planned_for == PlanLabel("portable", None, False, "as it is", __version__)
-    assert b"Right with any kernels." in generate(data, "cortex-m7")["arena.h"]
+    assert b"Correct with any kernels." in generate(data, "cortex-m7")["arena.h"]
 
 
 def test_a_model_without_a_plan_has_no_label() -> None:

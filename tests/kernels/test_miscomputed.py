@@ -100,7 +100,7 @@ def is_one_by_five(operator: Operator) -> bool:
 def test_an_original_that_the_library_computes_wrongly_is_said() -> None:
     data = write_model(flat(11, 5, 2, SAME))
     said = [
-        any("a fault of these kernels, in the original too" in text for text in result.report.warnings)
+        any("a bug in these kernels, in the original too" in text for text in result.report.warnings)
         for result in (optimize(data, Options(verify=False, target=name)) for name in ("cortex-m55", "cortex-m7", None))
     ]
     assert said == [True, False, False]

@@ -106,7 +106,7 @@ def test_reads_of_several_rows_are_those_of_each(size: int, reach: int, stride: 
 
 
 def test_the_documentation_says_what_the_table_says() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "cascading.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how_it_works.md").read_text()
     rows = text.partition("| operators | rows of the input for row r |")[2].partition("\n\n")[0].splitlines()[2:]
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     names = [(name, sequences) for found, _, _, sequences in cells for name in found.split(", ")]

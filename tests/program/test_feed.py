@@ -402,10 +402,10 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("mobile_chain", ("rows=0",), "'rows=0' says no rows; write rows=auto, or a number from 1 such as rows=8"),
-        ("mobile_chain", ("steps=4",), "'steps=4' says no rows"),
+        ("mobile_chain", ("rows=0",), "'rows=0' is not a number of rows; write rows=auto, or a number"),
+        ("mobile_chain", ("steps=4",), "'steps=4' is not a number of rows"),
         ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
-        ("mobile_chain", ("rows=8", "--report", "r.svg"), "of a program there is a .json alone"),
+        ("mobile_chain", ("rows=8", "--report", "r.svg"), "a program has only a .json report"),
         ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
         ("mobile_chain", ("rows=2", "--tflm-since", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
         ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),

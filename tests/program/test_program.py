@@ -144,9 +144,9 @@ def test_state_leaves_a_model_whole() -> None:
 @pytest.mark.parametrize(
     ("file", "change", "said"),
     [
-        ("part1.tflite", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "part1.tflite' is of another run than "),
+        ("part1.tflite", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "part1.tflite' belongs to another run than "),
         ("part1.tflite", lambda _: None, "part1.tflite' is missing: run optimize --parts again"),
-        (MANIFEST, lambda _: b"{}", "is no program of this version"),
+        (MANIFEST, lambda _: b"{}", "is not a program of this version"),
         (MANIFEST, lambda _: None, "holds no program.json: name a folder that optimize --parts wrote"),
     ],
 )
@@ -183,10 +183,10 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--parts", "many"), "'many' is no number of parts; write auto, or a number from 1 to 30"),
-        (("--parts", "0"), "'0' is no number of parts"),
-        (("--parts", "2", "--report", "r.html"), "of a program there is a .json alone"),
-        (("--parts", "2", "--objective", "head"), "leave --objective head out"),
+        (("--parts", "many"), "'many' is not a number of parts; write auto, or a number from 1 to 30"),
+        (("--parts", "0"), "'0' is not a number of parts"),
+        (("--parts", "2", "--report", "r.html"), "a program has only a .json report"),
+        (("--parts", "2", "--objective", "head"), "omit --objective head"),
     ],
 )
 def test_wrong_options_are_refused_in_a_line(

@@ -74,7 +74,7 @@ def test_a_plan_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": hasty})
     report = report_of(replace(OPTIONS, planner="naive"))
     assert report.plan.ended_by == "clock"
-    assert any("time ended the search for the plan" in warning for warning in report.warnings)
+    assert any("the clock stopped the search for the plan" in warning for warning in report.warnings)
     assert "the search ran out of time" in shown(report)
 
 

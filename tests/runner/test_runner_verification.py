@@ -93,7 +93,7 @@ def test_a_runner_that_refuses_the_model_is_an_error_before_any_search(tmp_path:
 @pytest.mark.slow
 def test_the_promised_arena_and_head_are_held_against_the_runner() -> None:
     for promise, message in (
-        (Promise(required_bytes=4_096), "not equal on runner: .* 4096 bytes of arena that the report says are enough"),
+        (Promise(required_bytes=4_096), "not equal on runner: .* 4096 bytes of arena that the report promises"),
         (Promise(head=160), "not equal on runner: TFLM's head is .* bytes, and the plan says 160"),
     ):
         with pytest.raises(EquivalenceError, match=message):

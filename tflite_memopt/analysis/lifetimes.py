@@ -126,7 +126,7 @@ def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, in
     """One working set per executed operator, graph by graph in the timeline's order.
 
     ``scratch`` gives the aligned scratch bytes of operators that ask for any. The bytes alive in a scope are
-    found by a sweep, so that a long chain costs O(n log n); a caller's set covers its subgraphs' scopes.
+    computed by a sweep, so that a long chain costs O(n log n); a caller's set covers its subgraphs' scopes.
     """
     births: dict[int, list[Tensor]] = {}
     deaths: dict[int, list[Tensor]] = {}
@@ -155,7 +155,7 @@ def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, in
 
 
 def peak(sets: list[WorkingSet]) -> WorkingSet | None:
-    """The largest working set, the first of equals; None for a model without operators."""
+    """Return the largest working set, the first of equals; None for a model without operators."""
     return max(sets, key=lambda each: each.nbytes, default=None)
 
 

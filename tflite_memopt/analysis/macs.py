@@ -11,7 +11,7 @@ from .loops import Loop, loops_of
 
 
 def operator_macs(operator: Operator) -> int:
-    """MACs of one invocation; 0 for operators whose work is not multiply-accumulate.
+    """Return the MACs of one invocation; 0 for operators whose work is not multiply-accumulate.
 
     Raises ModelFormatError when the operator lacks an input or a dimension that its kind has.
     """

@@ -7,7 +7,7 @@ from itertools import pairwise
 from ..ir.check import npu_operators
 from ..ir.model import Graph, Operator
 
-# Variables and hash tables live outside the graph; random operators advance a state; what a custom operator does is
+# Variables and hash tables live outside the graph; random operators advance a state; the effect of a custom operator is
 # unknown.
 _STATEFUL = frozenset(
     {
@@ -31,7 +31,7 @@ _CALLERS = frozenset({"IF", "WHILE"})
 
 
 def keeps_state(operator: Operator) -> bool:
-    """True when an operator may remember something over invocations, its subgraphs aside.
+    """Return True when an operator may remember something over invocations, its subgraphs aside.
 
     An operator that reads a variable tensor (LSTM, SVDF) also writes it.
     """
@@ -39,12 +39,12 @@ def keeps_state(operator: Operator) -> bool:
 
 
 def has_side_effects(operator: Operator) -> bool:
-    """True when the operator's place among others of its kind matters."""
+    """Return True when the operator's place among others of its kind matters."""
     return operator.name in _CALLERS or keeps_state(operator)
 
 
 def side_effect_order(graph: Graph) -> list[tuple[int, int]]:
-    """Pairs (before, after) of operator positions: the effectful operators in a chain, as they stand.
+    """Return the pairs (before, after) of operator positions: the effectful operators in a chain, as they stand.
 
     With an operator of an NPU all of them: its compiler knows which bytes are free while it runs, for this order alone.
     """

@@ -83,10 +83,10 @@ def answers_of(
 
 
 def _threads(client: Any) -> int:
-    """How many jobs the workers can work on now; waits for a first worker."""
+    """Return how many jobs the workers can work on now; waits for a first worker."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError as error:
-        raise UsageError("the cluster has no workers: start some; the same command goes on then") from error
+        raise UsageError("the cluster has no workers: start some, and run the same command to continue") from error
     threads: dict[str, int] = client.nthreads()
     return max(1, sum(threads.values()))

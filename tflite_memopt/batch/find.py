@@ -1,4 +1,4 @@
-"""The models of a run: found by patterns, told apart by their content, the largest first."""
+"""The models of a run: matched by patterns, distinguished by content, largest first."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class FoundModel:
 
 
 def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
-    """The models that patterns, files and folders name, by name. Raises UsageError when there are none.
+    """Return the models that patterns, files and folders name, by name. Raises UsageError when there are none.
 
     ``**`` stands for any folders. Of a folder, all files that end in .tflite are meant.
     """
     paths = sorted({Path(os.path.abspath(path)) for pattern in patterns for path in _paths(pattern)})
     if not paths:
-        raise UsageError(f"no model is called {' or '.join(patterns)}; quote a pattern, so that the shell leaves it")
+        raise UsageError(f"no model matches {' or '.join(patterns)}; quote a pattern, so that the shell leaves it")
     top = Path(os.path.commonpath([path.parent for path in paths]))
     return tuple(_found(path, top) for path in paths)
 

@@ -24,7 +24,7 @@ RESULTS = "results.jsonl"
 MODELS = "models"
 """The folder of the optimized models, beside it, under the paths of the originals."""
 DONE, UNRUNNABLE, REFUSED, FAILED, LOST = "done", "TFLM cannot run it", "refused", "failed", "lost"
-"""``refused``: an error that names what is wrong with the model. ``failed``: a fault of this tool. ``lost``: the
+"""``refused``: an error that names the defect of the model. ``failed``: a bug of this tool. ``lost``: the
 processes that worked on it died again and again, of memory or by a crash."""
 LASTING = (DONE, UNRUNNABLE, REFUSED)
 """Another run under the same options ends in the same status."""
@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 
 def key_of(options: Options) -> str:
-    """The key of what decides a result besides the model."""
+    """Return the key of everything that determines a result besides the model."""
     decisive = {"version": __version__, **asdict(options)}
     for name in ("jobs", "until"):
         del decisive[name]
@@ -84,7 +84,7 @@ class Results:
             self._lasting[found.content] = line
 
     def _lines(self) -> Iterator[Line]:
-        """All whole lines: the last one may have been cut off."""
+        """Yield all whole lines: the last one may have been cut off."""
         for text in self._path.read_bytes().splitlines() if self._path.exists() else ():
             try:
                 line = json.loads(text)
@@ -98,4 +98,4 @@ def refuse_mixing(folder: Path, models: Sequence[FoundModel]) -> None:
     """Raise UsageError where results would be written over the models."""
     target = Path(os.path.abspath(folder), MODELS)
     if any(target in model.path.parents for model in models):
-        raise UsageError(f"'{folder / MODELS}' is where results go, and it holds the models: give another OUT")
+        raise UsageError(f"'{folder / MODELS}' would receive the results, but it holds the models: give another OUT")

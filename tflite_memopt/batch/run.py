@@ -36,7 +36,7 @@ class Optimized(Protocol):
 
 
 Work = Callable[[bytes, Options], Optimized]
-"""A function of a module, which workers import by its name. Raises MemoptError for what it refuses."""
+"""A function of a module, which workers import by its name. Raises MemoptError for models that it refuses."""
 Watch = Callable[[int, int, Line], None]
 """Told after each model: how many are done, of how many, and its line."""
 

@@ -1,7 +1,7 @@
 """Run a region of operators stripe by stripe, so that the tensors inside it never exist whole.
 
-``search`` is the stage. ``measure`` has what earlier searches have measured; ``region``, ``loop`` and ``loop_rows`` are
-for ``program/``, whose fed fronts are loops, too.
+``search`` is the stage. ``measure`` keeps the measurements of earlier searches; ``region``, ``loop`` and ``loop_rows``
+are for ``program/``, whose fed fronts are loops, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lower bounds of tilings, without writing them: cheap enough for all of them, so that only the best are measured.
 
-Stripes: what is alive while each operator of each stripe runs, for many ways to cut at once.
+Stripes: bytes alive while every operator of every stripe runs, for many ways to cut at once.
 
     parts of the exit made before | rows of this stripe, from its maker to its last reader | rows kept for the next one
     inputs, from the first row that this stripe or a later one reads
@@ -71,7 +71,7 @@ class MayShare:
 
 
 def one_row(operator: Operator) -> Operator:
-    """The operator as a stripe of one row; itself where it has no rows."""
+    """Return the operator as a stripe of one row; itself where it has no rows."""
     has_image = any(len(tensor.shape) == 4 and not tensor.is_constant for tensor in operator.present_inputs())
     has_rows = has_image and all(len(each.shape) == 4 for each in operator.outputs)
     if not has_rows or not operator.outputs:
@@ -238,7 +238,7 @@ class StripeBounder:
         line = (width + rows.left + rows.right) * depth * source.dtype.arena_bytes
         padded = up((rows.read.count + rows.above + rows.below) * line)
         shared = np.minimum(padded, computed) if shares else 0
-        # First the rows and their padded copy, then that copy and what is made of it.
+        # First the rows and their padded copy, then that copy and its result.
         padding = padded - np.minimum(padded, dying) if self._costs.shares.has_reuse else padded
         most = np.maximum(padding, padded + computed - shared - dying)
         return np.where(rows.pads, computed - most, saved)
@@ -268,7 +268,7 @@ class StripeBounder:
         self._work_before += cost.whole_work
 
     def _rows_of_work(self, rows: OperatorRows) -> tuple[Floats, Floats]:
-        """Rows of the output that are computed, and those of them that are wanted.
+        """Return the rows of the output that are computed, and those of them that are wanted.
 
         Where one row of the input becomes several, it is those that are read that cost.
         """
@@ -323,7 +323,7 @@ class StripeBounder:
         return found
 
     def _still_needed(self, reads: Sequence[OperatorRows], row: int) -> Integers:
-        """Bytes of an input from the first row that this stripe's last reader or a later stripe reads.
+        """Return the bytes of an input from the first row that this stripe's last reader or a later stripe reads.
 
         Rows between two stripes that none of them reads may be given up: a window may be smaller than its stride.
         """
@@ -362,7 +362,7 @@ def loop_bounds(
 
 
 _TENSORS_OF_LOOP = 15
-"""Result, counter, what says whether there is another turn, and what comes out: without what several loops share."""
+"""Result, counter, loop condition, and outputs, without the tensors that several loops share."""
 _OPERATORS_OF_LOOP = 5
 """The fewest beside those of the region and those that move kept rows."""
 _SURE = 0.97
@@ -398,7 +398,7 @@ def least_head(
 def _rows_beside(
     region: Region, loop: LoopRows, kept: Mapping[Tensor, Rows], operator: Operator, row_map: RowMap, read: int
 ) -> dict[Tensor, int]:
-    """The rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
+    """Return the rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
     found: dict[Tensor, int] = {}
     for slot in row_map.sliced:
         tensor = operator.inputs[slot]
@@ -413,10 +413,10 @@ def _rows_beside(
 
 
 def _carried(region: Region, loop: LoopRows, lives_on: Collection[Tensor]) -> int:
-    """Bytes of image and result, which lies over what is not read any more.
+    """Return the bytes of image and result, which lies over rows that nobody reads any more.
 
     An input is ``distance`` bytes above the result, or beside it. Inputs are beside each other, so that together they
-    have no more in common with the result than what is above the smallest distance.
+    share with the result no more than the part above the smallest distance.
     """
     result = aligned(region.exit.nbytes)
     inputs = {tensor: aligned(tensor.nbytes) for tensor in region.inputs}
@@ -427,7 +427,7 @@ def _carried(region: Region, loop: LoopRows, lives_on: Collection[Tensor]) -> in
 
 
 def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
-    """Bytes that the result's start is below the input's at least, where the two share bytes.
+    """Return the bytes that the result's start is below the input's at least, where the two share bytes.
 
     No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
     """
@@ -442,7 +442,7 @@ def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
 
 
 def _starts(loop: LoopRows, tensor: Tensor) -> list[Sequence[int]]:
-    """For what is read of an input: the first row in each iteration. A SLICE of the whole may begin further on."""
+    """First row of an input that every iteration reads. A SLICE of the whole may begin further on."""
     if isinstance(loop, Clamped):
         read = {key: part for key, part in loop.reads.items() if key[0].inputs[key[1]] is tensor}
         return [part.starts for (operator, _), part in read.items() if not (part.is_whole and operator.name == "SLICE")]

@@ -56,7 +56,7 @@ _ROWS = 1
 
 @dataclass(frozen=True)
 class LoopSubgraphs:
-    """A loop's subgraphs by index, and what every iteration reads of the main graph and none changes."""
+    """A loop's subgraphs by index, and the tensors of the main graph that iterations read and never change."""
 
     condition: int
     body: int
@@ -90,7 +90,7 @@ class IterationGraph:
         self._flags: dict[tuple[bool, ...], Tensor] = {}
 
     def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
-        """A new activation of ``count`` rows."""
+        """Return a new activation of ``count`` rows."""
         return self.edit.activation(f"{last_part(like)}/{name}", (1, count, *like.shape[2:]), like)
 
     def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:
@@ -123,7 +123,7 @@ class IterationGraph:
     def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> LoopSubgraphs:
         """Write the rows into the result and add both subgraphs to the model.
 
-        ``kept``: what else is carried, as it is at the start of an iteration and at its end.
+        ``kept``: other carried tensors, as they are at the start and at the end of an iteration.
         """
         grown = self.grow(made, writes)
         unchanged = [self.twins[tensor] for tensor in self.carried]
@@ -138,12 +138,12 @@ class IterationGraph:
         return output
 
     def _next(self) -> Tensor:
-        """The counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
+        """Return the counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
         table = np.repeat(np.arange(1, self._count + 1, dtype=np.int32) * NHWC, NHWC)
         return self.slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
 
     def _condition(self) -> Graph:
-        """The subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
+        """Return the subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
         graph = Graph(f"{self.graph.name}/condition")
         edit = Editor(self._model, graph, 0)
         twins = [graph.add_tensor(replace(tensor)) for tensor in self.graph.inputs]
@@ -167,7 +167,7 @@ NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
 
 
 def clamped_body(model: Model, region: Region, loop: Clamped) -> LoopSubgraphs:
-    """The subgraphs of a clamped loop."""
+    """Return the subgraphs of a clamped loop."""
     body = IterationGraph(model, region, len(loop.writes))
     have: dict[Tensor, Tensor] = dict(body.twins)
     cut = cache(body.cut)
@@ -194,7 +194,7 @@ def rolling_body(model: Model, region: Region, loop: Masked) -> LoopSubgraphs:
 class RollingBody:
     """Writes the operators of an interior stripe into a graph.
 
-    ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
+    ``given``: rows of inputs that every iteration receives, in place of those that it cuts out of the input.
     """
 
     def __init__(
@@ -207,12 +207,12 @@ class RollingBody:
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
     def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """The rows of the exit, and what is kept: as it is at the start of an iteration, and at its end."""
+        """Return the rows of the exit, and kept tensors at the start and at the end of an iteration."""
         body = self._body
         given = {
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
-        # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
+        # Rows for the next iteration may overwrite the rows that they are cut from, once nobody reads these.
         writer = StripeWriter(body.edit, self._region, self._input_rows, given, self._join, body.twins)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
@@ -233,7 +233,7 @@ class RollingBody:
                 yield made
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
-        """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
+        """Return the rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
         if tensor in self._given:
             (present,) = {read for _, each, read in input_reads(self._region, self._stripe) if each is tensor}
             return rows_of(self._body.edit, self._given[tensor], present, rows, f"{last_part(tensor)}/piece")
@@ -244,7 +244,7 @@ class RollingBody:
         return self._slices[tensor, rows]
 
     def _rows_or_zero(self, tensor: Tensor, starts: Starts, count: int, sides: Sides) -> Tensor:
-        """Rows of the image in every iteration; the zero point for those above and below it.
+        """Return the rows of the image in every iteration; the zero point for those above and below it.
 
         image rows      | 5 6 7 |  zero point          cut out of the rows that are next to them, with rows of
                            |_______|                   the zero point on both sides
@@ -273,7 +273,7 @@ class RollingBody:
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
 
     def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
-        """The new rows in the iterations where they are rows; in the others the zero point takes their place."""
+        """Return the new rows in the iterations where they are rows; in the others the zero point takes their place."""
         edit = self._body.edit
         zero = edit.constant(f"{last_part(new)}/zero_point", zero_rows(new, 1).ravel()[:1], new.quantization)
         chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
@@ -310,7 +310,7 @@ class RollingBody:
         return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded")
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
-        """A new activation of ``count`` rows, with the columns of padding that all readers want."""
+        """Return a new activation of ``count`` rows, with the columns of padding that all readers want."""
         shape = (1, count, *wide_shape(like, self._loop.wide.get(like, (0, 0))))
         return self._body.edit.activation(f"{last_part(like)}/{name}", shape, like)
 
@@ -321,7 +321,7 @@ def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
 
 
 def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
-    """``count`` rows of the zero point of a tensor, which is what padding looks like."""
+    """``count`` rows of the zero point of a tensor, as in padding."""
     quantization = like.quantization
     zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
     return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
@@ -362,7 +362,7 @@ def lower_loop(model: Model, graph: Graph, region: Region, loop: LoopRows) -> No
 
 
 def _kept_at_first(edit: Editor, loop: LoopRows) -> dict[Tensor, Tensor]:
-    """Return what the first iteration finds in place of kept rows: padding."""
+    """Return the padding that the first iteration reads in place of kept rows."""
     kept: dict[Tensor, Tensor] = {}
     if isinstance(loop, Masked):
         for tensor, rows in loop.iteration.kept().items():
@@ -382,7 +382,7 @@ def _unset(edit: Editor, region: Region) -> Tensor:
 def write_while(
     edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
 ) -> None:
-    """Write WHILE over what the loop carries: its inputs, the result so far, kept rows."""
+    """Write WHILE over the carried tensors: inputs, the result so far, kept rows."""
     name = stem(grown)
     carried = [edit.activation(f"{stem(t)}/carried", t.shape, t) for t in subgraphs.carried]
     kept_after = [edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept.items()]
@@ -398,7 +398,7 @@ def write_while(
 
 
 def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]:
-    """Weights of the region that only the loop's body reads now."""
+    """Return the weights of the region that only the loop's body reads now."""
     named = {tensor for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
     kept = named.union(graph.outputs)
     read = dict.fromkeys(tensor for op in region.operators for tensor in op.present_inputs())
@@ -408,7 +408,7 @@ def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]
 _COLUMNS = 2
 """The axis of NHWC that says which phase."""
 _SHORTEST = 3
-"""Operators of a region that is worth a loop: a PAD, a convolution and a sum at least."""
+"""Fewest operators of a region for which a loop pays: a PAD, a convolution, and a sum."""
 
 
 def phase_regions(graph: Graph) -> Iterator[tuple[int, int, int]]:
@@ -424,7 +424,7 @@ def phase_regions(graph: Graph) -> Iterator[tuple[int, int, int]]:
 
 
 def _start(graph: Graph, fits: Sequence[bool], end: int) -> int | None:
-    """The first step of the longest region that ends before step ``end`` and has one sequence as input."""
+    """Return the first step of the longest region that ends before step ``end`` and has one sequence as input."""
     start = end
     while start and fits[start - 1]:
         start -= 1
@@ -473,7 +473,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
     edit.reshape(x, columns, has_operand=False)
     grown = edit.activation(f"{stem(exit_)}/columns", shape, x)
     write_while(edit, _body(model, region, phases, columns), columns, grown, {})
-    # What comes out of the loop has the bytes of the exit, quantized as that is.
+    # The output of the loop has the bytes and the quantization of the exit.
     edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
     drop_dead_tensors(model)
@@ -481,7 +481,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
 
 
 def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:
-    """An iteration: one column out of the whole, the operators on it, and what they make into its place."""
+    """Return an iteration: one column of the whole, the operators on it, and the write of the result in its place."""
     body = IterationGraph(model, region, phases, columns, _COLUMNS)
     edit, begin = body.edit, body.begin(tuple(range(phases)))
     (x,) = region.inputs

@@ -31,7 +31,7 @@ iterations only fill the line buffers (the rows that are kept), and in the last 
     iteration       0    1    2    3    4
     image rows      0    1    2    3    -          -: a row outside the image
     A  3x3          -    0    1    2    3
-    B  3x3          -    -    0    1    2  ...     what is written in the first iterations is written again
+    B  3x3          -    -    0    1    2  ...     rows of the first iterations are written again
 
 Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
 below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
@@ -71,8 +71,8 @@ class Part:
 class Clamped:
     """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
-    ``reads[o, k]``: what operator o reads in its input slot k: of the image where that comes from outside, else of the
-    rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count.
+    ``reads[o, k]``: rows that operator o reads in its input slot k: of the image where that comes from outside, else of
+    the rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count.
     """
 
     rows: int
@@ -90,7 +90,7 @@ class _IterationRows:
 
 
 def clamped(region: Region, rows: int) -> Clamped | str:
-    """The loop with ``rows`` rows per iteration, or the reason why there is none."""
+    """Return the loop with ``rows`` rows per iteration, or the reason why there is none."""
     height = region.exit.shape[1]
     if rows >= height:
         return f"{rows} rows are all of {height}"
@@ -120,7 +120,7 @@ def clamped(region: Region, rows: int) -> Clamped | str:
 
 
 def _computed(axis: Axis, wanted: _IterationRows) -> _IterationRows:
-    """The rows to compute for those that are wanted: a few more where a window can meet padding."""
+    """Return the rows to compute for those that are wanted: a few more where a window can meet padding."""
     past = (axis.outputs - 1) * axis.stride - axis.before + axis.reach - axis.size
     above, below = -(-axis.before // axis.stride), max(0, -(-past // axis.stride))  # whose window reaches beyond it
     if above == below == 0:
@@ -131,14 +131,14 @@ def _computed(axis: Axis, wanted: _IterationRows) -> _IterationRows:
 
 
 def _needed(axis: Axis, made: _IterationRows) -> _IterationRows:
-    """The input rows from which exactly these output rows are computed, with the padding of the whole."""
+    """Return the input rows from which exactly these output rows are computed, with the padding of the whole."""
     count = axis.size - (axis.outputs - made.count) * axis.stride
     starts = made.starts if axis.stride == 1 else tuple(start * axis.stride for start in made.starts)
     return _IterationRows(count, starts)
 
 
 def _hull(windows: Sequence[_IterationRows], height: int) -> _IterationRows:
-    """The rows that all of them are in; a single window is within the height already."""
+    """Return the rows that all of them are in; a single window is within the height already."""
     if len(windows) == 1:
         return windows[0]
     lowest = [min(starts) for starts in zip(*(window.starts for window in windows), strict=True)]
@@ -181,7 +181,7 @@ def pieces_of(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], co
 
 
 def _ends(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], count: int) -> Ends | str:
-    """An operator makes its even share in each piece, or what it can of the rows that there are."""
+    """Every operator computes an even share of rows in each piece, or as many as there are."""
     ends: dict[Tensor, list[int]] = {}
     for operator, row_map in region.steps:
         output, last = operator.outputs[0], iteration.jobs[operator].computed.end
@@ -257,7 +257,7 @@ def masked(
     in_step: Collection[Tensor] = (),
     pieces: int = 1,
 ) -> Masked | str:
-    """The loop with ``rows`` rows per iteration, or the reason why there is none.
+    """Return the loop with ``rows`` rows per iteration, or the reason why there is none.
 
     ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
     which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
@@ -319,7 +319,7 @@ def _masks(
 def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
     """Iterations before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
 
-    Rows that a PAD puts above the image need no iteration, since what is kept starts as padding: a causal convolution,
+    Rows that a PAD puts above the image need no iteration, since kept rows start as padding: a causal convolution,
     whose padding is all above, is not ahead.
     """
     above = {
@@ -333,7 +333,7 @@ def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
 
 
 def _lower_than_an_iteration(region: Region, iteration: Stripe) -> Tensor | None:
-    """A tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
+    """Return a tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
     for operator, row_map in region.steps:
         job = iteration.jobs[operator]
         if job.computed.count > operator.outputs[0].shape[1]:
@@ -361,7 +361,7 @@ def _reads(
     """Return the first row of the inputs that each iteration reads; ``firsts[t]``: the first row of the exit that
     iteration t makes.
 
-    Where an iteration makes no row of a tensor, it does not matter what is read: rows of the image are the cheapest.
+    Where an iteration makes no row of a tensor, any rows may be read: rows of the image are the cheapest.
     """
     readers: dict[Read, list[Operator]] = {}
     for operator, tensor, rows in input_reads(region, iteration):
@@ -383,7 +383,7 @@ def _reads(
 
 
 def _sides_of_reads(region: Region, iteration: Stripe) -> dict[Read, Sides]:
-    """The columns of padding that all who read the same rows of an input want."""
+    """Return the columns of padding that all who read the same rows of an input want."""
     found: dict[Read, set[Sides]] = {}
     for operator, tensor, rows in input_reads(region, iteration):
         padding = iteration.jobs[operator].padding
@@ -407,7 +407,7 @@ def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides
 
 
 def _in_common(found: Mapping[Wanted, Collection[Sides]]) -> dict[Wanted, Sides]:
-    """The columns of padding on which all readers agree, where there are any."""
+    """Return the columns of padding on which all readers agree, where there are any."""
     return {of: sides for of, every in found.items() for sides in every if len(every) == 1 and any(sides)}
 
 
@@ -415,7 +415,7 @@ def _is_wasteful(iteration: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
     """Tell whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a
     tensor.
 
-    That copy is what each window gets otherwise, one after the other.
+    Otherwise every window makes that copy, one after the other.
     """
     added, largest = 0, 0
     for tensor, window in iteration.windows.items():
@@ -459,7 +459,7 @@ def _iteration(
 
 
 def padded_in(region: Region) -> set[Tensor]:
-    """Tensors that some operator reads with padding above or below."""
+    """Return the tensors that some operator reads with padding above or below."""
     return {
         tensor
         for operator, row_map in region.steps

@@ -52,7 +52,7 @@ def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe])
 
 
 def _remove_unread(graph: Graph, region: Region) -> None:
-    """Drop what only the whole operators read or wrote: inner tensors, and the paddings of a PAD."""
+    """Drop tensors of the whole operators only: inner ones, and the paddings of a PAD."""
     touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
     interface = {*graph.inputs, *graph.outputs}
     graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
@@ -61,7 +61,7 @@ def _remove_unread(graph: Graph, region: Region) -> None:
 def rows_of(
     edit: Editor, tensor: Tensor, present: Rows, wanted: Rows, name: str, size: Sequence[int] | None = None
 ) -> Tensor:
-    """The wanted rows of a tensor that has the present ones: a slice, unless they are the same.
+    """Return the wanted rows of a tensor that has the present ones: a slice, unless they are the same.
 
     ``size``: the operand of SLICE, in place of the shape; -1 is all that is left.
     """
@@ -95,7 +95,7 @@ def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
 
 
 def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
-    """A tensor with the given rows of ``like``."""
+    """Return a tensor with the given rows of ``like``."""
     shape = (1, rows.count, *like.shape[2:])
     return edit.activation(name, shape, like, is_piece=True)
 
@@ -129,7 +129,7 @@ class InputSlices:
 
 
 def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
-    """The inputs whose slices are made when they are read."""
+    """Return the inputs whose slices are made when they are read."""
     copies = [(tensor, rows) for tensor, rows in reads if rows.start * row_bytes(tensor) % ARENA_ALIGNMENT]
     late = {tensor for tensor, _ in copies}
     readers = [op for op in region.operators if any(tensor in region.inputs for tensor in op.present_inputs())]
@@ -145,7 +145,7 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
 
 
 def row_bytes(tensor: Tensor) -> int:
-    """Bytes of one row of an image."""
+    """Return the bytes of one row of an image."""
     return prod(tensor.shape[2:]) * tensor.dtype.arena_bytes
 
 
@@ -245,7 +245,7 @@ class StripeWriter:
         return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
-        """Cut the rows to keep out of tensors of which nothing else is read."""
+        """Cut the rows to keep out of tensors that have no other readers."""
         for tensor in unread:
             if tensor in self.held and tensor in self._keep:
                 (whole, present), rows = self.held[tensor], self._keep[tensor]
@@ -260,7 +260,7 @@ class StripeWriter:
 
 
 def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str) -> Tensor:
-    """The tensor with rows and columns of the zero point around it: (above, below, left, right)."""
+    """Return the tensor with rows and columns of the zero point around it: (above, below, left, right)."""
     if not any(padding):
         return tensor
     above, below, left, right = padding
@@ -279,7 +279,7 @@ def write_twin(
 ) -> None:
     """Write the operator with another number of rows, and with the overrides that this takes.
 
-    ``padding``: what a PAD puts around these rows, (above, below, left, right); None: what it says.
+    ``padding``: rows and columns that a PAD adds around these rows, (above, below, left, right); None: its own.
     """
     resized, overrides = kind_of(operator).resized, Overrides()
     if isinstance(resized, ShapeOperand):

@@ -26,7 +26,7 @@ from .tiling import Form, Tiling, apply_tilings
 CONSTANT = (EVAL_TENSOR, ALLOCATION_INFO)
 """The tail and the planner temporaries of a constant."""
 Key = tuple[object, ...]
-"""Equal for regions of which the same form needs the same. It pickles: numbers, shapes and types."""
+"""Equal for regions whose forms need the same. It pickles: numbers, shapes and types."""
 
 
 @dataclass
@@ -42,14 +42,14 @@ class Measured:
     _numbered: dict[int, tuple[int, object]] = field(default_factory=dict)
 
     def number(self, shared: object) -> int:
-        """The number of an object that copies of a model share."""
+        """Return the number of an object that copies of a model share."""
         return self._numbered.setdefault(id(shared), (len(self._numbered), shared))[0]
 
 
 class Measure:
     """Figures of the regions of one model in its order, under one kernel profile. The model stays as it is.
 
-    ``measured``: what is known, from whichever model.
+    ``measured``: known measurements, from any model.
     """
 
     def __init__(self, model: Model, profile: KernelProfile, measured: Measured) -> None:
@@ -62,11 +62,11 @@ class Measure:
         return self._key(tiling) in self._measured.found
 
     def add(self, tiling: Tiling, figures: Figures | None) -> None:
-        """Make known what another process has measured."""
+        """Add the measurements of another process."""
         self._measured.found[self._key(tiling)] = figures
 
     def __call__(self, tiling: Tiling) -> Figures | None:
-        """The head of the region alone, and what its form adds to the model; None where it cannot be in that form."""
+        """The head of the region alone, and the costs that its form adds; None if the form does not apply."""
         key = self._key(tiling)
         if key not in self._measured.found:
             self._measured.found[key] = self._added(tiling)
@@ -82,11 +82,11 @@ class Measure:
         return self._measured.bounds[key]
 
     def read_later(self, end: int) -> frozenset[Tensor]:
-        """The tensors that step ``end`` or a later one reads, or that the graph returns."""
+        """Return the tensors that step ``end`` or a later one reads, or that the graph returns."""
         return self._keys.read_later(end)
 
     def _as_it_is(self, first: int, end: int) -> Figures:
-        """The totals of a region that is not tiled."""
+        """Return the totals of a region that is not tiled."""
         if (first, end) not in self._uncut:
             self._uncut[first, end] = self._totals(excerpt(self._model, first, end))
         return self._uncut[first, end]
@@ -136,7 +136,7 @@ class Measure:
 
 
 def excerpt(model: Model, first: int, end: int) -> Model:
-    """Steps ``first`` to ``end``, half-open, of the main graph; what they read or leave behind is in- and output.
+    """Steps ``first`` to ``end``, half-open, of the main graph, with their inputs and outputs.
 
     Tensors from outside that are read after the steps are outputs too, so that they live on as they do in the whole.
     Buffers are shared with the model, and nothing changes them.
@@ -195,13 +195,13 @@ class _RegionKeys:
         return *map(self._measured.number, shared), len(operator.inputs)
 
     def _of_tensor(self, tensor: Tensor) -> Key:
-        """All but its name and its origin, which say nothing of what it needs; what is computed has no data."""
+        """Return all but its name and its origin, which do not affect its needs; computed tensors have no data."""
         buffer = self._measured.number(tensor.buffer) if tensor.is_constant else -1
         flags = tensor.is_variable, tensor.is_placeholder, tensor.fixed_offset
         return tensor.shape, tensor.dtype.name, buffer, self._measured.number(tensor.quantization), *flags
 
 
 def _last_reads(graph: Graph) -> Mapping[Tensor, int]:
-    """The last step that reads each tensor; one behind all for what the graph returns."""
+    """Return the last step that reads each tensor; one past the last step for outputs of the graph."""
     found = {tensor: at for at, operator in enumerate(graph.operators) for tensor in operator.present_inputs()}
     return found | dict.fromkeys(graph.outputs, len(graph.operators))

@@ -21,7 +21,7 @@ class Region:
     """Operators, in execution order, whose last one writes the only tensor that is read outside them.
 
     ``row_maps[i]`` is how operator i is run for some rows. ``inputs`` are the tensors from outside that are cut into
-    stripes; what is read whole is not among them.
+    stripes; tensors that are read whole are not among them.
     """
 
     operators: tuple[Operator, ...]
@@ -40,7 +40,7 @@ class Region:
 
 
 def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
-    """The region of these operators, given in execution order, or the reason why they are no region."""
+    """Return the region of these operators, given in execution order, or the reason why they are no region."""
     row_maps = []
     for operator in operators:
         row_map = row_map_of(operator)
@@ -80,9 +80,9 @@ def start_of_region(graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], 
 def regions_above(
     graph: Graph, exit_: int, row_maps: Sequence[RowMap | str], longest: int
 ) -> Iterator[tuple[int, ...]]:
-    """The steps of regions that end with step ``exit_``, each with one operator more than the one before it.
+    """Yield the steps of regions that end with step ``exit_``, each with one operator more than the one before it.
 
-    They need not follow one another: what lies between them can run before them all. Arguments as for
+    They need not follow one another: steps between them can run before them all. Arguments as for
     ``start_of_region``.
     """
     operators, inside = graph.operators, set[Operator]()
@@ -147,11 +147,11 @@ def _has_zero(tensor: Tensor) -> bool:
 def _reason_against_reshapes(
     operators: Sequence[Operator], row_maps: Sequence[RowMap], inside: Collection[Tensor]
 ) -> str | None:
-    """A reshape stands between two operators of a region: at an end of it, the region may as well do without."""
+    """Return a reshape stands between two operators of a region: at an end of it, the region may as well do without."""
     for operator, row_map in zip(operators, row_maps, strict=True):
         source = operator.inputs[0] if row_map.passes_on else None
         if source is not None and (source not in inside or operator is operators[-1] or len(source.uses) > 1):
-            return f"'{operator.outputs[0].name}' is another shape of what the region begins or ends with"
+            return f"'{operator.outputs[0].name}' is a reshape of an input or of the exit of the region"
     return None
 
 

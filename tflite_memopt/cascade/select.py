@@ -22,7 +22,7 @@ BEAM = 100
 HEADS = 100
 """Parts of the need to be beaten: heads in the same part are alike."""
 _NEVER = 1 << 40
-"""More than any tail: what no option makes possible."""
+"""More than any tail: impossible with every option."""
 _WIDER = 4
 """By this factor more are compared than stay."""
 _BLOCK = 128
@@ -33,7 +33,7 @@ _HEAD, _TAIL, _TEMPORARIES, _MACS, _OPERATORS, _WORK, _CONSTANTS = range(7)
 class Figures(NamedTuple):
     """The needs of a region in some form. ``head``: bytes while it runs, beside what lies across it.
 
-    ``tail`` and ``temporaries`` (bytes), ``macs``, ``operators`` and ``work`` (``memory/work.py``) are what is added to
+    ``tail`` and ``temporaries`` (bytes), ``macs``, ``operators`` and ``work`` (``memory/work.py``) are added to
     the model's, without ``constants``: so many tensors, which several regions may have in common.
     """
 
@@ -76,7 +76,7 @@ class Limits:
         return figures.macs <= self.macs and figures.operators <= self.operators and figures.work <= self.work
 
     def allow_each(self, figures: Integers) -> Flags:
-        """The same of many, a row of ``figures`` each."""
+        """Return the same of many, a row of ``figures`` each."""
         is_kept = figures[:, [_MACS, _OPERATORS, _WORK]] <= (self.macs, self.operators, self.work)
         found: Flags = np.logical_and.reduce(is_kept, axis=1)
         return found
@@ -97,7 +97,7 @@ class Base:
     counts_tail: bool = True
 
     def least(self, figures: Figures) -> int:
-        """A lower bound on the objective with what a set comes to."""
+        """Return a lower bound on the objective for the totals of a set."""
         if not self.counts_tail:
             return figures.head
         tail, temporaries = (each * figures.constants for each in self.constant)
@@ -105,7 +105,7 @@ class Base:
         return self.tail + figures.tail + tail + max(figures.head, hidden)
 
     def least_of_each(self, head: Integers, figures: Integers) -> Integers:
-        """The same for many sets, a row of ``figures`` each."""
+        """Return the same for many sets, a row of ``figures`` each."""
         if not self.counts_tail:
             return head
         tail, temporaries = (each * figures[:, _CONSTANTS] for each in self.constant)
@@ -116,7 +116,7 @@ class Base:
 
 @dataclass(frozen=True)
 class OptionSet:
-    """A set of options by their numbers, in order, and what it comes to; ``least``: bytes of the objective."""
+    """A set of options by their numbers, in order, with its totals; ``least``: bytes of the objective."""
 
     options: tuple[int, ...]
     least: int
@@ -156,7 +156,7 @@ def least_heads(needs: Sequence[int], options: Sequence[Option]) -> list[int]:
 
 
 def _least_tails(problem: Problem) -> list[int]:
-    """For each step the least tail that is paid from it on: what needs too large a head as it is must be in an option.
+    """For each step the least tail that is paid from it on: steps whose head is too large must be in an option.
 
     0 at the end, and everywhere where the tail does not count.
     """
@@ -189,7 +189,7 @@ class _Selection:
         self._rows: Integers = np.asarray([option.figures for option in problem.options], np.int64).reshape(-1, 7)
         total = self._rows.clip(min=0).sum(axis=0)
         limits, base = problem.limits, problem.base
-        # What never comes to its limit says nothing of a set.
+        # Figures that never reach their limits do not matter.
         counts = (
             base.counts_tail,
             base.counts_tail,
@@ -228,7 +228,7 @@ class _Selection:
         return found
 
     def _hand_on(self, step: int, end: int, sets: Integers, places: Integers, numbers: Integers) -> None:
-        """Those that keep the limits and can still come below what is known go on to another step."""
+        """Keep the sets that meet the limits and can still beat the best known one."""
         good = self._is_good(sets, end)
         if good.any():
             links = np.empty((int(good.sum()), 3), np.int64)
@@ -236,7 +236,7 @@ class _Selection:
             self._waiting[end].append((sets[good], links))
 
     def _sets_at(self, step: int) -> Integers:
-        """The sets of the steps before this one that stay."""
+        """Return the sets of the steps before this one that stay."""
         waiting = self._waiting[step]
         if not waiting:
             self._links.append(np.empty((0, 3), np.int64))
@@ -255,11 +255,11 @@ class _Selection:
         return sets
 
     def _alike(self, head: Integers) -> Integers:
-        """The same number for heads that are nearly the same."""
+        """Return the same number for heads that are nearly the same."""
         return head // max(1, self._problem.below // HEADS)
 
     def _in_beam(self, head: Integers, most: int) -> Integers:
-        """The places of the sets that stay, which are in order: of those with like heads the first ones."""
+        """Return the places of the sets that stay, which are in order: of those with like heads the first ones."""
         if len(head) <= most:
             return np.arange(len(head))
         likes = self._alike(head)
@@ -271,7 +271,7 @@ class _Selection:
         return found
 
     def _whole(self, sets: Integers, head: Integers) -> Integers:
-        """Return the figures to compare: with constants, and raised to what other needs take anyway."""
+        """Return the figures to compare: with constants, and at least as large as the other needs."""
         whole = sets.copy()
         whole[:, _HEAD] = head
         for column, each in zip((_TAIL, _TEMPORARIES), self._problem.base.constant, strict=True):
@@ -299,7 +299,7 @@ class _Selection:
 
 
 def near_beam(kinds: Integers, least: Integers, most: int) -> Integers:
-    """The places of all sets that a beam of ``most`` may hold, which takes the best of each kind in turn.
+    """Return the places of all sets that a beam of ``most`` may hold, which takes the best of each kind in turn.
 
     It takes less time than to put all in order. Of each kind as many as that comes to, with those that are as good as
     the last of them.

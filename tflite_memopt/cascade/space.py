@@ -74,7 +74,7 @@ class Modes:
 
 
 def modes_of(options: Options) -> Modes:
-    """Those that the options and the firmware's TFLM allow."""
+    """Return those that the options and the firmware's TFLM allow."""
     unrolled = tuple(mode for mode in UNROLLED if mode[0] in options.halos)
     if not (options.loops and has_operators(LOOPS, options.tflm_since)):
         return Modes(unrolled, (), False)
@@ -93,7 +93,7 @@ class _Bounded:
 class Space:
     """``looked_at`` counts the tilings that have a bound, ``effort`` the operators that were measured.
 
-    The model stays as it is. ``measured``: what is known, from whichever model.
+    The model stays as it is. ``measured``: known measurements, from any model.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Space:
         self.needs = self._alive.needs()
         self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
         self._row_maps = [_unless_wrong(operator, profile) for operator in model.main.operators]
-        # What no region can hold is there in any set.
+        # Steps outside all regions are part of every set.
         fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
         operators = len(self.needs) * 1000
@@ -176,7 +176,7 @@ class Space:
         return [(tuple(every[number][0] for number in each.options), each) for each in found]
 
     def least(self, forms: Forms) -> int:
-        """Bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
+        """Return the bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
         return self.base.least(Figures(self._least_head(forms), 0, 0, 0, 0, 0))
 
     def _least_head(self, forms: Forms) -> int:
@@ -193,7 +193,7 @@ class Space:
         return known[forms]
 
     def _has_changed(self, first: int, end: int) -> None:
-        """Forget what was computed from the tilings of an interval."""
+        """Forget figures computed from the tilings of an interval."""
         self._chosen.clear()
         for known in (self._kept, self._lowest):
             known.pop((first, end), None)
@@ -220,7 +220,7 @@ class Space:
         return [changed for _, changed in sorted(found)]
 
     def _kind(self, tiling: Tiling) -> tuple[object, ...]:
-        """The same for tilings that come to the same, such as those of a region without a halo."""
+        """Return the same for tilings that come to the same, such as those of a region without a halo."""
         ends = tiling.form.ends if isinstance(tiling.form, Unrolled) else tiling.form
         return tiling.first, tiling.end, ends, self._by_interval[tiling.first, tiling.end][tiling].figures
 
@@ -257,7 +257,7 @@ class Space:
         return all(self._by_interval[tiling.first, tiling.end][tiling].is_measured for tiling in chosen)
 
     def measure(self, tilings: Sequence[Tiling]) -> None:
-        """Measure these; what cannot be written or does not keep the limits is dropped."""
+        """Measure these; drop tilings that cannot be written or exceed the limits."""
         new = [tiling for tiling in dict.fromkeys(tilings) if not self.is_measured([tiling])]
         unknown = [tiling for tiling in new if not self._measure.is_known(tiling)]
         jobs = self._jobs if len(unknown) >= _MANY else 1
@@ -325,7 +325,7 @@ class Space:
             self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
 
     def _loop_bounds(self, first: int, end: int, forms: Sequence[RowLoop], is_causal: bool) -> dict[Form, Figures]:
-        """The bounds of those loops that can be written; empty where the steps are not a region."""
+        """Return the bounds of those loops that can be written; empty where the steps are not a region."""
         region, found = region_of(self.model.main, self.model.main.operators[first:end]), dict[Form, Figures]()
         if isinstance(region, str):
             return found

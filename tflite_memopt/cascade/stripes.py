@@ -2,15 +2,16 @@
 
     stripe       0        1        2          rows of the exit are cut into stripes; going up, every operator needs a
     exit      |------||------||------|        few more rows (the *halo*), which two stripes share
-    above     |--------|                      recompute: each stripe computes its halo anew
+    above     |--------|                      recompute: every stripe computes its halo again
                    |--------|
                          |--------|
     above     |--------|                      rolling: the rows that the stripe before has computed are kept
                         |------|              (their window is joined from the kept rows and the new ones)
                                |-----|
 
-``Demand`` says it for many ways to cut at once, in arrays with a column for each stripe. What an operator does depends
-on the operators below it and not on where the region starts, so that one pass serves all regions with this exit.
+``Demand`` says it for many ways to cut at once, in arrays with a column for each stripe. The behavior of an operator
+depends on the operators below it and not on where the region starts, so that one pass serves all regions with this
+exit.
 
 At the edge of the image a SAME window needs padding, at the edge of a stripe it must not have any. Two ways:
 ``pad``: PAD the rows with the zero point, then a VALID window. ``trim``: a SAME window over a few rows more, whose
@@ -51,7 +52,7 @@ _FAR = 1 << 42
 
 
 def up(sizes: Integers) -> Integers:
-    """Bytes rounded up to TFLM's alignment."""
+    """Return the bytes rounded up to TFLM's alignment."""
     return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
 
 
@@ -102,12 +103,12 @@ class CutTable:
         return moved
 
     def sums(self, values: Integers | Flags) -> Integers:
-        """The sum over the stripes of each way."""
+        """Return the sum over the stripes of each way."""
         found: Integers = np.add.reduceat(values.astype(np.int64), self.first)
         return found
 
     def largest(self, values: Integers) -> Integers:
-        """The largest value of each way."""
+        """Return the largest value of each way."""
         found: Integers = np.maximum.reduceat(values, self.first)
         return found
 
@@ -167,7 +168,7 @@ class Job:
     step: int = 0
 
     def padding_columns_itself(self) -> Job:
-        """The same job without a padded copy, where it is a window that makes one row.
+        """Return the same job without a padded copy, where it is a window that makes one row.
 
         SAME pads by ``max(0, (outputs - 1) * stride + window - inputs)`` (tensorflow/lite/kernels/padding.h): rows get
         none where the window steps over all that there are.
@@ -195,12 +196,12 @@ class Stripe:
     windows: Mapping[Tensor, Window]
 
     def kept(self) -> dict[Tensor, Rows]:
-        """The rows that it gets from the stripe before it, of every tensor that has such rows."""
+        """Return the rows that it gets from the stripe before it, of every tensor that has such rows."""
         return {tensor: window.kept for tensor, window in self.windows.items() if window.kept.count}
 
 
 def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -> tuple[Stripe, ...] | str:
-    """The work of each stripe, for output rows ``cuts`` from row 0 on; or the reason why it cannot be done."""
+    """Return the work of each stripe, for output rows ``cuts`` from row 0 on; or the reason why it cannot be done."""
     demand = Demand(CutTable((tuple(rows.end for rows in cuts),)), halo, edges)
     every: dict[Tensor, OperatorRows] = {}
     for operator, row_map in reversed(region.steps):
@@ -223,12 +224,12 @@ def _job(rows: OperatorRows, at: int) -> Job:
 
 
 def cuts_at(ends: Ends) -> tuple[Rows, ...]:
-    """The rows of stripes that end with these rows, half-open."""
+    """Return the rows of stripes that end with these rows, half-open."""
     return tuple(Rows(start, end) for start, end in zip((0, *ends), ends, strict=False))
 
 
 def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tensor, Rows]]:
-    """The operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
+    """Yield the operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
     for operator, row_map in region.steps:
         if operator in stripe.jobs:
             rows = stripe.jobs[operator].read
@@ -249,7 +250,7 @@ class RowArrays:
         return found
 
     def at(self, column: int) -> Rows:
-        """The rows of one stripe."""
+        """Return the rows of one stripe."""
         return Rows(int(self.start[column]), int(self.end[column]))
 
 
@@ -285,7 +286,7 @@ class OperatorRows:
 
     @cached_property
     def sources(self) -> tuple[Tensor, ...]:
-        """The tensors of which it reads rows, each once."""
+        """The tensors whose rows it reads, without duplicates."""
         return tuple(dict.fromkeys(self.row_map.images(self.operator)))
 
 
@@ -293,7 +294,7 @@ class OperatorRows:
 class Demand:
     """``possible[w]``: whether way w can be done for the operators so far.
 
-    What only a reshape reads is held in the reshape's shape alone: the operator that makes it makes these rows.
+    A tensor that only a reshape reads exists in the reshape's shape only: its producer writes these rows.
     """
 
     cuts: CutTable
@@ -306,7 +307,7 @@ class Demand:
         self.possible = np.ones(len(self.cuts.ways), np.bool_)
 
     def add(self, operator: Operator, row_map: RowMap) -> OperatorRows:
-        """The next operator upwards. Its readers have been added before; the exit comes first."""
+        """Return the next operator upwards. Its readers have been added before; the exit comes first."""
         output = operator.outputs[0]
         if not self._needs:
             needed = RowArrays(self.cuts.start, self.cuts.end)

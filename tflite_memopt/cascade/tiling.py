@@ -1,4 +1,4 @@
-"""A tiling: a region of a model and the form in which it runs in parts. What a search chooses, and what is replayed.
+"""A tiling: a region of a model and the form in which it runs in parts. Searches choose tilings; replays read them.
 
 A set of tilings prints on one line, ``4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2``, and is read from it.
 
@@ -9,12 +9,12 @@ To add a form:
 2. A module that replaces the region's operators, called by ``_apply``; it says of each new tensor which piece of the
    original it is (``ir/model.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
    body in ``loop/bodies.py``.
-3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
+3. Its bound: ``Figures`` in ``space.py`` that are not above the measurements; zeros cost only time.
 4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
    ``Space.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators
    that firmware needs in ``kernels/since.py``.
-5. Its row in docs/cascading.md, its word in docs/glossary.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by
-   which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
+5. Its row in docs/how_it_works.md, its word in docs/architecture.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``,
+   by which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .reversing import run_last_first
 from .stripes import Edges, Ends, Halo, cuts_at, even_ends, stripes_of
 
 _LARGEST_OPERAND = 64
-"""Bytes of what tilings add as constants: positions, sizes and paddings. Weights are not looked at again."""
+"""Bytes of the constants that tilings add: positions, sizes, and paddings. Weights are not looked at again."""
 
 
 @dataclass(frozen=True, order=True)
@@ -107,7 +107,7 @@ class Tiling:
         return self.first, self.end, _RANK[type(self.form)], self.form
 
     def described(self, height: int) -> str:
-        """The form in words, for an output of ``height`` rows: ``6 stripes (rolling, trim)``."""
+        """Return the form in words, for an output of ``height`` rows: ``6 stripes (rolling, trim)``."""
         form = self.form
         if isinstance(form, PhaseLoop):
             return f"a loop over {form.phases} phases"
@@ -123,12 +123,12 @@ Tilings = tuple[Tiling, ...]
 
 
 def text_of(chosen: Sequence[Tiling]) -> str:
-    """The tilings on one line."""
+    """Return the tilings on one line."""
     return "; ".join(map(str, chosen))
 
 
 def tilings_in(text: str) -> Tilings:
-    """The tilings that ``text_of`` gives this text for. Raises UsageError, naming the part that is none."""
+    """Return the tilings that ``text_of`` gives this text for. Raises UsageError, naming the part that is none."""
     return tuple(_tiling_in(part.strip()) for part in text.split(";") if part.strip())
 
 
@@ -143,7 +143,7 @@ def _tiling_in(text: str) -> Tiling:
         values = [readers.get(name, int)(field) for name, field in zip(names, fields, strict=True)]
         return Tiling(first, end, kind(*values))  # type: ignore[arg-type]
     except (ValueError, KeyError):
-        raise UsageError(f"'{text}' is no tiling; one is such as '4-11 unrolled 8,16,24 rolling pad'") from None
+        raise UsageError(f"'{text}' is not a tiling; an example is '4-11 unrolled 8,16,24 rolling pad'") from None
 
 
 def _ends(text: str) -> Ends:
@@ -192,7 +192,7 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
 
 
 def loop_rows_for(region: Region, form: RowLoop) -> LoopRows | str:
-    """The rows of a loop's iterations, or why there is no such loop."""
+    """Return the rows of a loop's iterations, or why there is no such loop."""
     return loop_rows_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
 
 

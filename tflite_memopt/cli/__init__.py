@@ -33,16 +33,16 @@ COMMANDS = (
     "batch",
     "targets",
 )
-"""Each has a file of its name. This is the order of the help."""
+"""Names of the commands and of their files, in the order of the help."""
 
 
 def load(names: Sequence[str]) -> list[click.Command]:
-    """The commands of these names, as far as there are any."""
+    """Return the commands of these names; unknown names are skipped."""
     return [getattr(importlib.import_module(f".{name}", __name__), name) for name in names if name in COMMANDS]
 
 
 class _Commands(click.Group):
-    """Commands that are loaded when they are called: the version, and a mistake, are told at once."""
+    """Load each command on first use, so that the version and usage errors print at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx  # click passes it
@@ -70,7 +70,7 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="tflite-memopt")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and verify that it computes the same.
+    """Reduce the RAM that a .tflite model needs on stock TensorFlow Lite Micro, without changing its outputs.
 
     \b
     What does my model need now?   tflite-memopt analyze model.tflite
@@ -86,11 +86,11 @@ def _tell_cmake_folder(context: click.Context) -> None:
 
 
 def main() -> NoReturn:
-    """Entry point: turns errors into one line on stderr and an exit code."""
+    """Run the command line; errors become one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
-    if isinstance(sys.stdout, TextIOWrapper):  # a console may lack a letter of a name: it is told by its number
+    if isinstance(sys.stdout, TextIOWrapper):  # escape letters of a name that the console lacks
         sys.stdout.reconfigure(errors="backslashreplace")
-    # A search leaves very many objects, and Python would look at all of them once more before it ends.
+    # Keep Python from traversing all objects of a search once more at exit.
     atexit.register(gc.freeze)
     try:
         code = cli.main(standalone_mode=False)
@@ -106,7 +106,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; Python would complain of it at exit
+        sys.stderr.close()  # the reader of the pipe is gone; Python would complain at exit
         sys.exit(0)
     except Exception as error:
         _fail(_report_wanted(error), INTERNAL_ERROR)
@@ -118,12 +118,12 @@ def _interrupt(signum: int, frame: Any) -> NoReturn:
 
 
 def _report_wanted(error: Exception) -> str:
-    """One line on a fault of the tool itself: what, and where in the code."""
+    """Return one line on an internal error: the exception and its location in the code."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "unknown"
     return (
-        f"internal error: {type(error).__name__}: {error} ({where}). This is a fault of tflite-memopt {__version__}: "
-        "please report it with the model, or with what `tflite-memopt analyze --json` says of it"
+        f"internal error: {type(error).__name__}: {error} ({where}). This is a bug in tflite-memopt {__version__}; "
+        "please report it with the model, or with the output of `tflite-memopt analyze --json`"
     )
 
 

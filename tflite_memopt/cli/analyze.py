@@ -20,7 +20,7 @@ from .shared import (
 from .types import ByteSize, ModelPath
 
 
-@click.command(short_help="Show what a model needs now, and what sets that.")
+@click.command(short_help="Show the RAM that a model needs now, and what determines it.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @TARGET
 @KERNELS
@@ -28,8 +28,8 @@ from .types import ByteSize, ModelPath
     "--budget",
     type=ByteSize(),
     metavar="SIZE",
-    help="The RAM that you have, for example 64K: also estimate whether the model fits as one file, in parts, or fed "
-    "row by row.",
+    help="Available RAM, for example 64K. Also estimates whether the model fits as one file, in parts, or fed row "
+    "by row.",
 )
 @report_option(".json", ".html", ".svg")
 @JSON
@@ -38,7 +38,7 @@ from .types import ByteSize, ModelPath
     "node_folder",
     type=ModelPath,
     metavar="DIR",
-    help="Write files for Google's Model Explorer, which shows them on the operators: bytes, computation, time.",
+    help="Write node data for Google's Model Explorer: bytes, computation, and time of the operators.",
 )
 @FORCE
 @QUIET
@@ -53,7 +53,7 @@ def analyze(
     force: bool,
     quiet: bool | None,
 ) -> None:
-    """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
+    """Show how much RAM IN.tflite needs as it is, which operators need the most, and what limits it."""
     from ..io.files import read_file, write_files, write_folder
     from ..measuring import analyze as run
     from ..memory.file import read_planned

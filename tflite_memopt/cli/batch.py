@@ -19,7 +19,7 @@ _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
     *("source", "output", "ties", "inputs", "force", "replay", "reports", "receipt", "quiet", "verbose"),
     *("parts", "feed"),
 }
-"""Options of ``optimize`` that mean something for models that are not known one by one."""
+"""Options of ``optimize`` that do not depend on one particular model."""
 
 
 @click.command(
@@ -36,22 +36,22 @@ _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
     "workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many models at the same time. [default: one for each processor that may be used]",
+    help="Number of models to process in parallel. [default: one per available processor]",
 )
 @click.option(
     "--worker-memory",
     type=ByteSize(),
     metavar="SIZE",
-    help="How much memory each of them may take; Dask restarts a worker that takes more. [default: an equal part of "
-    "the machine's]",
+    help="Memory limit per worker; Dask restarts a worker that exceeds it. [default: an equal share of the "
+    "machine's memory]",
 )
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Run on the workers of this Dask cluster in place of this machine: tcp://HOST:PORT of its scheduler. They "
-    "need tflite-memopt too.",
+    help="Run on the workers of this Dask cluster instead of this machine: tcp://HOST:PORT of its scheduler. "
+    "Workers need tflite-memopt.",
 )
-@click.option("--no-models", is_flag=True, help="Keep the reports only, and no optimized models.")
+@click.option("--no-models", is_flag=True, help="Write reports only, no optimized models.")
 @QUIET
 def batch(
     patterns: tuple[str, ...],
@@ -63,10 +63,10 @@ def batch(
     quiet: bool | None,
     **chosen: Any,
 ) -> None:
-    """Optimize all MODELS: files, folders, or patterns in quotes. Results go to folder OUT, one line of JSON each.
+    """Optimize all MODELS: files, folders, or patterns in quotes. Results go to folder OUT, one line of JSON per file.
 
-    A model that fails costs only itself, and its line says why. The same command goes on with a run that was ended: it
-    skips models that are done under the same options. Exits with 1 when a model has no result.
+    A failure affects only that model; its line has the reason. The same command continues an interrupted run: it skips
+    models that are done under the same options. Exits with 1 if a model has no result.
     """
     from ..batch.cluster import open_cluster
     from ..batch.find import find_models
@@ -75,7 +75,7 @@ def batch(
     from ..pipeline import optimize
 
     if cluster is not None and (workers, worker_memory) != (None, None):
-        raise click.UsageError("--cluster has workers of its own: leave --jobs and --worker-memory out")
+        raise click.UsageError("--cluster has its own workers: omit --jobs and --worker-memory")
     options, models = replace(options_from_flags(**chosen), jobs=1), find_models(patterns)
     if not no_models:
         refuse_mixing(folder, models)
@@ -90,7 +90,7 @@ def batch(
 
             counts = run_batch(client, optimize, models, options, results, not no_models, watch)
     except KeyboardInterrupt:
-        click.echo("tflite-memopt: interrupted; the same command goes on", err=True)
+        click.echo("tflite-memopt: interrupted; run the same command to continue", err=True)
         sys.exit(INTERRUPTED)
     said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     click.echo(f"{len(models):,} models: {said}. See: {folder / RESULTS}")

@@ -26,13 +26,12 @@ _POINTER = b"version https://git-lfs"
 @TARGET
 @KERNELS
 @click.option(
-    "--budget", type=ByteSize(), metavar="SIZE", help="Exit with 3 when a model needs more than this, such as 64K."
+    "--budget", type=ByteSize(), metavar="SIZE", help="Exit with 3 if a model needs more RAM than this, such as 64K."
 )
 @click.option(
     "--against",
     metavar="REVISION",
-    help="Exit with 3 when a model needs more than it did there: a branch, a tag or a commit of the Git repository "
-    "that it is in.",
+    help="Exit with 3 if a model needs more RAM than at this revision: a branch, tag, or commit of its Git repository.",
 )
 @click.option(
     "--markdown",
@@ -50,9 +49,9 @@ def check(
     markdown: Path | None,
     force: bool,
 ) -> None:
-    """Tell the RAM of every model that is named, or of all below this folder, as the files stand.
+    """Print the RAM of the given models, or of all models below this folder, as the files are.
 
-    For pull requests and hooks: it fails when a model is over the budget, or needs more than at a revision.
+    For pull requests and hooks: fails if a model is over the budget, or needs more RAM than at a revision.
     """
     from ..batch.find import find_models
     from ..io.files import write_files
@@ -73,12 +72,12 @@ def check(
 
 def _made_for(target: str | None, kernels: str | None) -> str:
     if target is None and kernels is None:
-        return "with the kernels that each file was made for, TFLM's own where it names none"
+        return "with the kernels that each file was made for (TFLM's own if it names none)"
     return f"on {target or 'a 32-bit target'}" + (f" with {kernels} kernels" if kernels else "")
 
 
 def _shown(path: Path) -> str:
-    """From the folder that the command runs in, where the file is below it."""
+    """Return the path relative to the current folder, if the file is below it."""
     here = Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
@@ -95,7 +94,7 @@ def _row(path: Path, name: str, target: str | None, kernels: str | None, against
     try:
         return ModelRam(name, now, None if data is None else _ram(data, target, kernels))
     except MemoptError:
-        return ModelRam(name, now)  # it was no model there
+        return ModelRam(name, now)  # not a model at that revision
 
 
 def _ram(data: bytes, target: str | None, kernels: str | None) -> int:
@@ -111,7 +110,7 @@ def _ram(data: bytes, target: str | None, kernels: str | None) -> int:
 def _check_revision(folder: Path, revision: str) -> None:
     """Raise UsageError when there is no Git, no repository, or no such revision in it."""
     if revision.startswith("-"):
-        raise UsageError(f"'{revision}' is no revision")
+        raise UsageError(f"'{revision}' is not a revision")
     try:
         known = _git(folder, ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"))
     except OSError as error:
@@ -121,7 +120,7 @@ def _check_revision(folder: Path, revision: str) -> None:
 
 
 def _at(path: Path, revision: str) -> bytes | None:
-    """The file at a revision; None where it is not there."""
+    """Return the file at a revision; None if it does not exist there."""
     data = _git(path.parent, ("show", f"{revision}:./{path.name}"))
     if data is not None and data.startswith(_POINTER):
         return _git(path.parent, ("lfs", "smudge"), data)
@@ -129,6 +128,6 @@ def _at(path: Path, revision: str) -> bytes | None:
 
 
 def _git(folder: Path, arguments: Iterable[str], given: bytes = b"") -> bytes | None:
-    """Return the output of a git command; None where it fails."""
+    """Return the output of a git command; None if it fails."""
     done = subprocess.run(["git", *arguments], cwd=folder, input=given, capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None

@@ -18,63 +18,68 @@ if TYPE_CHECKING:
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
 @click.argument("sources", nargs=-1, metavar="OUT.tflite...", type=ModelPath)
 @click.option(
-    "-o", "--output", required=True, type=ModelPath, metavar="DIR", help="Folder for the files; it is made if needed."
+    "-o",
+    "--output",
+    required=True,
+    type=ModelPath,
+    metavar="DIR",
+    help="Folder for the files; created if it does not exist.",
 )
 @TARGET
 @click.option(
     "--name",
     metavar="NAME",
-    help="C++ namespace of everything in the files, or of everything that several models share. [default: model; of "
+    help="C++ namespace of the generated code, or of the code that several models share. [default: model; for "
     "several models: models]",
 )
 @click.option(
     "--one-at-a-time",
     is_flag=True,
-    help="Of several models only one that keeps state stays alive. The others are re-created whenever another one has "
-    "run: the arena is that of the largest, and a change of models takes as long as AllocateTensors.",
+    help="With several models, keep only stateful ones alive and re-create the others after another one has run. "
+    "The arena is that of the largest model; switching takes as long as AllocateTensors.",
 )
 @click.option(
     "--planner",
     type=click.Choice(PLANNERS),
-    help="metadata: TFLM's planner reads the plan in the file. table: the plan is a C++ table that takes the planner's "
-    "place; AllocateTensors then needs no memory for planning, and refuses another model or other kernels. "
-    "[default: table where the target is known and its kernels were measured, else metadata]",
+    help="metadata: TFLM's planner reads the plan in the file. table: a C++ table replaces the planner; "
+    "AllocateTensors then needs no memory for planning, and refuses other models and kernels. [default: table if "
+    "the target is known and its kernels were measured, otherwise metadata]",
 )
 @MEMORY
 @click.option(
     "--tail",
     metavar="NAME",
-    help="The --memory in which TFLM's own structures lie, and so the arena. [default: the last one]",
+    help="The --memory that holds the arena with TFLM's own structures. [default: the last one]",
 )
 @click.option(
     "--external",
     multiple=True,
     metavar="input|output|NAME",
-    help="A tensor that lies in a buffer of the firmware's own, and not in the arena; nothing else uses that buffer.",
+    help="Put this tensor into a buffer of the firmware that nothing else uses, outside the arena.",
 )
 @click.option(
     "--tie",
     "ties",
     multiple=True,
     metavar="OUT:IN",
-    help="An output that is written in the place of an input: what one run gives, the next one takes, without a copy.",
+    help="Write this output in place of this input, so that the next run takes it without a copy.",
 )
 @click.option(
     "--temporaries-apart",
     is_flag=True,
-    help="What TFLM needs only while AllocateTensors runs lies in a buffer that your firmware may use afterwards, and "
-    "not in the arena.",
+    help="Put memory that TFLM needs only during AllocateTensors into a buffer outside the arena, which your "
+    "firmware may reuse afterwards.",
 )
 @click.option(
     "--original",
     type=ModelPath,
     metavar="MODEL",
-    help="The model as it came: the test in main.cc expects its outputs. [default: those of OUT.tflite itself]",
+    help="The original model, whose outputs the test in main.cc expects. [default: OUT.tflite]",
 )
 @click.option(
     "--runner",
     is_flag=True,
-    help="Write runner.cc alone: the source of a --runner with your own build of TFLM.",
+    help="Write only runner.cc, the source of a --runner for your own build of TFLM.",
 )
 @FORCE
 def codegen(
@@ -126,7 +131,7 @@ def codegen(
     (source,), name = sources, name or "model"
     if source.is_dir():
         if not is_plain or planner == "metadata":
-            raise click.UsageError("a program has its plans as tables, in one memory: leave these options out")
+            raise click.UsageError("a program has its plans as tables in one memory: omit these options")
         _codegen_program(source, output, target, name, force)
         return
     with naming(source.name):

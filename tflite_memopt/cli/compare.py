@@ -30,21 +30,22 @@ from .types import ModelPath
     default="all",
     show_default=True,
     metavar="A,B",
-    help="Methods for the order of operators: names with commas between them, or all.",
+    help="Methods for the operator order, separated by commas, or all.",
 )
 @click.option(
     "--planners",
     default="all",
     show_default=True,
     metavar="A,B",
-    help="Methods for the places of tensors: names with commas between them, or all.",
+    help="Methods for the tensor offsets, separated by commas, or all.",
 )
 @click.option(
     "--with",
     "beside",
     multiple=True,
     type=click.Choice(["msf-cnn"]),
-    help="Fused blocks as well, from the model's input on: least RAM for MACs, fewest MACs for RAM.",
+    help="Also fuse blocks from the input of the model on: the least RAM for a limit on MACs, and the fewest MACs "
+    "for a limit on RAM.",
 )
 @TARGET
 @KERNELS

@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 
 class ExitCode(NamedTuple):
-    """A code and what it says, for ``--help``."""
+    """An exit code and its meaning, for ``--help``."""
 
     code: int
     meaning: str
@@ -23,11 +23,11 @@ EXIT_CODES = (
     ExitCode(DONE, "done"),
     ExitCode(
         NOT_EQUAL,
-        "not equal, or not verified where that was asked for; no model is written. batch: a model has no result",
+        "not equal, or not verified although requested; no model is written. batch: a model has no result",
     ),
     ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned; nothing is written"),
-    ExitCode(OVER_BUDGET, "over budget, and the model is written all the same; or more than the baseline"),
-    ExitCode(INTERNAL_ERROR, "internal error, to be reported; nothing is written"),
+    ExitCode(OVER_BUDGET, "over budget (the model is still written), or larger than the baseline"),
+    ExitCode(INTERNAL_ERROR, "internal error, please report it; nothing is written"),
     ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which the same command continues"),
 )
 

@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from ..pipeline import Result
 
 
-@click.command(cls=GroupedCommand, short_help="Show what RAM a model can need, and at which run time.")
+@click.command(cls=GroupedCommand, short_help="Show the trade-off between RAM and run time.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "-o",
     "--output",
     type=ModelPath,
     metavar="OUT.tflite",
-    help="Write the point that --budget picks, verified; without a budget the one that needs least.",
+    help="Write the point that --budget selects, verified; without a budget, the smallest one.",
 )
 @click.option(
     "--budget",
     type=ByteSize(),
     metavar="SIZE",
-    help="The RAM that you have, for example 64K, 64KiB or 0.5M. Picks the cheapest point that fits; when none fits, "
-    "the nearest, and says what limits it and what would help. The exit code is then 3.",
+    help="Available RAM, for example 64K, 64KiB, or 0.5M. Selects the fastest point that fits. If none fits, "
+    "selects the nearest one, names its limits and options that would help, and exits with 3.",
 )
 @click.option(
     "--parts",
     type=PartCount(),
     metavar="N|auto",
-    help="Also show the model as up to N models that run one after another in one arena; auto: as many as pay. Only "
-    "optimize --parts writes them.",
+    help="Also show the model split into up to N models that run one after another in one arena; auto: as many as "
+    "pay for themselves. Only optimize --parts writes them.",
 )
 @OBJECTIVE
 @TARGET
@@ -83,7 +83,7 @@ def explore(
     parts: int | None,
     **chosen: Any,
 ) -> None:
-    """Show what RAM IN.tflite can need, and at which price in computation, operators and bytes of file.
+    """Show how little RAM IN.tflite can need, and the price in run time, operators, and file size.
 
     Each point is what `optimize` writes with the flags beside it and the other flags given here; a file that is
     written is verified as well.
@@ -96,13 +96,13 @@ def explore(
 
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
-        raise click.UsageError("--parts shows what parts bring: to write them run optimize with the flags of the point")
+        raise click.UsageError("--parts only shows parts: to write them, run optimize with the flags of the point")
     options = Options(jobs=usable_cores(), every_byte=True, **chosen)
     is_chosen = output is not None or options.budget is not None
-    # It takes long enough that a pipe is told how far it is, too.
+    # Runs are long enough to report progress in a pipe, too.
     with progress_line(bool(quiet)) as say:
         explored = run(source, options, say, 1 if parts is None else parts or None)
-        # What does not fit is made as well: its report says what limits it.
+        # A point that does not fit is made as well: its report names the limits.
         choice = explored.exploration.choice
         is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1
         is_made = output is not None or is_missed
@@ -126,7 +126,7 @@ def explore(
 
 
 def _made(source: Path, explored: Explored, is_proved: bool, say: Callable[[str], None]) -> Result:
-    """The point that was picked, as ``optimize`` makes it."""
+    """Return the point that was picked, as ``optimize`` makes it."""
     from ..pipeline import optimize
 
     options = replace(explored.options[explored.exploration.choice.point], verify=is_proved)

@@ -19,7 +19,7 @@ _WORDS = "tflite_memopt.words"
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has its options in groups, and that can be told again with other options."""
+    """A command whose help has its options in groups, and that can be printed again with other options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words of the command line."""

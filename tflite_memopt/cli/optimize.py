@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..report.model import Report
 
 
-@click.command(cls=GroupedCommand, short_help="Make a model that needs less RAM, and verify it.")
+@click.command(cls=GroupedCommand, short_help="Reduce the RAM of a model, and verify the result.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "-o",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     required=True,
     type=ModelPath,
     metavar="OUT.tflite",
-    help="Where to write the optimized model; with --parts, a folder.",
+    help="Output file; with --parts, a folder.",
 )
 @TARGET
 @KERNELS
@@ -65,51 +65,51 @@ if TYPE_CHECKING:
     "ties",
     multiple=True,
     metavar="OUT:IN",
-    help="An output that lies in the place of an input: what one run gives, the next one takes, without a copy. Repeat "
-    "for more states.",
+    help="Put this output in place of this input, so that the next run takes it without a copy. Repeat for more "
+    "states.",
 )
 @OBJECTIVE
 @click.option(
     "--budget",
     type=ByteSize(),
     metavar="SIZE",
-    help="The RAM that you have, for example 64K, 64KiB or 0.5M. The search ends once the model fits, with the "
-    "smallest price in computation; when it does not fit, the file is written all the same and the exit code is 3.",
+    help="Available RAM, for example 64K, 64KiB, or 0.5M. The search stops at the fastest result that fits. If "
+    "none fits, the smallest file is still written and the exit code is 3.",
 )
 @EFFORT
 @INPUTS
 @click.option(
     "--no-verify",
     is_flag=True,
-    help="Write the result without verifying that it computes the same. TFLM's own figures are then missing.",
+    help="Write the result without verification. TFLM's own measurements are then missing.",
 )
 @click.option(
     "--parts",
     type=PartCount(),
     metavar="N|auto",
-    help="Write the model as up to N models that run one after another in one arena, so that only the largest counts; "
-    "auto: as many as pay. OUT is then a folder, which codegen and verify take.",
+    help="Split the model into up to N models that run one after another in one arena, so that only the largest "
+    "counts; auto: as many as pay for themselves. OUT is then a folder for codegen and verify.",
 )
 @click.option(
     "--feed",
     type=RowsFed(),
     metavar="rows=N|auto[,input=NAME]",
-    help="Experimental. Let the model take its image in N rows a call, as a camera gives them, so that the image is "
-    "never in the arena as a whole; auto: as many rows as turn out best. Of several inputs it is the largest, or the "
-    "one that is named. OUT is then a folder as with --parts, whose default is 2.",
+    help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
+    "whole image is never in the arena; auto: try several numbers. NAME selects the input (default: the "
+    "largest). OUT is then a folder as with --parts, whose default is 2.",
 )
 @click.option(
     "--replay",
     metavar="TEXT|FILE",
-    help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote, "
-    "whose target, kernels and options then hold where this command line gives none.",
+    help="Repeat the decision of another run without a search: the decision in its report, or the .tflite that it "
+    "wrote, whose target, kernels, and options apply unless given here.",
 )
 @report_option(".json", ".html", ".svg")
 @click.option(
     "--receipt",
     type=ModelPath,
     metavar="FILE",
-    help="Write an in-toto statement: digests of both files, what was proved, and what the firmware must have.",
+    help="Write an in-toto statement: digests of both files, the proofs, and the requirements on the firmware.",
 )
 @FORCE
 @QUIET
@@ -126,9 +126,9 @@ def optimize(
     feed: GivenRows | None,
     **chosen: Any,
 ) -> None:
-    """Make a model that needs less RAM from IN.tflite, verify that it computes the same, and write it to OUT.tflite.
+    """Reduce the RAM that IN.tflite needs, verify the result, and write it to OUT.tflite.
 
-    Exits with 1, and writes no model, when the result is not equal.
+    Exits with 1 and writes no model if the result is not equal.
     """
     from ..io.files import read_file, write_files
     from ..pipeline import optimize as run
@@ -140,7 +140,7 @@ def optimize(
 
     options = options_from_flags(**chosen)
     if receipt is not None and not options.verify:
-        raise click.UsageError("--receipt says what was proved: leave --no-verify out")
+        raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
         if receipt is not None:
             raise click.UsageError("--receipt is for one model, not for a program")
@@ -188,7 +188,7 @@ def _in_parts(
     if not output.parent.is_dir():
         raise UsageError(f"output '{output}': the folder '{output.parent}' does not exist; create it first")
     if any(path.suffix != ".json" for path in reports):
-        raise UsageError("--report: of a program there is a .json alone")
+        raise UsageError("--report: a program has only a .json report")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
         rows, image = feed or (None, None)
@@ -232,7 +232,7 @@ def options_from_flags(no_verify: bool, changes: str, **chosen: Any) -> Options:
 
 def _label_in(given: str) -> PlanLabel | None:
     """Read the label of a file that ``optimize`` wrote; None for the text of a decision."""
-    if not os.path.isfile(given):  # of a long text Path.is_file raises an error
+    if not os.path.isfile(given):  # Path.is_file raises an error on long texts
         return None
     from ..io import plan_label
     from ..io.files import load
@@ -240,15 +240,15 @@ def _label_in(given: str) -> PlanLabel | None:
 
     label = plan_label.decode(read_model(load(given)[0]))
     if label is None or not label.decision:
-        raise UsageError(f"{given}: it holds no decision; give the text of one, or a file that optimize wrote")
+        raise UsageError(f"{given}: this file has no decision; give the text of one, or a file that optimize wrote")
     return label
 
 
 def _made_again(options: Options, label: PlanLabel) -> Options:
-    """The options under which a file was made, as far as the command line leaves them open."""
+    """Fill options that the command line leaves open with those that the file was made with."""
     from ..report.options_used import as_labeled
 
     if label.version not in ("", __version__):
-        said = f"warning: made by version {label.version}, and this is {__version__}: other bytes may come of it"
+        said = f"warning: made by version {label.version}, and this is {__version__}: the result may differ"
         click.echo(said, err=True)
     return as_labeled(options, label)

@@ -1,4 +1,4 @@
-"""The option ``--report``: reports as files, each in the format that its name ends with."""
+"""The option ``--report``: files in the format of their suffix."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import click
 from .types import FilePath
 
 Makers = Mapping[str, Callable[[], bytes]]
-"""The functions that make a report, by the ending of the file's name."""
+"""Functions that make a report, by file suffix."""
 
 _FORMATS = {
-    ".json": "everything, to be read by programs",
+    ".json": "everything, for programs",
     ".html": "a page with pictures, one file for any browser",
     ".svg": "the pictures alone",
 }
@@ -23,7 +23,7 @@ _DRAWN_BY = ("altair", "vl_convert", "jinja2")
 
 
 class _ReportPath(FilePath):
-    """A file whose name ends with one of ``endings``. What draws it must be installed."""
+    """A file whose name ends with one of ``endings``. The packages that draw it must be installed."""
 
     def __init__(self, endings: Sequence[str]) -> None:
         super().__init__(path_type=Path)
@@ -41,7 +41,7 @@ class _ReportPath(FilePath):
 
 
 def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option of a command that writes reports of these formats."""
+    """Return the option of a command that writes reports of these formats."""
     known = ", ".join(f"{each} ({_FORMATS[each]})" for each in endings)
     drawn = [each for each in endings if each in _DRAWN]
     needed = f" {_either(drawn)} needs tflite-memopt[report]." if drawn else ""
@@ -51,12 +51,12 @@ def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[...,
         type=_ReportPath(endings),
         multiple=True,
         metavar="FILE",
-        help=f"Write a report, in the format that its name ends with: {known}. Repeat for more.{needed}",
+        help=f"Write a report in the format of the file name: {known}. Repeat for more.{needed}",
     )
 
 
 def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:
-    """The bytes of each file that was asked for."""
+    """Return the bytes of each file that was asked for."""
     return {path: makers[path.suffix]() for path in paths}
 
 

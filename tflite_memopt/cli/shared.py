@@ -31,8 +31,8 @@ KERNELS = click.option(
 TARGET = click.option(
     "--target",
     type=TargetName(),
-    help="Your board, chip or core, for its kernels, its RAM and the exact size to reserve, such as pico, nrf52840 or "
-    "cortex-m4; 'tflite-memopt targets' lists them. [default: any]",
+    help="Your board, chip, or core, such as pico, nrf52840, or cortex-m4; 'tflite-memopt targets' lists all. It "
+    "determines the kernels, the RAM, and the exact size to reserve. [default: any]",
 )
 
 QUIET = click.option(
@@ -40,7 +40,7 @@ QUIET = click.option(
     "--quiet/--progress",
     "quiet",
     default=None,
-    help="Show no progress, or show it; -q also prints only what matters most. [default: progress on a terminal]",
+    help="Hide or show progress; -q also shortens the output. [default: progress on a terminal]",
 )
 VERBOSE = click.option(
     "-v",
@@ -49,54 +49,54 @@ VERBOSE = click.option(
     help="Also print all figures as tables, and every change that was made or refused, with the reason.",
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, to be read by programs.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 SEED = click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=Options.seed,
     show_default=True,
-    help="Start of random numbers; the same seed gives the same result.",
+    help="Seed of the random inputs; equal seeds give equal results.",
 )
 RUNNER = click.option(
     "--runner",
     metavar="COMMAND",
-    help="A command that runs models on your own kernels, a board or an emulator: the result is verified there too. "
-    "docs/device_runner.md says how.",
+    help="Command that runs models on your own kernels, a board, or an emulator; the result is verified there too "
+    "(docs/exactness.md).",
 )
 SAMPLES = click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=Options.samples,
     show_default=True,
-    help="How many random inputs are compared, on each runtime; ten times as many where no proof covers all inputs.",
+    help="Number of random inputs to compare on every runtime; ten times as many if no proof covers all inputs.",
 )
 APPROXIMATE = click.option(
     "--allow-approximate",
     is_flag=True,
-    help="Also make changes that round integers once more. Outputs may then differ a little; the report says how far.",
+    help="Allow changes that round integers once more. Outputs may then differ; the report says by how much.",
 )
 TFLM_SINCE = click.option(
     "--tflm-since",
     type=Date(),
     metavar="DAY|NAME",
-    help="The firmware's TFLM: its date, such as 2025-11-10, or a packaged copy, such as zephyr-4.2 or "
-    "esp-tflite-micro-1.3. No newer operator is used. [default: a present-day TFLM]",
+    help="TFLM of the firmware: a date such as 2025-11-10, or a packaged copy such as zephyr-4.2 or "
+    "esp-tflite-micro-1.3. Newer operators are not used. [default: the latest TFLM]",
 )
 IO_TYPES = click.option(
     "--io",
     type=click.Choice(IO),
     default=Options.io,
     show_default=True,
-    help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
-    "computes with, so that your code must quantize inputs and read integer outputs.",
+    help="keep: inputs and outputs keep their types. int8: the model takes and returns the integers that it "
+    "computes with; your code must quantize inputs and read integer outputs.",
 )
 MAX_EXTRA_WORK = click.option(
     "--max-extra-work",
     type=Percent(),
     default=f"{100 * Options.max_extra_work:g}%",
     show_default=True,
-    help="How much longer the model may run than before, as estimated in instructions of the target's kernels; without "
-    "a target, with each library that was measured.",
+    help="Limit on added run time, estimated in instructions of the target's kernels; without a target, of every "
+    "measured library.",
 )
 CHANGED: Mapping[str, dict[str, Any]] = {
     "order": {"rewrite": False, "cascade": False},
@@ -110,37 +110,37 @@ CHANGES = click.option(
     type=click.Choice(list(CHANGED)),
     default="stripes",
     show_default=True,
-    help="How far the model may be changed. order: only the order of operators and the places of tensors. rewrites: "
-    "also the graph. stripes: also run groups of layers a few rows at a time; an operator kind that the model does not "
-    "have, or a newer TFLM, is used where it saves 5 % or meets the budget. every-byte: use them for any saving.",
+    help="Changes that are allowed. order: only the operator order and the tensor offsets. rewrites: also the "
+    "graph. stripes: also run groups of layers a few rows at a time; new operator kinds, or a newer TFLM, must "
+    "save 5 % or meet the budget. every-byte: use them for any saving.",
 )
 OBJECTIVE = click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),
     default=Options.objective,
     show_default=True,
-    help="What is made as small as possible, and what --budget limits. total: the whole arena that your firmware "
-    "reserves. head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
+    help="Size to minimize, and to which --budget applies. total: the whole arena that your firmware reserves. "
+    "head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
 )
 EFFORT = click.option(
     "--effort",
     type=click.Choice(EFFORTS),
     default=Options.effort,
     show_default=True,
-    help="How many ways of cutting the model into stripes are tried, and how much work the final plan may take. It "
-    "counts work: every machine finds the same.",
+    help="Effort of the searches for stripes and for the final plan. It counts work, not time: every machine finds "
+    "the same result.",
 )
 INPUTS = click.option(
     "--inputs",
     type=ModelPath,
     metavar="X.npz",
-    help="Inputs of your own for the verification: a NumPy file with one array per input, by its name.",
+    help="Your own inputs for the verification: a NumPy file with one array per input, by name.",
 )
 
 
 @contextmanager
 def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
-    """Say on stderr how far a run is: on a terminal as one live line, elsewhere as lines.
+    """Report the progress of a run on stderr: on a terminal as one live line, elsewhere as lines.
 
     ``quiet``: True for nothing; False for a line a stage; None for a line after five seconds of silence. A message is
     "stage: how far", or a stage alone.
@@ -205,18 +205,18 @@ MEMORY = click.option(
     type=Memory(),
     multiple=True,
     metavar="NAME=SIZE[@PRICE]|CHIP",
-    help="A memory of the chip, such as dtcm=64K, the fastest first; repeat it for more. Or a chip that `targets` "
-    "lists. The tensors are spread so that all fit and few bytes move through the slower memories. psram=8M@4: a byte "
-    "there counts 4 times; without a price, once.",
+    help="Memory of the chip, such as dtcm=64K; repeat it for more, the fastest first, or name a chip that "
+    "`targets` lists. Tensors are spread so that few bytes move through slower memories. psram=8M@4: a byte "
+    "there counts 4 times (default: once).",
 )
 
 
 def memories_of(given: tuple[GivenMemories, ...]) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes by name, and prices by name where there are some, from the values of ``--memory``."""
+    """Return the bytes by name, and prices by name where there are some, from the values of ``--memory``."""
     memories = tuple(chain.from_iterable(given))
     names = [memory.name for memory in memories]
     for name in names:
         if names.count(name) > 1:
-            raise click.UsageError(f"--memory {name} is there twice")
+            raise click.UsageError(f"--memory {name} is given twice")
     sizes = {memory.name: memory.bytes for memory in memories}
     return sizes, {memory.name: memory.price for memory in memories if memory.price is not None}

@@ -10,7 +10,7 @@ from .shared import JSON, show
 @click.command(short_help="List the cores and chips that --target knows.")
 @JSON
 def targets(as_json: bool) -> None:
-    """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read.
+    """List the cores and chips that --target knows: kernels, layout, measured facts, and facts read from source.
 
     Below them are boards and chips with their RAM and flash, and the chips whose memories `codegen --memory CHIP`
     knows.

@@ -29,7 +29,7 @@ class FilePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if str(value) == "-":
             self.fail(
-                "'-' names no file; write /dev/stdin to read from a pipe, ./- for a file of that name", param, ctx
+                "'-' is not a file; write /dev/stdin to read from a pipe, ./- for a file of that name", param, ctx
             )
         return Path(os.fsdecode(super().convert(value, param, ctx)))
 
@@ -64,7 +64,9 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         if str(value) == "auto":
             return 0
         if not str(value).isdigit() or not 1 <= int(value) <= _MOST_PARTS:
-            self.fail(f"'{value}' is no number of parts; write auto, or a number from 1 to {_MOST_PARTS}", param, ctx)
+            self.fail(
+                f"'{value}' is not a number of parts; write auto, or a number from 1 to {_MOST_PARTS}", param, ctx
+            )
         return int(value)
 
 
@@ -86,7 +88,9 @@ class RowsFed(click.ParamType):  # type: ignore[type-arg]
         rows, named, source = str(value).partition(",input=")
         name, _, count = rows.partition("=")
         if name != "rows" or not (count == "auto" or (count.isdecimal() and int(count) > 0)):
-            self.fail(f"'{value}' says no rows; write rows=auto, or a number from 1 such as rows=8", param, ctx)
+            self.fail(
+                f"'{value}' is not a number of rows; write rows=auto, or a number from 1 such as rows=8", param, ctx
+            )
         return GivenRows(0 if count == "auto" else int(count), source if named else None)
 
 
@@ -113,13 +117,15 @@ class Memory(click.ParamType):  # type: ignore[type-arg]
         if name and sign:
             size, at, price = size.partition("@")
             if at and not price.isdecimal():
-                self.fail(f"'{price}' is no price; write a whole number, for example psram=8M@4", param, ctx)
+                self.fail(f"'{price}' is not a price; write a whole number, for example psram=8M@4", param, ctx)
             return (GivenMemory(name, ByteSize().convert(size, param, ctx), int(price) if at else None),)
         found = memories_of_chip(name)
         if found is None:
             chips = ", ".join(CHIP_MEMORIES)
             self.fail(
-                f"'{value}' is no memory; write a name and a size, for example dtcm=64K, or one of {chips}", param, ctx
+                f"'{value}' is not a memory; write a name and a size, for example dtcm=64K, or one of {chips}",
+                param,
+                ctx,
             )
         return tuple(GivenMemory(each, size, None) for each, size in found.items())
 
@@ -138,7 +144,7 @@ class Date(click.ParamType):  # type: ignore[type-arg]
             return date.fromisoformat(str(value))
         except ValueError:
             names = ", ".join(RELEASES)
-            self.fail(f"'{value}' is no date; write for example 2025-11-10, or one of {names}", param, ctx)
+            self.fail(f"'{value}' is not a date; write for example 2025-11-10, or one of {names}", param, ctx)
 
 
 class TargetName(click.ParamType):  # type: ignore[type-arg]
@@ -173,5 +179,5 @@ class Percent(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"'{value}' is not a percentage; write for example 10%, or 0.1", param, ctx)
         share = float(digits) if digits == text else float(digits) / 100
         if share > 1:
-            self.fail(f"'{value}' is more than 100%, the most that the search looks at", param, ctx)
+            self.fail(f"'{value}' is more than 100%, the maximum", param, ctx)
         return share

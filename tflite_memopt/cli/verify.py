@@ -22,14 +22,14 @@ from .types import ModelPath
 @click.option(
     "--runtime",
     type=click.Choice(RUNTIMES),
-    help="Where to run. [default: both]",
+    help="Runtime to use. [default: both]",
 )
 @RUNNER
 @click.option(
     "--receipt",
     type=ModelPath,
     metavar="FILE",
-    help="Check the receipt that optimize wrote, without a run: digests, proofs and what the firmware must have.",
+    help="Check a receipt of optimize without running the models: digests, proofs, and requirements on the firmware.",
 )
 @JSON
 @QUIET
@@ -45,13 +45,11 @@ def verify(
     as_json: bool,
     quiet: bool | None,
 ) -> None:
-    """Compare A.tflite and B.tflite: by a proof for all inputs, a proof of the memory plan that optimize wrote into
-    B, their interface, and on real kernels by outputs for the same inputs. What optimize --tie wrote runs in sequences
-    as well, where states stay in their place.
+    """Compare A.tflite and B.tflite: a proof for all inputs, a proof of the memory plan that optimize wrote into B, the
+    interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences.
 
-    Exits with 0 when nothing differs and a runtime runs both, with 1 when there is a difference or when none can run A,
-    or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then
-    run one after another, and their outputs compared.
+    Exits with 0 if nothing differs and a runtime runs both, and with 1 if there is a difference, no runtime can run A,
+    or --runner has no verdict. B.tflite may be a folder that optimize --parts wrote; its parts run one after another.
     """
     from ..measuring import verify as run
     from ..report.console import render_verdicts
@@ -94,7 +92,7 @@ def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None)
     if wrong:
         sys.exit(NOT_EQUAL)
     if not quiet:
-        click.echo("the receipt holds: both files are those it names, and what it says is proved was proved again")
+        click.echo("the receipt holds: both files match it, and its proofs were repeated")
 
 
 def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, quiet: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""A job for a runtime, and what comes of it."""
+"""A job for a runtime, and its results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunJob:
     wanted: tuple[int, ...] | None = None
 
     def placed(self, sample: Sample, inputs: int) -> dict[int, Array]:
-        """The arrays of a sample by the position of their input, for a model with so many ``inputs``.
+        """Return the arrays of a sample by the position of their input, for a model with so many ``inputs``.
 
         Raises ValueError where the sample has neither all inputs nor all but the carried ones.
         """
@@ -52,13 +52,13 @@ class RunJob:
         return dict(zip(places, sample, strict=True))
 
     def gives_back(self, sample: int) -> bool:
-        """Whether the values of a sample, by number, are wanted."""
+        """Return whether the values of a sample, by number, are requested."""
         return self.wanted is None or sample in self.wanted
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a runtime made of one model: ``outputs`` by position, and the ``tensors`` that were asked for.
+    """The results of one model on a runtime: ``outputs`` by position, and the requested ``tensors``.
 
     A tensor that has no value in some sample is missing. ``facts`` are TFLM's, in bytes: ``head``, ``tail``, ``total``,
     ``smallest_arena`` where it was measured; a runner may count ``instructions`` and name its ``pointer_bits``.
@@ -76,13 +76,13 @@ class Run:
 
     @property
     def ran(self) -> bool:
-        """Whether there are results."""
+        """Return whether there are results."""
         return self.error is None and self.missing is None
 
     @property
     def reason(self) -> str:
         """Why there are none."""
-        return self.missing or self.error or "it gave no reason"
+        return self.missing or self.error or "no reason given"
 
     @property
     def words(self) -> str:
@@ -101,7 +101,7 @@ Adapter = Callable[[RunJob], Run]
 
 
 def by_position(rows: Iterable[Mapping[int, Array]]) -> dict[int, list[Array]]:
-    """The values of each position in all rows, one row a sample. A position that a row lacks is left out."""
+    """Return the values of each position in all rows, one row a sample. A position that a row lacks is left out."""
     samples = list(rows)
     first = samples[0] if samples else {}
     return {at: [row[at] for row in samples] for at in first if all(at in row for row in samples)}

@@ -135,7 +135,7 @@ def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], 
 def is_the_same_over_other_memory(
     runner: ModelRunner, data: bytes, samples: list[Sample], arena: int, run: Run
 ) -> bool:
-    """Whether a model gives the outputs of ``run`` again, for some samples, where memory held other bytes before."""
+    """Return whether a model repeats the outputs of ``run``, for some samples, after other bytes were in memory."""
     again = runner.run(RunJob(data, samples[:_FEW], arena, fill=FILLS[1]))
     if not again.ran and arena == LARGEST_ARENA:
         return True  # a board may lack the room
@@ -176,8 +176,8 @@ def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterato
     if shaped.wrong:
         first = shaped.wrong[0]
         yield (
-            f"TFLM itself computes this model wrongly, from {first.where} on: the file says shape {list(first.said)}, "
-            f"its operands make {list(first.inferred)}; LiteRT works that out, TFLM believes the file. The result has "
+            f"TFLM computes this model wrongly from {first.where} on: the file says shape {list(first.said)}, "
+            f"its operands give {list(first.inferred)}; LiteRT works that out, TFLM believes the file. The result has "
             "the right shapes; figures of the original are those of the file with the right shapes"
         )
     if not all(each.is_sound for each in runs.values()):

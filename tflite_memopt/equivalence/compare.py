@@ -14,7 +14,7 @@ from .adapter import Array, Values
 
 _LEAST_RANK_WITH_CHANNELS = 3
 _NUMBERS = "biuf"
-"""Kinds of types, of which each value is one word."""
+"""Kinds of types whose values are one word."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Tolerance:
     """How far a value may be off: a float ``absolute + relative * largest magnitude``, an integer ``lsb``.
 
     The largest magnitude of the value's channel over all samples, and not its own, because a sum that cancels keeps the
-    rounding of its terms. Channels are the last axis of what has at least three; else it is that of the whole tensor.
+    rounding of its terms. Channels are the last axis of tensors with at least three; otherwise the limit is that of the
+    whole tensor.
     """
 
     absolute: float = 0.0
@@ -61,7 +62,7 @@ def largest_magnitudes(samples: Sequence[Array]) -> npt.NDArray[np.float64]:
 
 
 def _finite(array: Array) -> Array:
-    """The array with 0 for what is not finite, in a type that holds the magnitude of each value."""
+    """Return the array with 0 for non-finite values, in a type that holds the magnitude of each value."""
     if array.dtype.kind not in "fc":
         return array.astype(np.float64)
     is_finite = np.isfinite(array)
@@ -73,7 +74,7 @@ def arrays_agree(
 ) -> bool:
     """Same shape, same type, and every element of ``b`` equal to that of ``a`` within the tolerance.
 
-    To the bit when the tolerance is EXACT. What is not finite must be the same in both. ``limit``: of the tensor over
+    To the bit when the tolerance is EXACT. Non-finite values must be the same in both. ``limit``: of the tensor over
     all samples, where it is known; else it is that of ``a``.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -95,7 +96,7 @@ def _have_same_bits(a: Array, b: Array) -> bool:
 
 
 def max_abs_diff(a: Array, b: Array) -> float:
-    """Largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
+    """Return the largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
     if a.shape != b.shape:
         return float("inf")
     return float(abs_diff(a, b).max(initial=0.0))
@@ -188,7 +189,7 @@ class Gap:
 
 
 def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Gap:
-    """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
+    """Return the gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
     ``steps``: by position, the distance of two neighboring values of outputs that are integers written as floats.
     """
@@ -202,7 +203,7 @@ def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Ga
 def signal_to_noise(before: Values, after: Values) -> float:
     """In dB, of the output that is worst: how much the original's values vary, against how far the others are off.
 
-    Infinite where nothing differs; minus infinity where what differs never varies.
+    Infinite if nothing differs; minus infinity if the differing values never vary.
     """
     return min((_decibels(wanted, after[output]) for output, wanted in before.items()), default=math.inf)
 

@@ -1,4 +1,4 @@
-"""A runner of the user's beside the tflite-micro wheel: a board, Renode, QEMU. docs/device_runner.md has the protocol.
+"""A runner of the user's beside the tflite-micro wheel: a board, Renode, QEMU. docs/exactness.md has the protocol.
 
 A runner is a command. It is called in a folder of its own with the name of a file of requests, one run a line:
 
@@ -36,13 +36,13 @@ _NEEDED = ("head", "tail")
 
 
 def command_of(text: str | os.PathLike[str]) -> list[str]:
-    """The command that ``--runner`` names: a path, or a path and arguments in shell quoting.
+    """Return the command that ``--runner`` names: a path, or a path and arguments in shell quoting.
 
     Raises UsageError when there is no such executable file.
     """
     words = [str(text)] if os.path.exists(text) else _words(os.fspath(text))
     if not words or not os.access(words[0], os.X_OK) or Path(words[0]).is_dir():
-        raise UsageError(f"the runner '{text}' is not an executable file; see docs/device_runner.md")
+        raise UsageError(f"the runner '{text}' is not an executable file; see docs/exactness.md")
     # Not resolved: a link to Python in a virtual environment is that environment.
     return [str(Path(words[0]).absolute()), *words[1:]]
 
@@ -76,7 +76,7 @@ def run_external_jobs(
 ) -> dict[str, Run]:
     """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
 
-    ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. What goes wrong with a job
+    ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. Failures of a job
     is its run's ``error``: a model that TFLM refuses, a runner that crashes, hangs or does not keep to the protocol.
     Raises UsageError when the command cannot be started.
     """
@@ -108,7 +108,7 @@ def _write_inputs(folder: Path, jobs: Iterable[RunJob]) -> dict[int, str]:
 
 
 def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, str], search: bool) -> str:
-    """Write the model of one job; returns the job's line. What is carried has no bytes after the first sample."""
+    """Write the model of one job; returns the job's line. Carried inputs have no bytes after the first sample."""
     (folder / f"model{number}.tflite").write_bytes(job.model)
     files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
     carried = {source for _, source in job.carried}
@@ -117,7 +117,7 @@ def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, 
 
 
 def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, str]:
-    """What the command printed, and how it ended, for runs that it did not answer."""
+    """Return the output of the command, and how it ended for runs without an answer."""
     try:
         process = subprocess.Popen(
             [*command, _REQUESTS],
@@ -156,7 +156,7 @@ def _ended(code: int, err: bytes) -> str:
 
 
 def _blocks(said: str) -> dict[str, list[str]]:
-    """Lines of the answers, by the model's file name; what a runner prints before the first answer is left out."""
+    """Lines of the answers, by the model's file name; text before the first answer is ignored."""
     blocks: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in said.splitlines():
@@ -178,10 +178,10 @@ def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -
         facts = {key: int(told[key]) for key in _NUMBERS if key in told}
         missing = [key for key in _NEEDED if key not in facts]
         if missing:
-            raise ValueError(f"it does not tell {' and '.join(missing)}")
+            raise ValueError(f"it lacks {' and '.join(missing)}")
         outputs = _outputs((folder / f"outputs{number}.bin").read_bytes(), job)
     except (OSError, ValueError) as error:
-        problem = f"the runner does not keep to the protocol of docs/device_runner.md: {error}"
+        problem = f"the runner does not keep to the protocol of docs/exactness.md: {error}"
         return Run(error=problem, kernels=kernels, commit=commit)
     return Run(outputs, facts=facts, kernels=kernels, commit=commit)
 

@@ -110,7 +110,7 @@ def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str])
 
 
 def is_exchanged(dtype: DType) -> bool:
-    """Whether interpreters hand out values of this type as plain numbers."""
+    """Return whether interpreters exchange values of this type as plain numbers."""
     return dtype not in _NOT_EXCHANGED and dtype.arena_bytes > 0
 
 

@@ -1,6 +1,6 @@
-"""One interface in two types: what the original takes and gives, and the integers of the optimized model.
+"""One interface in two types: those of the original, and the integers of the optimized model.
 
-``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes what they did.
+``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Port:
         return _affine(self.inner).scale if self.outer.dtype is DType.FLOAT32 else 1.0
 
     def quantized(self, values: Array) -> Array:
-        """What QUANTIZE makes of the original's values.
+        """Return the original's values after QUANTIZE.
 
         Source: TFLM reference/quantize.h, ``AffineQuantize``: a float32 division, rounded half away from zero, made an
         int32, clamped. Raises UsageError for a value that no int32 stands for, which is undefined there.
@@ -56,7 +56,7 @@ class Port:
         return _clamped(rounded + _affine(self.inner).zero_point, self.inner)
 
     def restored(self, values: Array) -> Array:
-        """What DEQUANTIZE (or QUANTIZE between integers) makes of the optimized model's values.
+        """Return the optimized model's values after DEQUANTIZE, or after QUANTIZE between integers.
 
         Source: TFLM reference/dequantize.h: ``scale * (q - zero_point)``, exact until it is rounded to float32.
         """
@@ -75,11 +75,11 @@ class Interface:
     outputs: Mapping[int, Port]
 
     def quantized(self, sample: Sample) -> Sample:
-        """The optimized model's inputs for the original's."""
+        """Return the optimized model's inputs for the original's."""
         return [self.inputs[at].quantized(array) if at in self.inputs else array for at, array in enumerate(sample)]
 
     def restored_outputs(self, outputs: Mapping[int, list[Array]]) -> dict[int, list[Array]]:
-        """Outputs of the optimized model, by position and sample, as the original gives them."""
+        """Return the outputs of the optimized model, by position and sample, as the original gives them."""
         return {
             at: [self.outputs[at].restored(array) for array in arrays] if at in self.outputs else arrays
             for at, arrays in outputs.items()
@@ -134,7 +134,7 @@ def _clamped(values: Array, tensor: Tensor) -> Array:
 
 
 def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
-    """How names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
+    """Return how names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
     return (*_sides(before.main, after.main), *_signatures(before, after))
 
 

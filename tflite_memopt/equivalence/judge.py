@@ -33,8 +33,8 @@ _OTHER_VERSION = (
     "TFLM, {}, refuses the {:,} bytes of arena that are counted for it, and runs in more: it is of another version "
     "than the one that was measured (docs/exactness.md)"
 )
-_UNSOUND = "TFLM computes the original itself in more than one way"
-_UNWRITTEN = "its outputs depend on what the arena held before: an operator reads memory that nobody wrote"
+_UNSOUND = "TFLM does not give the same outputs twice for the original"
+_UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class _Judge:
         if required is not None and self.name == RUNNER:
             job = RunJob(self.candidate.subject.optimized, self.candidate.samples[:1], self._arena)
             if self.runner.run(job).ran:
-                said = f"it does not run in the {required} bytes of arena that the report says are enough"
+                said = f"it does not run in the {required} bytes of arena that the report promises"
                 return self._differing(f"{said}: {run.reason}")
         return self._differing(f"the optimized model fails where the original runs: {run.reason}")
 

@@ -48,10 +48,10 @@ class ModelRunner(Protocol):
     """It runs models, one after the other."""
 
     def run(self, job: RunJob) -> Run:
-        """Run one model; never raises for what the model does. Raises GivenUpError once closed."""
+        """Run one model; a failing model never raises. Raises GivenUpError once closed."""
 
     def close(self) -> None:
-        """Give up what it holds. Any thread may call it, and more than once."""
+        """Release all resources. Any thread may call it, more than once."""
 
 
 class Interpreter:
@@ -94,7 +94,7 @@ class Interpreter:
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, pipesize=_PIPE_BYTES)
 
     def _exchange(self, job: RunJob) -> Run | None:
-        """The answer; None when the process has ended before it."""
+        """Return the answer; None when the process has ended before it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -128,7 +128,7 @@ class Interpreter:
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with contextlib.suppress(OSError):  # what it had not read is lost with it
+                with contextlib.suppress(OSError):  # unread data is lost with it
                     stream.close()
         self._process.wait()
 

@@ -1,4 +1,4 @@
-"""Invocations one after the other of a model with ties: what an output gives, the input at its place takes next."""
+"""Consecutive invocations of a model with ties: an output becomes the input at its place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def difference_in_sequence(
     tolerance: Tolerance,
     interpreters: Interpreters,
 ) -> str | None:
-    """How the second model, with ``ties``, differs from the first one on a runtime; None where it does not.
+    """Return how the second model, with ``ties``, differs from the first one on a runtime; None where it does not.
 
     The first sample says all inputs, the others all but the tied ones: there TFLM, a runner's too, finds what the
     invocation before has left, and other runtimes get a copy. The first model is always given a copy.

@@ -10,7 +10,7 @@ from ..ir.change import Exactness
 
 @dataclass(frozen=True)
 class Promise:
-    """The memory that TFLM is said to need: ``required_bytes`` of arena, of which the plan takes ``head`` bytes.
+    """The promised memory for TFLM: ``required_bytes`` of arena, of which the plan takes ``head`` bytes.
 
     None where nothing is said. A runner of the user's must keep to it. The wheel may be of a version that was not
     measured: where it takes more, the report notes it.
@@ -40,4 +40,4 @@ class Subject:
 
 
 class FailedVerificationError(EquivalenceError):
-    """The optimized model does not compute what the original does."""
+    """The optimized model computes other outputs than the original."""

@@ -20,7 +20,7 @@ _ALLOCATION = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 def run_tflm(job: RunJob) -> Run:
     """Run on TFLM; facts are ``head``, ``tail`` and ``total`` in bytes.
 
-    Raises RuntimeError with what TFLM printed when it refuses the model or the arena.
+    Raises RuntimeError with TFLM's message when it refuses the model or the arena.
     """
     from tflite_micro import runtime
 
@@ -51,7 +51,7 @@ def _invoke(interpreter: Any, job: RunJob) -> dict[int, list[Array]]:
 
 @contextlib.contextmanager
 def _new_memory_filled(byte: int | None) -> Iterator[None]:
-    """Fill what is allocated meanwhile, TFLM's arena above all, so that memory that nobody wrote shows.
+    """Fill new allocations, above all TFLM's arena, so that reads of unwritten memory show.
 
     Only glibc can; the wheel is made for it.
     """
@@ -76,7 +76,7 @@ def _counts(model: bytes) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _c_stderr() -> Iterator[IO[bytes]]:
-    """Collect what C++ code writes to file descriptor 2, where TFLM logs."""
+    """Collect output of C++ code on file descriptor 2, where TFLM logs."""
     saved = os.dup(2)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 2)

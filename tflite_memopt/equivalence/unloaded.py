@@ -1,4 +1,4 @@
-"""Why TFLM does not run a model: which operator of which version stands in the way, and what to do at conversion."""
+"""The reason why TFLM does not run a model: the operator with its version, and the fix at conversion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a runner's may have fewer."""
 _OWN = "the firmware must bring its kernel, and a --runner with that can verify the result"
-_ELSEWHERE = "TFLM has a kernel for it, which what ran here lacks and the tflite-micro wheel has"
+_ELSEWHERE = "TFLM has a kernel for it: the runtime used here lacks it, the tflite-micro wheel has it"
 
 
 def explained(model: Model, said: str) -> str:
@@ -29,13 +29,13 @@ def explained(model: Model, said: str) -> str:
 
 
 def is_refusal(model: Model, said: str) -> bool:
-    """Whether TFLM's words name an operator that it cannot run. The firmware may bring those of the user's own."""
+    """Return whether TFLM's message names an operator that it cannot run; custom ones may be in the firmware."""
     found = _named(model, said)
     return found is not None and not is_own(found[1]) and not _is_elsewhere(found[1], said)
 
 
 def _named(model: Model, said: str) -> tuple[int, Operator] | None:
-    """The operator that TFLM's words are about, with its step. A called subgraph counts its own steps."""
+    """Return the operator that TFLM's words are about, with its step. A called subgraph counts its own steps."""
     steps = enumerate(model.main.operators)
     node, unregistered = _NODE.search(said), _UNREGISTERED.search(said)
     if node is not None:
@@ -44,7 +44,7 @@ def _named(model: Model, said: str) -> tuple[int, Operator] | None:
 
 
 def _is_elsewhere(operator: Operator, said: str) -> bool:
-    """Whether TFLM has a kernel for it, which the TFLM that ran lacks."""
+    """Return whether TFLM has a kernel for it that the TFLM of this run lacks."""
     return _NODE.search(said) is None and operator.opcode.label in REFERENCE
 
 
@@ -54,5 +54,5 @@ def _advice(operator: Operator, said: str) -> str:
     if _NODE.search(said) is None:
         return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"
     kind = kind_by_types(operator)
-    # What it refused need not be the types, where these are common ones.
+    # The reason may be other than the types if these are common ones.
     return "" if kind == "types" else f": {ADVICE[kind]}"

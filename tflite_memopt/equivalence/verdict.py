@@ -1,4 +1,4 @@
-"""What one runtime says of equality, and what all verdicts together rest on."""
+"""The verdict of one runtime on equality, and the basis of all verdicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one runtime says of equality; ``equal`` is None when it could not judge, for ``reason``.
+    """The verdict of one runtime on equality; ``equal`` is None if it could not judge, for ``reason``.
 
     ``equal`` means: the outputs are the same to the bit when ``exactness`` is "exact", within ``tolerance`` when it is
     "reassociates", and of enough ``signal_to_noise`` when it is "approximates".
@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a verification rests on.
+    """The basis of a verification.
 
     ``plan_executed``: TFLM ran the plan; ``executed_by`` names where: in the wheel ("tflm"), on the user's runner
     ("runner"). If nowhere, ``reason`` says why, and the result is verified as a graph only. ``findings``: faults of the

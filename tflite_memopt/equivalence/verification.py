@@ -37,7 +37,7 @@ _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones
 class Verification:
     """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``) of both models.
 
-    ``runner``: what the user's runner measured of the model "before" and "after", or ``error``; None without one.
+    ``runner``: measurements of the user's runner on the model "before" and "after", or ``error``; None without one.
     ``refusal``: why TFLM cannot run the result, None where it can or was not asked.
     """
 
@@ -53,11 +53,11 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     """Measure the original before any search; None when no verification is asked for.
 
     ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
-    for wrong inputs or a wrong runner, EquivalenceError when the runner does not run what TFLM runs.
+    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs.
     """
     if not options.verify:
         return None
-    progress(f"looking at the original on {', '.join(_asked(options))}")
+    progress(f"checking the original on {', '.join(_asked(options))}")
     model = read_model(data)
     with _open(options, running) as interpreters:
         found = measure_baseline(data, model, options, interpreters)
@@ -68,7 +68,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
 
 
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
-    """The model with the shapes that LiteRT infers, where no verification is asked for."""
+    """Return the model with the shapes that LiteRT infers, where no verification is asked for."""
     progress("inferring shapes on litert")
     with Interpreters(("litert",), _limits(options)) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
@@ -97,9 +97,7 @@ def verify_result(
         optimized = read_model(subject.optimized)
         interface = interface_between(baseline.model, optimized)
         if options.io == "keep" and interface != SAME:
-            raise EquivalenceError(
-                "inputs or outputs have other types than the original's, and --io int8 was not asked for"
-            )
+            raise EquivalenceError("inputs or outputs have other types than the original's, without --io int8")
         candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = judge_on_all(baseline, candidate, interpreters)
@@ -122,7 +120,7 @@ def verify(
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
     with open_for(options) as interpreters:
-        progress(f"looking at the first model on {', '.join(_asked(options))}")
+        progress(f"checking the first model on {', '.join(_asked(options))}")
         baseline = measure_baseline(first, models[0], options, interpreters)
         candidate = _candidate(Subject(first, second, ties=ties), baseline, models[1], SAME, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
@@ -136,7 +134,7 @@ def verify(
 
 
 def verdict_of(proof: Proof) -> Verdict:
-    """A proof as a verdict: none where something was not followed."""
+    """Return a proof as a verdict: none where something was not followed."""
     equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
     return Verdict(0, equal, 0.0, None if proof.status is Status.PROVED else str(proof))
 
@@ -170,7 +168,7 @@ def _candidate(
 def _differences_in_sequence(
     baseline: Baseline, candidate: Candidate, interpreters: Interpreters
 ) -> Iterator[tuple[str, str]]:
-    """How models with ties differ in sequences, by runtime."""
+    """Yield how models with ties differ in sequences, by runtime."""
     subject = candidate.subject
     models = baseline.data, subject.optimized
     asked = [name for name, each in baseline.runs.items() if each.run is not None]
@@ -212,11 +210,11 @@ def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
 
 
 def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:
-    """What one TFLM measured of the original and of the optimized model."""
+    """Return the memory that one TFLM measured for the original and for the optimized model."""
     if name not in results:
         return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
     refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}
-    # A rewrite may be what makes TFLM take the model.
+    # A rewrite may enable TFLM to run the model.
     return dict(baseline.runs[name].facts) or refused, dict(results[name].facts) or refused
 
 

@@ -20,7 +20,7 @@ ADAPTERS: dict[str, Adapter] = {
     "tflm": tflm.run_tflm,
 }
 _GIVES_WAY = 10
-"""What is added to the niceness: the tool comes first, and what it leaves of the cores is taken."""
+"""Added to the niceness: workers use the cores that the tool leaves idle."""
 
 
 def main(runtime: str, memory_bytes: int, seconds: float) -> None:
@@ -70,7 +70,7 @@ def _set_alarm(seconds: float) -> None:
 
 
 def _own_standard_output() -> IO[bytes]:
-    """The channel for answers; what interpreters print to standard output goes to standard error from here on."""
+    """The channel for answers; standard output of interpreters goes to standard error from here on."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers

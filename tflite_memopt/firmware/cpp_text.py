@@ -21,7 +21,7 @@ _TAKEN = """
     Run app_main arena head_arena interpreter linux loop main memories planner posix resolver
     setup std tail_arena temporary tflite tflite_memopt unix
 """
-"""Names that the generated programs, what they include, or GCC's macros have at that place."""
+"""Names that the generated programs, their headers, or GCC's macros use in that scope."""
 EXTERNAL = "external"
 """The prefix of names of the firmware's own buffers."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
@@ -29,10 +29,10 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 
 
 def check_namespace(name: str) -> None:
-    """Raises UsageError for what cannot name a C++ namespace of ours."""
+    """Raise UsageError if this cannot name a generated C++ namespace."""
     wrong = _fault_of(name)
     if wrong is not None:
-        raise UsageError(f"{name!r} is no name for a C++ namespace: {wrong}")
+        raise UsageError(f"{name!r} is not a name for a C++ namespace: {wrong}")
 
 
 def check_array(memory: str) -> None:
@@ -57,7 +57,7 @@ def _fault_of(name: str) -> str | None:
 
 
 def literal(text: str) -> str:
-    """A string literal of the text's bytes in UTF-8, in one line of plain ASCII, right in a comment, too."""
+    """Return a string literal of the text's bytes in UTF-8, in one line of plain ASCII, right in a comment, too."""
     return '"' + "".join(map(_in_literal, text.encode("utf-8", "surrogateescape"))) + '"'
 
 
@@ -68,7 +68,7 @@ def _in_literal(byte: int) -> str:
 
 
 def identifiers(prefix: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """A name for each of the texts, which are all different; texts that differ in signs alone are numbered."""
+    """Return a name for each of the texts, which are all different; texts that differ in signs alone are numbered."""
     found: dict[str, str] = {}
     for text in texts:
         base = "_".join([prefix, *re.findall(r"[A-Za-z0-9]+", text)])

@@ -58,12 +58,12 @@ def generate(
     request: MemoryRequest = MemoryRequest(),
     expected: Expected = Expected(),
 ) -> dict[str, bytes]:
-    """Files by path, for the kernels that the model's plan was made for.
+    """Return the files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
     whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
-    target is known and its kernels were measured. ``request``: what a table makes of the firmware's memories.
+    target is known and its kernels were measured. ``request``: how a table uses the firmware's memories.
     ``expected``: the outputs that the test in ``main.cc`` compares. Raises UsageError for a wrong name or request, for
     a target whose kernels compute a plan of others wrongly, or for a table without a known library; InfeasibleError for
     memories that are too small; UnsupportedModelError for a model that TFLM cannot run.
@@ -74,9 +74,7 @@ def generate(
     label = label if planned else None
     profile = _profile(label, target)
     if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
-        raise UsageError(
-            "--planner metadata has one memory, and no tensor elsewhere: leave it out, or the other options"
-        )
+        raise UsageError("--planner metadata has one memory and no tensors elsewhere: omit it or the other options")
     if name in request.sizes:
         raise UsageError(f"--memory {name}: the namespace has this name; choose another one")
     has_table = (
@@ -86,7 +84,7 @@ def generate(
         or (planner is None and _table_is_safe(model, profile))
     )
     if has_table and profile.libraries:
-        raise UsageError("a table of places is for one kernel library: name your chip or core with --target")
+        raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
@@ -118,7 +116,7 @@ def runner_source() -> bytes:
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:
-    """The kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
+    """Return the kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
     model = read_planned(data)
     return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
 
@@ -150,7 +148,7 @@ def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
 
 
 def filled(path: str, words: Mapping[str, str]) -> str:
-    """A template with its words in place."""
+    """Return a template with its words in place."""
     text = (_TEMPLATES / f"{path}.in").read_text(encoding="utf-8")
     return Template(text).substitute(words)
 
@@ -169,12 +167,12 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
 def self_test_file(
     network: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], expected: Expected, words: Mapping[str, str]
 ) -> bytes:
-    """The inputs and expected outputs of a network's test; ``words``: of the file that it comes from."""
+    """Return the inputs and expected outputs of a network's test; ``words``: of the file that it comes from."""
     return filled("self_test.h", {**words, "name": network, **words_of(inputs, outputs, expected)}).encode()
 
 
 def resource_variables(model: Model) -> int:
-    """How many there are: for ``MicroResourceVariables::Create``."""
+    """Return how many there are: for ``MicroResourceVariables::Create``."""
     operators = (operator for graph in model.graphs for operator in graph.operators)
     return len({operator.option("sharedName") for operator in operators if operator.name == "VAR_HANDLE"})
 
@@ -249,7 +247,7 @@ def _place(row: PlannedBuffer) -> str:
 
 
 def _packed(row: PlannedBuffer) -> bytes:
-    """The row as it lies in flash: all of TFLM's targets are little-endian."""
+    """Return the row as it lies in flash: all of TFLM's targets are little-endian."""
     return pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory)
 
 
@@ -266,7 +264,7 @@ def _apart_words(name: str) -> dict[str, str]:
 
 
 def _array_in(table: Table, arrays: Sequence[str], number: int, name: str) -> str:
-    """The array of a memory that is not the arena."""
+    """Return the array of a memory that is not the arena."""
     memory, size = arrays[number], f"{name}::kMemoryBytes[{number}]"
     if number >= len(table.names):
         of = literal(table.external[number - len(table.names)])
@@ -310,13 +308,13 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
         "whom": profile.target or "any 32-bit target",
         "kernels": profile.description,
         "condition": condition,
-        "overlaps": "Outputs overwrite inputs: right with these kernels only."
+        "overlaps": "Outputs overwrite inputs: correct with these kernels only."
         if overlaps
-        else "Right with any kernels.",
+        else "Correct with any kernels.",
         "wrong": _WRONG_PLAN if overlaps else _WRONG_SIZES,
         "layout": profile.abi.name,
         "libraries": "\n".join(_library_line(name, size) for name, size in sizes.by_library.items()),
-        "most": "" if is_one else "\n// Below stands the most of those that the compiler's macros leave open.",
+        "most": "" if is_one else "\n// Below is the largest of the sizes that the compiler's macros leave possible.",
         "exact": "exact" if sizes.exact else "an ESTIMATE: an operator is not in the tables, so measure it",
         "sizes": code,
         "sdkconfig": _SDKCONFIG if "CONFIG_" in condition + code else "",
@@ -324,12 +322,12 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
 
 
 def _library_line(name: str, size: LibraryNeed) -> str:
-    untried = "" if size.measured else "; these kernels were read and never run"
+    untried = "" if size.measured else "; these kernels were read from source and never run"
     return f"//   {size.required:,} bytes, {size.head:,} of them the head, with {name} kernels{untried}"
 
 
 def _sizes_code(sizes: ArenaSizes, is_apart: bool) -> Iterator[str]:
-    """The constants, or a choice of them where macros tell libraries apart."""
+    """Yield the constants, or a choice of them where macros tell libraries apart."""
     word = "#if"
     for condition, layouts in sizes.cases.items():
         if len(sizes.cases) > 1:

@@ -1,4 +1,4 @@
-"""A plan as the rows of a table: what TFLM asks a memory planner for, in TFLM's order, and where each lies."""
+"""A plan as the rows of a table: the requests of TFLM to a memory planner, in TFLM's order, with their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemoryRequest:
     ``memory.spread.prices_for``. ``tail``: the one in which TFLM's own structures lie; None: the last one.
     ``external``: tensors in buffers of the firmware's own, by name, or
     "input" and "output" for all of them. ``ties``: ``OUTPUT:INPUT`` at one place (``memory/problems.py``).
-    ``temporaries_apart``: what TFLM needs only while it prepares lies in a buffer of its own.
+    ``temporaries_apart``: memory that TFLM needs only while it prepares has its own buffer.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class MemoryRequest:
 class PlannedBuffer:
     """A tensor or a scratch buffer of ``bytes``, in use in TFLM's steps ``first`` to ``last``, both included.
 
-    ``first`` is -1 for what is there before the first step. ``offset``: bytes from the start of ``memory``.
+    ``first`` is -1 for buffers that are alive before the first step. ``offset``: bytes from the start of ``memory``.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Table:
 
 
 def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, request: MemoryRequest) -> Table:
-    """The table of a model, ``planned`` the offsets in its file, or none.
+    """Return the table of a model, ``planned`` the offsets in its file, or none.
 
     Raises UsageError for a wrong request, InfeasibleError when the model does not fit.
     """
@@ -112,12 +112,12 @@ def _memories(
     for name in request.sizes:
         check_array(name)
         if (same := [each for each in request.sizes if each.lower() == name.lower()]) != [name]:
-            raise UsageError(f"--memory {', '.join(same)}: names that differ in capitals alone have one macro")
+            raise UsageError(f"--memory {', '.join(same)}: names that differ only in case share one macro")
     return tuple(request.sizes), *capacities_for(model, profile, request.sizes, request.tail, request.planner)
 
 
 def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple[Tensor, ...]:
-    """The tensors that the names mean. Raises UsageError for one that is not in the head."""
+    """Return the tensors that the names mean. Raises UsageError for one that is not in the head."""
     main = set(model.main.tensors)
     by_name = {tensor.name: (tensor,) for tensor in layout.tensors if tensor in main}
     meant = {**by_name, "input": tuple(model.main.inputs), "output": tuple(model.main.outputs)}
@@ -132,7 +132,7 @@ def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple
 
 
 def planned_buffers(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile) -> tuple[PlannedBuffer, ...]:
-    """The rows of a model in one memory, ``planned`` the offsets in its file, or none.
+    """Return the rows of a model in one memory, ``planned`` the offsets in its file, or none.
 
     The order and the steps are those of ``AllocationInfoBuilder`` and ``CreatePlan`` (TFLM, micro_allocation_info.cc
     and micro_allocator.cc, commit 90b983c2b3f1): tensors by subgraph and position, then scratch in order of requests.

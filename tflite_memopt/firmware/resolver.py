@@ -70,7 +70,7 @@ def every_builtin() -> tuple[str, ...]:
 
 
 def builtin_method(name: str) -> str:
-    """The call for an operator of the schema: ``AddAveragePool2D`` for ``AVERAGE_POOL_2D``.
+    """Return the call for an operator of the schema: ``AddAveragePool2D`` for ``AVERAGE_POOL_2D``.
 
     Raises UnsupportedModelError for one that TFLM does not have.
     """

@@ -39,7 +39,7 @@ _KINDS: Mapping[DType, str] = {
 class Expected:
     """The outputs that firmware must give: for every run one array per output.
 
-    ``reference`` names what computed them. ``reason`` says why there are none, and is None where there are.
+    ``reference`` names the runtime that computed them. ``reason``: why there are none, otherwise None.
     """
 
     outputs: tuple[Sample, ...] = ()
@@ -93,7 +93,7 @@ def expected_outputs(
 ) -> Expected:
     """Run a model on TFLM, with no memory shared, over the inputs that firmware draws.
 
-    ``ties``: (output, input) pairs by position: every run takes what the run before has given. ``original``: name and
+    ``ties``: (output, input) pairs by position: every run takes the output of the run before. ``original``: name and
     bytes of the model to run in its place. Raises UsageError for an original with other inputs or outputs.
     """
     model = read_model(data)
@@ -125,7 +125,7 @@ def expected_outputs(
 
 
 def _without_plan(data: bytes) -> bytes:
-    """The model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
+    """Return the model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
     model = read_model(data)
     if offline_plan.decode(model) is None:
         return data

@@ -56,7 +56,7 @@ undefined; but ESP_NN alone names no chip. The last one, without a condition, is
 
 
 def condition_of(kernels: str) -> str:
-    """The preprocessor's condition under which the kernels of a profile are linked; "1" for any kernels."""
+    """Return the preprocessor's condition under which the kernels of a profile are linked; "1" for any kernels."""
     return _MACROS.get(kernels, "1")
 
 
@@ -78,7 +78,7 @@ class ArenaBytes:
     """Bytes to reserve for one layout of structures: one arena, or two.
 
     ``two``: the arena of tensors and scratch, which wants the fastest memory, and the persistent one. ``temporary``:
-    what TFLM needs while it prepares, beside the one arena where they are apart.
+    memory that TFLM needs while it prepares, beside the one arena where they are apart.
     """
 
     one: int
@@ -88,7 +88,7 @@ class ArenaBytes:
 
 @dataclass(frozen=True)
 class ArenaSizes:
-    """By the preprocessor's condition and by layout, what is enough for every library that may be linked there.
+    """By preprocessor condition and layout, sizes that are enough for every library that may be linked there.
 
     An empty condition stands for what no other one does. ``by_library``: on the layout of the profile. ``exact``: False
     when an operator is not in the tables.
@@ -106,7 +106,7 @@ def arena_sizes(
     in_table: int | None = None,
     planner: MemoryPlanner = "tflm",
 ) -> ArenaSizes:
-    """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
+    """Return the sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
 
     ``in_table``: bytes that a table of the plan takes of the one arena, None where TFLM's own planner works there;
     ``planner``: which of them. Two arenas are always TFLM's.

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 
 def bits(chosen: int) -> Iterator[int]:
-    """The numbers of a set, smallest first."""
+    """Yield the numbers of a set, smallest first."""
     while chosen:
         lowest = chosen & -chosen
         yield lowest.bit_length() - 1
@@ -28,12 +28,12 @@ def bits(chosen: int) -> Iterator[int]:
 
 
 def set_of(numbers: Iterable[int]) -> int:
-    """The set of some numbers."""
+    """Return the set of some numbers."""
     return union(1 << v for v in numbers)
 
 
 def union(sets: Iterable[int]) -> int:
-    """The numbers of any of the sets."""
+    """Return the numbers of any of the sets."""
     return reduce(or_, sets, 0)
 
 
@@ -122,7 +122,7 @@ class TransitiveClosure:
 
 
 def transitive_closure(graph: DependencyGraph) -> TransitiveClosure:
-    """The closure in both directions. O(vertices + edges), but for the width of the sets."""
+    """Return the closure in both directions. O(vertices + edges), but for the width of the sets."""
     order = reverse_post_order(graph)
     before, after = list(graph.needs), list(graph.feeds)
     for v in order:
@@ -133,7 +133,7 @@ def transitive_closure(graph: DependencyGraph) -> TransitiveClosure:
 
 
 def forced_cuts(closure: TransitiveClosure) -> list[int]:
-    """All steps, from 0 to the end, before which every order runs the same vertices. O(vertices).
+    """Return all steps, from 0 to the end, before which every order runs the same vertices. O(vertices).
 
     These are the first so many of ``closure.order``.
     """
@@ -147,7 +147,7 @@ def forced_cuts(closure: TransitiveClosure) -> list[int]:
 
 
 def single_vertex_cuts(closure: TransitiveClosure) -> list[int]:
-    """Those forced cuts that follow on a vertex that every path crosses, and the two ends.
+    """Return those forced cuts that follow on a vertex that every path crosses, and the two ends.
 
     Source: Ahn et al., "Ordering Chaos" (MLSys 2020), section 3.2, after Wilken et al. (PLDI 2000).
     """
@@ -166,7 +166,7 @@ def sets_at(order: Sequence[int], steps: Sequence[int], done: int = 0) -> list[i
 
 
 class MemoryProfile(NamedTuple):
-    """The effect of a set of operators on memory, in bytes on top of what is alive before its first operator.
+    """The effect of a set of operators on memory, in bytes on top of those alive before its first operator.
 
     ``end``: alive when the set is complete. ``lightest``: alive in the lightest half-done state of *any* inner order.
     ``first_need`` and ``last_need``: least working set of any operator that can come first or last. ``peak``: the

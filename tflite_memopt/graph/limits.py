@@ -45,7 +45,7 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times what runs inside the ``with`` statement; a stage that runs again, or fails, adds up."""
+        """Times the body of the ``with`` statement; a stage that runs again, or fails, adds up."""
         started = now()
         try:
             yield

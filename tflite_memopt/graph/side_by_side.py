@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 _MOST = 4
-"""Processes at most, where nobody says how many: each takes memory, and what can be divided ends soon."""
+"""Processes at most, where nobody says how many: each takes memory, and divisible work ends soon."""
 
 _STANDSTILL_SECONDS = 30.0
 """A process that spends no time of a processor for so long does not compute: it is stuck."""
@@ -33,10 +33,10 @@ def usable_cores() -> int:
 def side_by_side(function: Callable[[Item], Found], items: Sequence[Item], jobs: int) -> list[Found]:
     """``[function(item) for item in items]``, by up to ``jobs`` processes.
 
-    They are copies of this one, so that nothing has to travel to them; what the function changes in them is lost, and
-    its answers must pickle. What has no answer is computed by this process: where a process has died or has come to a
-    standstill, where the function has raised an exception, where the system gives no process. So the answers never
-    depend on them.
+    They are copies of this one, so that nothing has to travel to them; changes that the function makes in them are
+    lost, and its answers must pickle. Jobs without an answer are computed by this process: where a process has died or
+    has come to a standstill, where the function has raised an exception, where the system gives no process. So the
+    answers never depend on them.
     """
     found: dict[int, Found] = {}
     if min(jobs, len(items)) > 1 and _can_fork():
@@ -90,7 +90,7 @@ def _processes(function: Callable[[Item], Found], items: Sequence[Item], count: 
     ends: list[Connection] = []
     try:
         with _deaf_to_interruptions(), suppress(OSError), warnings.catch_warnings():
-            # Newer Pythons warn of threads: what other threads hold, such as a console, is not touched in there.
+            # Newer Pythons warn of threads: state of other threads, such as a console, is not touched in there.
             warnings.simplefilter("ignore", DeprecationWarning)
             for _ in range(count):
                 own, other = context.Pipe()
@@ -148,7 +148,7 @@ def _processor_time(process: ForkProcess) -> bytes | None:
 
 @contextmanager
 def _deaf_to_interruptions() -> Iterator[None]:
-    """A terminal sends Ctrl-C to all processes: what starts in here does not hear it, and this one does afterwards."""
+    """Block Ctrl-C, which a terminal sends to all processes, in processes that start here; deliver it afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -170,5 +170,5 @@ def _answer(
             try:
                 answer: tuple[int, bool, Any] = (at, True, function(items[at]))
             except Exception:
-                answer = (at, False, None)  # whoever asks works it out anew, and sees the exception
+                answer = (at, False, None)  # the caller computes it again, and sees the exception
             asked.send(answer)

@@ -14,7 +14,7 @@ from ..ir.model import AssociatedFile, Bytes
 
 # A local file header: signature, version needed, flags, method (stored or deflated), any time, then sizes.
 _LOCAL_HEADER = re.compile(rb"PK\x03\x04[\x0a-\x3f]\x00..[\x00\x08]\x00", re.DOTALL)
-# What zipfile raises on a damaged archive, besides BadZipFile; NotImplementedError is a RuntimeError.
+# Exceptions of zipfile on a damaged archive, besides BadZipFile; NotImplementedError is a RuntimeError.
 _DAMAGE = (zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError, MemoryError)
 _END_SIGNATURE, _END_BYTES = b"PK\x05\x06", 22
 """The record that ends an archive; the last two bytes of it are the length of the comment behind it."""

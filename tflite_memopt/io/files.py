@@ -25,14 +25,14 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     refuse_folder(Path(path))
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
-            raise UsageError(f"'{os.fspath(path)}' is over 2 GB: no model for a microcontroller")
+            raise UsageError(f"'{os.fspath(path)}' is over 2 GB: not a model for a microcontroller")
         return Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from error
 
 
 def load(source: Source) -> tuple[bytes, str | None]:
-    """The bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
+    """Return the bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
     return (source, None) if isinstance(source, bytes) else (read_file(source), Path(source).name)
 
 
@@ -86,7 +86,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, 
         for each in sorted({path.parent for path in targets}):
             each.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot make the folder '{folder}': {error.strerror or error}") from error
+        raise OutputError(f"cannot create the folder '{folder}': {error.strerror or error}") from error
     for path in targets:
         check_target(path, sources, force)
     write_files(targets)
@@ -115,10 +115,10 @@ _HDF5 = f"an HDF5 file (.h5), as Keras writes its models: load it with Keras and
 _SAVED_MODEL = f"a TensorFlow SavedModel: {_CONVERTER}.from_saved_model"
 _ONNX = "an ONNX model: convert it, for example with onnx2tf"
 _PYTORCH = "a PyTorch file: convert the model, for example with litert-torch"
-_SOURCE = "C source text: give the .tflite file that it was made of"
+_SOURCE = "C source text: give the .tflite file from which it was made"
 _STARTS = {
     b"\x89HDF\r\n\x1a\n": _HDF5,
-    b"\x1f\x8b": "a file packed by gzip: unpack it first",
+    b"\x1f\x8b": "a gzip archive: unpack it first",
     b"\x08\x01\x12": _SAVED_MODEL,
     b"\x80\x02": _PYTORCH,
 }
@@ -148,7 +148,7 @@ def foreign_format(data: bytes) -> str | None:
 
 
 def refuse_folder(path: Path) -> None:
-    """Raise UsageError for a folder, with what it is if it holds a SavedModel."""
+    """Raise UsageError for a folder, and name a SavedModel."""
     if not path.is_dir():
         return
     if (path / "saved_model.pb").exists():

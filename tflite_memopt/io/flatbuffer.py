@@ -20,7 +20,7 @@ from ..ir.model import DType
 
 IDENTIFIER = b"TFL3"
 BUFFER_ALIGNMENT = 16
-"""Bytes; what schema.fbs asks for by ``force_align: 16`` and some cores fault without."""
+"""Bytes; required by ``force_align: 16`` in schema.fbs, and some cores fault without."""
 
 
 class BoundedBytes(bytearray):
@@ -116,7 +116,7 @@ def options_code(kind: str, second: bool) -> int:
 
 
 def new_options(kind: str) -> Any:
-    """A fresh object-API table of this kind with the schema's defaults."""
+    """Return a fresh object-API table of this kind with the schema's defaults."""
     return getattr(schema, f"{kind}T")()
 
 

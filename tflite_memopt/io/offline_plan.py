@@ -23,12 +23,12 @@ _HEADER_WORDS = 3
 
 
 def tensors_in_file_order(model: Model) -> list[Tensor]:
-    """All tensors of all graphs: the order of a plan's offsets."""
+    """Return all tensors of all graphs: the order of a plan's offsets."""
     return [tensor for graph in model.graphs for tensor in graph.tensors]
 
 
 def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
-    """Bytes of the metadata buffer for a map tensor -> offset in bytes; tensors not in it get -1.
+    """Return the bytes of the metadata buffer for a map tensor -> offset in bytes; tensors not in it get -1.
 
     Raises UnsupportedModelError when an offset does not fit TFLM's 32 bits.
     """
@@ -42,7 +42,7 @@ def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
 
 
 def decode(model: Model) -> dict[Tensor, int] | None:
-    """The plan in force: tensor -> offset in bytes, without the -1 entries; None when there is no plan.
+    """Return the plan in force: tensor -> offset in bytes, without the -1 entries; None when there is no plan.
 
     As in TFLM the last entry of that name wins, and version and subgraph count are not looked at.
     Raises ModelFormatError when the plan does not fit the model.

@@ -2,8 +2,8 @@
 
 TFLM does not look at it. The buffer is a JSON object in UTF-8, padded with spaces to a multiple of 16 bytes:
 ``kernels`` (profile), ``target`` (or null), ``overlaps``: whether some output lies on an input that its kernel still
-reads, so that the plan is right with these kernels only, ``decision``: what ``--replay`` takes, and ``version`` and
-``options``: of the tool that wrote it, and what was asked of it.
+reads, so that the plan is right with these kernels only, ``decision``: the value for ``--replay``, and ``version`` and
+``options``: of the tool that wrote it, and its options.
 schema/offline_plan.md has an example.
 """
 
@@ -41,7 +41,7 @@ class PlanLabel:
 
 
 def decode(model: Model) -> PlanLabel | None:
-    """The label of the model's plan; None when it has none. Raises ModelFormatError when it cannot be read."""
+    """Return the label of the model's plan; None when it has none. Raises ModelFormatError when it cannot be read."""
     buffers = [buffer for name, buffer in model.metadata if name == LABEL_NAME]
     if not buffers or buffers[-1].data is None:
         return None

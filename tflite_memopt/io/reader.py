@@ -67,7 +67,7 @@ def read_model(data: bytes) -> Model:
 
 
 def _refuse(data: bytes) -> NoReturn:
-    """Say what a file is that does not begin as a model does."""
+    """Name the format of a file that does not begin as a model does."""
     if not data:
         raise ModelFormatError("the file is empty, not a .tflite model")
     known = foreign_format(data)
@@ -96,7 +96,7 @@ def _at(items: Sequence[_T], index: int, what: str, where: str) -> _T:
 
 
 def _rows(values: Any) -> Any:
-    """A vector as the object API gives it; an absent one as empty."""
+    """Return a vector as the object API gives it; an absent one as empty."""
     return () if values is None else values
 
 

@@ -14,7 +14,7 @@ from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable, builtin_code, 
 from .reader import ABSENT
 
 _LAST_OLD_BUILTIN = 127
-"""``PLACEHOLDER_FOR_GREATER_OP_CODES``: what the old one-byte field says of newer operators."""
+"""``PLACEHOLDER_FOR_GREATER_OP_CODES``: the value of the old one-byte field for newer operators."""
 
 
 def write_model(model: Model) -> bytes:
@@ -121,7 +121,7 @@ class _Writer:
         return self._once(("quantization", *points, quantization.axis, *_contents(quantization.extras)), table)
 
     def _once(self, key: tuple[Any, ...], table: Any) -> SharedTable:
-        """The table, or one like it that is in the file already."""
+        """Return the table, or one like it that is in the file already."""
         return self._shared.setdefault(key, SharedTable(table))
 
     def _operator(self, operator: Operator, numbers: dict[Tensor, int]) -> Any:
@@ -155,7 +155,7 @@ class _Writer:
 
 
 def _contents(extras: Extras) -> Iterator[tuple[str, object]]:
-    """A key that is equal for tables of equal contents; the same object where it is not seen through."""
+    """Yield a key that is equal for tables of equal contents; the same object where it is not seen through."""
     for name, value in sorted(extras.items()):
         if isinstance(value, np.ndarray) or value not in (None, 0):
             is_plain = isinstance(value, (int, float, str, bytes, frozenset))

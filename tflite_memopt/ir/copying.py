@@ -1,4 +1,4 @@
-r"""Copy a model, drop what nothing refers to, and share equal constants. All of it is exact.
+r"""Copy a model, drop unreferenced objects, and share equal constants. All of it is exact.
 
 Dead tensors:
 
@@ -99,7 +99,7 @@ def drop_dead_tensors(model: Model) -> tuple[Tensor, ...]:
 
 
 def tensors_to_keep(model: Model) -> set[int]:
-    """The ids of the tensors that signatures, interfaces of subgraphs, and operators' intermediates refer to."""
+    """Return the ids of the tensors that signatures, interfaces of subgraphs, and operators' intermediates refer to."""
     kept = {id(tensor) for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
     for graph in model.graphs:
         kept |= {id(tensor) for tensor in (*graph.inputs, *graph.outputs)}

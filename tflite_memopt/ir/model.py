@@ -2,7 +2,7 @@
 
 Objects refer to objects; nothing here has an index, except where a list has a position. Edges are edited
 only through the methods of :class:`Graph`, which keep ``Tensor.producer`` and ``Tensor.uses`` right.
-What the project does not interpret is carried in ``extras`` and written back untouched.
+Fields that the project does not interpret are kept in ``extras`` and written back untouched.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Use(NamedTuple):
 class Tensor:
     """A value of an operator graph. ``shape`` is empty for a scalar.
 
-    ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads what it holds at first,
+    ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads its first value,
     so that it needs no bytes of its own and is planned with the result. Files do not say it.
     ``fixed_offset``: where an NPU's commands have it in the head, in bytes; the file's plan says it, and it must stay.
     ``is_piece``: a rewrite or a tiling made it as one of several pieces, which are not cut again. Files do not say it.
@@ -194,7 +194,7 @@ class Operator:
         return default if self.options is None else self.options.fields.get(name, default)
 
     def present_inputs(self) -> Iterator[Tensor]:
-        """The inputs that are there, in order; a tensor read twice comes twice."""
+        """Yield the inputs that are there, in order; a tensor read twice comes twice."""
         return (tensor for tensor in self.inputs if tensor is not None)
 
 

@@ -23,7 +23,7 @@ _NUMPY = {
 
 
 def integers(tensor: Tensor | None) -> npt.NDArray[np.int64] | None:
-    """The values of a constant, flat; None for a missing tensor, one that is computed, or another type."""
+    """Return the values of a constant, flat; None for a missing tensor, one that is computed, or another type."""
     if tensor is None or tensor.dtype not in _INTEGERS:
         return None
     found = values(tensor)
@@ -31,7 +31,7 @@ def integers(tensor: Tensor | None) -> npt.NDArray[np.int64] | None:
 
 
 def values(tensor: Tensor) -> npt.NDArray[Any] | None:
-    """The values of a constant in its shape; None for one that is computed or empty, or another type.
+    """Return the values of a constant in its shape; None for one that is computed or empty, or another type.
 
     Packed types (int4, int2) are not unpacked.
     """
@@ -69,7 +69,7 @@ class Affine:
 
 
 def affine_of(tensor: Tensor) -> Affine | None:
-    """The parameters of a tensor; None when it has none, or more than one."""
+    """Return the parameters of a tensor; None when it has none, or more than one."""
     found = tensor.quantization
     if found is None or found.scale.size != 1 or found.zero_point.size != 1:
         return None
@@ -91,7 +91,7 @@ def channels_of(values: npt.NDArray[Any], start: int, count: int, axis: int = -1
 def quantization_of_channels(
     quantization: Quantization | None, axis: int, start: int, count: int
 ) -> Quantization | None:
-    """The quantization of ``count`` channels from ``start`` on, when the channels are dimension ``axis``.
+    """Return the quantization of ``count`` channels from ``start`` on, when the channels are dimension ``axis``.
 
     One that is for the whole tensor, or along another axis, stays as it is.
     """
@@ -113,7 +113,7 @@ def is_per_channel(quantization: Quantization | None) -> bool:
 
 
 def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, Any]:
-    """The range that the converter saw is cut with the channels; one of another length is left out."""
+    """Return the range that the converter saw is cut with the channels; one of another length is left out."""
     kept = dict(extras)
     for name in ("min", "max"):
         found = kept.get(name)

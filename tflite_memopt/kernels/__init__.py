@@ -1,7 +1,8 @@
 """The guarantees and requests of kernel libraries: profiles, and the cost model of TFLM's arena.
 
 ``requests`` has the bytes that a kernel asks for, ``relations`` where its output may lie on its input, ``arena`` TFLM's
-allocator replayed, ``support`` and ``since`` what TFLM runs and since when, ``window`` a convolution's geometry.
+allocator replayed, ``support`` and ``since`` the operators that TFLM runs and since when, ``window`` a convolution's
+geometry.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class ArenaBesideHead:
     exact: bool
 
     def with_head(self, head: int) -> ArenaUse:
-        """The arena with a planned head of so many bytes."""
+        """Return the arena with a planned head of so many bytes."""
         required = aligned(max(self.before_plan, head + self.tail))
         return ArenaUse(head, self.tail, self.temporaries, required, self.exact)
 
@@ -94,7 +94,7 @@ def arena_use(
     order: Sequence[int] | None = None,
     planner: MemoryPlanner = "tflm",
 ) -> ArenaUse:
-    """The arena of a model whose planned head is ``head`` bytes; the rest as for :func:`arena_beside_head`."""
+    """Return the arena of a model whose planned head is ``head`` bytes; the rest as for :func:`arena_beside_head`."""
     return arena_beside_head(model, requests, abi, order, planner).with_head(head)
 
 
@@ -110,7 +110,7 @@ def arena_beside_head(
 
     ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand. The tail
-    depends on it by what alignment costs. ``planner``: "tflm" is TFLM's own, in the arena with a record per buffer;
+    depends on it through alignment. ``planner``: "tflm" is TFLM's own, in the arena with a record per buffer;
     "table" is one that the firmware brings, and has neither. ``beside``: bytes of the tail before the model is made
     by an allocator that exists, with the other models of that allocator; they are in the results. None: it has its own.
     """
@@ -132,7 +132,7 @@ def arena_beside_head(
 
 
 def allocator_tail(abi: Abi) -> int:
-    """Bytes of the tail that ``MicroAllocator::Create`` takes, with a planner that the firmware brings."""
+    """Return the bytes of the tail that ``MicroAllocator::Create`` takes, with a planner that the firmware brings."""
     arena = _Arena()
     for structure in (BUFFER_ALLOCATOR, MICRO_ALLOCATOR):
         arena.persistent(structure.on(abi), POINTER.on(abi))
@@ -141,7 +141,7 @@ def allocator_tail(abi: Abi) -> int:
 
 @dataclass(frozen=True)
 class TwoArenasUse:
-    """Bytes to reserve where TFLM gets two arenas, multiples of 16: tensors and scratch, and what stays."""
+    """Bytes to reserve where TFLM gets two arenas, multiples of 16: tensors and scratch, and permanent structures."""
 
     head: int
     tail: int
@@ -288,7 +288,7 @@ class _Replay:
             self.arena.persistent(RESOURCE_VARIABLE.on(self.abi) * len(names))
 
     def _tensor(self, tensor: Tensor) -> tuple[tuple[int, int], ...]:
-        """The structures of a tensor's TfLiteTensor: (size, alignment)."""
+        """Return the structures of a tensor's TfLiteTensor: (size, alignment)."""
         quantization, own = tensor.quantization, (TENSOR.on(self.abi), self.pointer)
         if quantization is None or not quantization.scale.size or not quantization.zero_point.size:
             return (own,)

@@ -1,7 +1,7 @@
 """Chips and boards by name: the core, the RAM that one array can take, and the flash.
 
 ``ram`` is the internal RAM of the core that applications run on; where it lies in several blocks, the largest block
-that holds data. ``flash`` is what code and constants of the firmware share, inside the chip or on the board; None
+that holds data. ``flash`` is shared by code and constants of the firmware, inside the chip or on the board; None
 where the board decides. Sources: the vendors' data sheets and the boards' product pages, looked up in November 2026.
 """
 

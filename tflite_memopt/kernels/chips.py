@@ -72,5 +72,5 @@ def target_of_chip(name: str) -> str | None:
 
 
 def memories_of_chip(name: str) -> Mapping[str, int] | None:
-    """The memories of a chip by its name, however it is written; None for one that is not known."""
+    """Return the memories of a chip by its name, however it is written; None for one that is not known."""
     return {plain_name(chip): found for chip, found in CHIP_MEMORIES.items()}.get(plain_name(name))

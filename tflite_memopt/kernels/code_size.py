@@ -1,4 +1,4 @@
-"""Flash that a kernel takes: what a model pays for an operator kind that it did not have.
+"""Flash of kernels: the cost of an operator kind that the model did not have.
 
 Bytes of code and constants reachable from each kernel's registration, without the code that all kernels share: TFLM
 90b983c2, reference kernels, arm-none-eabi-g++ 12.2.1 for Cortex-M4, ``-Os -ffunction-sections``, error messages kept,

@@ -124,7 +124,7 @@ def _pointwise(w: KernelWindow) -> int:
 
 
 def _padded_input(w: KernelWindow) -> int:
-    """A copy of the padded input and the filter; in tiles where the copy is larger than the cache."""
+    """Return a copy of the padded input and the filter; in tiles where the copy is larger than the cache."""
     wide = w.in_width + 2 * w.pad_wide
     whole = wide * (w.in_height + 2 * w.pad_high) * w.in_depth
     if whole + 4 * w.out_depth <= _CACHE:
@@ -157,7 +157,7 @@ _INT32 = 4
 
 
 def requests(operator: Operator, abi: Abi, chip: Chip) -> Requests:
-    """The reference kernel's requests, with what esp-nn's wrapper asks for beside them. Raises ModelFormatError."""
+    """The reference kernel's requests, and those of esp-nn's wrapper. Raises ModelFormatError."""
     found = requests_of(operator, abi)
     if operator.name not in _NODE_DATA or not found.known:
         return found
@@ -208,7 +208,7 @@ _WINDOWS = frozenset({"AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_PO
 
 
 def relations(operator: Operator, chip: Chip) -> tuple[KernelReuse, ...]:
-    """The reference rules, but for what was not probed: vector code, dense layers, groups, int4, batches."""
+    """Return the reference rules, but none for unprobed kernels: vector code, dense layers, groups, int4, batches."""
     if chip != "generic" and operator.name in REPLACED | _REPLACED_ELSEWHERE:
         return ()
     if operator.name == "FULLY_CONNECTED" or (operator.name in _WINDOWS and not _was_probed(operator)):
@@ -232,7 +232,7 @@ def _was_probed(operator: Operator) -> bool:
 
 
 def rule_for(chip: Chip) -> ReuseRule:
-    """The rule of one kind of chip."""
+    """Return the rule of one kind of chip."""
     return partial(relations, chip=chip)
 
 

@@ -1,4 +1,4 @@
-"""A kernel profile: what is known of the kernels that the firmware links."""
+"""A kernel profile: facts about the kernels that the firmware links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _never(operator: Operator) -> bool:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """``requests`` tells what an operator takes from the arena on a target with some layout of structures.
+    """``requests`` returns the requests of an operator to the arena on a target with some layout of structures.
 
     ``relations`` tells where its kernel lets an output lie on an input; nothing for an operator it does not know.
     ``is_portable`` says that a plan made for it is right with any kernel library; ``in_wheel`` that the kernels
@@ -25,8 +25,8 @@ class KernelProfile:
     ``measured_at`` names the commits and the machine of the measurements behind it; None when it was only read.
     ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
     ``miscomputes`` tells where the library itself is known to compute wrongly: a rewrite must not lead there.
-    ``libraries`` are the profiles of which firmware may link any when this one is chosen: none for one library.
-    ``prices`` are what its operators cost at run time; the reference kernels' where nobody has measured. With several
+    ``libraries`` are the profiles that firmware may link when this one is chosen: none for one library.
+    ``prices`` are the run-time costs of its operators; those of the reference kernels if not measured. With several
     ``libraries``: those of the one on which calls and copies weigh most.
     """
 

@@ -1,9 +1,9 @@
 """The table of kernel profiles.
 
-The default profile, ``portable``: nothing but what holds for any kernel library. Views do: no library replaces their
+The default profile, ``portable``: only facts that hold for any kernel library. Views do: no library replaces their
 code.
 
-Offsets are planned with the scratch of the reference kernels, which is what any firmware asks for at least, but for a
+Offsets are planned with the scratch of the reference kernels, the minimum of any firmware, but for a
 few requests. Another library's scratch finds its place at run time: TFLM puts it into the first gap among the fixed
 offsets. Reserving the largest scratch of all libraries in the plan would make every firmware pay for one: with Helium a
 depthwise 3x3 asks for 4,464 bytes whatever its channels, on the ESP32-S3 for a copy of its input. So a plan is kept
@@ -38,7 +38,7 @@ PORTABLE_REUSES = SHARED_CODE | {"DYNAMIC_UPDATE_SLICE", "SELECT_V2"}
 
 
 def portable_relations(operator: Operator) -> tuple[KernelReuse, ...]:
-    """Views, and what slice.cc, select.cc and dynamic_update_slice.cc allow: no library has others."""
+    """Views, and the relations of slice.cc, select.cc and dynamic_update_slice.cc: no library replaces them."""
     if operator.name not in PORTABLE_REUSES:
         return ()
     if operator.name in ("DYNAMIC_UPDATE_SLICE", "SELECT_V2"):
@@ -56,7 +56,7 @@ REFERENCE = KernelProfile(
     is_portable=False,
     measured_at="tflite-micro 90b983c2b3f1 on x86-64, and with GCC 12.2 on Cortex-M7 in QEMU 7.2",
 )
-"""TFLM's reference kernels: what the tflite-micro wheel runs, so that every plan for them can be verified here."""
+"""TFLM's reference kernels, as in the tflite-micro wheel, so that every plan for them can be verified here."""
 PORTABLE = KernelProfile(
     name="portable",
     description="any kernel library: only views and slices share bytes; scratch as of TFLM's reference kernels",
@@ -74,7 +74,7 @@ PROFILES: Mapping[str, KernelProfile] = {
 
 
 def profile_named(name: str) -> KernelProfile:
-    """A profile by name. Raises UsageError for an unknown one."""
+    """Return a profile by name. Raises UsageError for an unknown one."""
     if name not in PROFILES:
         raise UsageError(f"unknown kernel profile '{name}'; choose one of {', '.join(PROFILES)}")
     return PROFILES[name]

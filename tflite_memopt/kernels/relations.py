@@ -1,6 +1,6 @@
 """When an operator's output may lie on its input: views, in-place, overlap. One file for each kind of kernel.
 
-What a kernel permits between one of its inputs and one of its outputs.
+The relations that a kernel permits between one of its inputs and one of its outputs.
 
 Distances are bytes: ``offset(input) - offset(output)``.
 
@@ -23,7 +23,7 @@ tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
     STRIDED_SLICE   strided_slice.cc, reference/strided_slice.h: memcpy of runs of the last dimension if its stride is
                     1, else element by element
 
-A memcpy of a range onto itself does nothing: it is what compilers make of a struct that is assigned to itself.
+A memcpy of a range onto itself does nothing: compilers emit it for a struct that is assigned to itself.
 
 Elementwise kernels: the output may take over its dying input's bytes.
 
@@ -57,7 +57,7 @@ The reference loops finish one output pixel before the next, over batch, row, co
 order while they read its window again for each:
 
     input    |----|====window of p====|---------|      lowest byte that p or a later pixel reads: need(p)
-    output   |-------- ..p|                            end of what p has written: end(p)
+    output   |-------- ..p|                            end of the bytes that p wrote: end(p)
 
     distance = max over p of end(p) - need(p)
 
@@ -110,7 +110,7 @@ ReuseRule = Callable[[Operator], tuple[KernelReuse, ...]]
 
 
 def no_reuse(operator: Operator) -> tuple[KernelReuse, ...]:
-    """The rule for a kernel of which nothing is known."""
+    """Return the rule for an unknown kernel."""
     return ()
 
 
@@ -147,12 +147,12 @@ class Box:
 
 
 def operands(operator: Operator, count: int) -> tuple[Tensor | None, ...]:
-    """The first inputs; None for those that are not there."""
+    """Return the first inputs; None for those that are not there."""
     return (*operator.inputs, *(None,) * count)[:count]
 
 
 def axis_of(axis: int, rank: int) -> int | None:
-    """The axis counted from the front; None when there is no such axis."""
+    """Return the axis counted from the front; None when there is no such axis."""
     return axis % rank if -rank <= axis < rank else None
 
 
@@ -223,12 +223,12 @@ def _mask(operator: Operator, name: str, rank: int) -> npt.NDArray[np.bool_]:
 
 
 def _clamped(index: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Indices counted from the front, between 0 and the size."""
+    """Return the indices counted from the front, between 0 and the size."""
     return np.clip(np.where(index < 0, index + sizes, index), 0, sizes)
 
 
 def _box_inside(source: Tensor, first: npt.NDArray[np.int64], count: npt.NDArray[np.int64]) -> Box | None:
-    """The box, if it has elements and none of them is outside the tensor."""
+    """Return the box, if it has elements and none of them is outside the tensor."""
     if (first < 0).any() or (count < 1).any() or (first + count > np.asarray(source.shape)).any():
         return None
     return Box(tuple(first.tolist()), tuple(count.tolist()))
@@ -431,7 +431,7 @@ def in_place_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
 
 
 def _overwritable(operator: Operator) -> tuple[Tensor | None, ...]:
-    """The inputs whose elements the kernel reads only at the index that it writes."""
+    """Return the inputs whose elements the kernel reads only at the index that it writes."""
     if operator.name in FIRST_INPUT:
         return operator.inputs[:1]
     return operator.inputs if operator.name in ANY_INPUT else ()
@@ -478,7 +478,7 @@ def slice_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
         return ()
     if box.elements != output.elements:
         return ()
-    # Reads are ahead of writes by what is left out: by least at the first element. A run must clear its source.
+    # Reads are ahead of writes by the omitted elements: by least at the first one. A run must clear its source.
     ahead = int(np.ravel_multi_index(tuple(box.first), source.shape))
     run = box.count[-1] if operator.name == "STRIDED_SLICE" else 1
     distance = max(-ahead, run - ahead if run > 1 else 0)
@@ -529,7 +529,7 @@ def window_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
 
 
 def row_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
-    """The same for a kernel that finishes one output row before the next, and goes over a row more than once.
+    """Return the same for a kernel that finishes one output row before the next, and goes over a row more than once.
 
     distance = max over rows of the row's end - the lowest byte that it or a later one reads.
     """

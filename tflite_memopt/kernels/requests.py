@@ -3,9 +3,9 @@
 ``table.py`` is the index; the other files hold the rules by family. Source of every figure: tflite-micro
 commit 90b983c2b3f1 (2026-08-20), reference kernels, without tensor compression.
 
-What a kernel asks of TFLM's arena: the types that the tables of this folder use.
+The requests of a kernel to TFLM's arena: the types that the tables of this folder use.
 
-Names for an operator's tensors, so that rows can list what Prepare looks at.
+Names for an operator's tensors, so that rows can list the tensors that Prepare looks at.
 
 The rule of most operators: fixed structures and a fixed list of temporaries, so that a row is data.
 
@@ -38,7 +38,7 @@ batch_matmul.cc, batch_matmul_common.cc.
 CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV.
 
 Each keeps a multiplier and a shift per output channel, for float models too. The helper that computes them
-looks at the tensors anew, so most temporaries are held twice.
+looks at the tensors again, so most temporaries are held twice.
 Source: tflite-micro commit 90b983c2b3f1, kernels conv_common.cc, depthwise_conv_common.cc, transpose_conv.cc.
 
 UNIDIRECTIONAL_SEQUENCE_LSTM and SVDF.
@@ -60,7 +60,7 @@ detection_postprocess.cc.
 
 The signal library's custom operators.
 
-They keep what they carry from one call to the next in persistent buffers, not in variable tensors. The name
+They keep their state between calls in persistent buffers, not in variable tensors. The name
 of a structure follows its size; it is in signal/micro/kernels/<operator>.cc of tflite-micro 90b983c2b3f1.
 Further sources: signal/src/circular_buffer.cc, rfft_*.cc, irfft_*.cc, and kissfft v130.
 
@@ -120,7 +120,7 @@ class Size(NamedTuple):
     lp64: int | None = None
 
     def on(self, abi: Abi) -> int:
-        """Bytes on a target with this layout."""
+        """Return the bytes on a target with this layout."""
         if abi.word == 32:
             return self.short if abi.short_enums and self.short is not None else self.w32
         return self.lp64 if not abi.in_wheel and self.lp64 is not None else self.w64
@@ -140,7 +140,7 @@ class Requests:
     """Everything that one operator takes from the arena, in bytes, in the order of TFLM's calls.
 
     ``params``: the builtin parameter structure that the flatbuffer parser allocates; ``params_alignment`` is
-    its C++ alignment, which is what the parser asks for, not a whole word.
+    its C++ alignment, as the parser requests it, not a whole word.
     ``init``, ``prepare``: AllocatePersistentBuffer calls in Init and in Prepare (each aligned to 16).
     ``scratch``: RequestScratchBufferInArena calls; alive in the head during the operator's step.
     ``temporaries``: tensors whose TfLiteTensor Prepare holds at the same time in the temporary area.
@@ -176,12 +176,12 @@ TERNARY = (IN0, IN1, IN2, OUT0)
 
 
 def inputs(count: int, start: int = 0) -> tuple[Slot, ...]:
-    """The input slots ``start`` to ``count - 1``."""
+    """Return the input slots ``start`` to ``count - 1``."""
     return tuple(Slot("input", position) for position in range(start, count))
 
 
 def held(operator: Operator, slots: Iterable[Slot]) -> tuple[Tensor, ...]:
-    """The tensors at these slots, in order; a slot that is beyond the end or left out holds none.
+    """Return the tensors at these slots, in order; a slot that is beyond the end or left out holds none.
 
     Source: micro_context.cc, ``AllocateTempInputTensor``, which allocates nothing for those.
     """
@@ -190,7 +190,7 @@ def held(operator: Operator, slots: Iterable[Slot]) -> tuple[Tensor, ...]:
 
 
 def needed(operator: Operator, slot: Slot) -> Tensor:
-    """The tensor at a slot that the kernel cannot do without. Raises ModelFormatError when it is missing."""
+    """Return the tensor at a slot that the kernel cannot do without. Raises ModelFormatError when it is missing."""
     tensor = _at(operator, slot)
     if tensor is None:
         what = f"{operator.opcode.label} lacks its {slot.side} {slot.position}"
@@ -221,7 +221,7 @@ class Plain:
     moves_shape: bool = False
 
     def __call__(self, operator: Operator, abi: Abi) -> Requests:
-        """The requests of one operator; the same for every operator but for the copied shape."""
+        """Return the requests of one operator; the same for every operator but for the copied shape."""
         params, op_data = self.params.on(abi), self.op_data.on(abi)
         return Requests(
             params=params,
@@ -584,7 +584,7 @@ _SVDF_INPUTS = 5
 
 
 def unidirectional_sequence_lstm(operator: Operator, abi: Abi) -> Requests:
-    """The LSTM: four scratch buffers of the cell state's type, one per gate, of batch x state elements."""
+    """Return the LSTM: four scratch buffers of the cell state's type, one per gate, of batch x state elements."""
     activation = needed(operator, IN0)
     batch = activation.shape[1 if operator.option("timeMajor", False) else 0]
     state = needed(operator, _HIDDEN_STATE).shape[1]
@@ -650,7 +650,7 @@ def assign_variable(operator: Operator, abi: Abi) -> Requests:
 
 
 def repeated_assignments(model: Model) -> Iterator[Operator]:
-    """The ASSIGN_VARIABLE operators whose variable an earlier one, in file order, has allocated."""
+    """Yield the ASSIGN_VARIABLE operators whose variable an earlier one, in file order, has allocated."""
     allocated: set[tuple[Any, Any]] = set()
     for operator in (operator for graph in model.graphs for operator in graph.operators):
         variable = _variable_of(operator) if operator.name == "ASSIGN_VARIABLE" else None
@@ -668,12 +668,12 @@ def _variable_of(operator: Operator) -> tuple[Any, Any] | None:
     return handle.option("container"), handle.option("sharedName")
 
 
-# What the flatbuffers runtime raises when it follows a damaged offset.
+# Exceptions of the flatbuffers runtime for a damaged offset.
 _DAMAGE = (IndexError, ValueError, TypeError, struct.error, UnicodeDecodeError)
 
 
 def custom_options(operator: Operator) -> Mapping[str, Any]:
-    """The options by name; empty when there are none. Raises ModelFormatError when they are not a map."""
+    """Return the options by name; empty when there are none. Raises ModelFormatError when they are not a map."""
     if operator.custom_options is None or not operator.custom_options.size:
         return {}
     try:
@@ -903,7 +903,7 @@ def _channel_buffers(channels: int, capacity: int, abi: Abi) -> tuple[int, ...]:
 
 
 def _circular_buffer(capacity: int, abi: Abi) -> int:
-    """The buffer holds every sample twice, so that any window of it is contiguous."""
+    """Return the buffer holds every sample twice, so that any window of it is contiguous."""
     return _CIRCULAR_BUFFER.on(abi) + 2 * capacity * _SAMPLE
 
 
@@ -981,7 +981,7 @@ def requests_of(operator: Operator, abi: Abi) -> Requests:
 
 
 def requests_in(model: Model, abi: Abi, rule: RequestRule = requests_of) -> dict[Operator, Requests]:
-    """The requests of every operator of a model, in the order in which TFLM prepares them.
+    """Return the requests of every operator of a model, in the order in which TFLM prepares them.
 
     Differs from the rule in one point that a single operator cannot know: an ASSIGN_VARIABLE to a variable
     that an earlier one has allocated takes no buffer.

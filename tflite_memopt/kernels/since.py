@@ -25,7 +25,7 @@ LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
 
 
 def needed_since(operators: Iterable[str]) -> date | None:
-    """The date of the oldest TFLM that has all these operators; None where any has them."""
+    """Return the date of the oldest TFLM that has all these operators; None where any has them."""
     return max((SINCE[name] for name in operators if name in SINCE), default=None)
 
 

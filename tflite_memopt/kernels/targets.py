@@ -1,4 +1,4 @@
-"""The table of targets: what a core or a chip means for kernels and for the layout of structures.
+"""The table of targets: kernels and layout of structures for every core or chip.
 
 Cores and their kernels: CMSIS-NN commit 4ab83cc3, Include/arm_nn_math_types.h (ARM_MATH_DSP, ARM_MATH_MVEI, from the
 compiler's __ARM_FEATURE_DSP and __ARM_FEATURE_MVE); esp-nn commit d45b843c, include/esp_nn.h. Short enums: the default
@@ -26,7 +26,7 @@ class Target:
     """A core or chip, with the kernels that firmware for it links as a rule.
 
     ``kernels`` names a profile, ``abi`` is the layout of structures, ``alignment`` that of the arena in bytes.
-    ``measured`` says what was run on it or on what stands for it, ``read`` what is only taken from source.
+    ``measured`` lists facts from runs on it or on a stand-in, ``read`` facts from source.
     ``has_doubles``: whether the core computes in double precision by itself.
     """
 
@@ -106,7 +106,7 @@ def target_named(name: str) -> Target:
 
 
 def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:
-    """The profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
+    """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
     ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
     Raises UsageError for an unknown name.

@@ -80,7 +80,7 @@ def window_between(
     dilations: Sequence[int] = (1, 1),
     pads: Sequence[int] = (0, 0),
 ) -> KernelWindow:
-    """A window by the shapes of its tensors; pairs are of height and width."""
+    """Return a window by the shapes of its tensors; pairs are of height and width."""
     return KernelWindow(
         batches=source.shape[0],
         in_height=source.shape[1],

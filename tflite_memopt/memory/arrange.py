@@ -48,7 +48,7 @@ class ModelPlacement:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The order that was found, with the problem that it solves, and the placement that was chosen.
+    """The chosen order with its problem, and the chosen placement.
 
     The order of ``placement`` is that of ``schedule`` or the model's own. ``needs``: what each library needs with it,
     by profile name, where that is known.
@@ -63,7 +63,7 @@ class Arrangement:
 def arrange(model: Model, profile: KernelProfile, options: Options, effort: float = 1.0) -> Arrangement:
     """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
 
-    The model's own order wins when both need as much: a smaller peak is worth nothing that the plan cannot make use of.
+    The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedule = solve_schedule(problem, options.scheduler, options.search_limit(effort))
@@ -108,7 +108,7 @@ def _placed(
 def _best_in_force(
     model: Model, layout: MemoryLayout, plan: Plan, planner: str, limit: SearchLimit
 ) -> tuple[Plan, dict[Tensor, int]]:
-    """A plan, and its offsets to write; others are tried where TFLM's head is larger than planned.
+    """Return a plan, and its offsets to write; others are tried where TFLM's head is larger than planned.
 
     TFLM counts the result of a loop, which is not set before that, as alive from the start: scratch that the plan has
     on its bytes earlier is put elsewhere. The last plan that is tried keeps those bytes for it from the start.
@@ -134,13 +134,13 @@ def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iter
 
 
 def _with_bound_of(plan: Plan, other: Plan) -> Plan:
-    """Another plan, of a problem that may ask for more, and what is known of the problem as it is."""
+    """Another plan, of a problem that may ask for more, and the known facts about the problem as it is."""
     is_optimal = other.arena_bytes <= plan.lower_bound
     return replace(other, lower_bound=plan.lower_bound, optimal=is_optimal, certificate=plan.certificate)
 
 
 def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
-    """The problem with every tensor alive as long as TFLM counts it, for what is placed at run time."""
+    """Return the problem with every tensor alive as long as TFLM counts it, for placement at run time."""
     lives = [layout.timeline.tensors[tensor].start for tensor in layout.tensors]
     items = [replace(item, start=max(0, start)) for item, start in zip(layout.items, lives, strict=False)]
     return replace(layout.problem, items=(*items, *layout.items[len(items) :]))
@@ -191,12 +191,12 @@ _WORK = 0.1
 
 
 def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
-    """The cost under the objective of ``options``, ordered and planned."""
+    """Return the cost under the objective of ``options``, ordered and planned."""
     return cost_in(arrange(model, profile, options).placement.memory, options)
 
 
 def cost_in(memory: MemoryUse, options: Options) -> Cost:
-    """The cost of what has been planned, under the objective of ``options``."""
+    """Return the cost of the plan, under the objective of ``options``."""
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
@@ -232,7 +232,7 @@ def needs_by_library(
 
 
 def miscomputed(model: Model, profile: KernelProfile) -> tuple[str, ...]:
-    """Names of the outputs that a library of the profile may compute wrongly, whatever the plan."""
+    """Return the names of the outputs that a library of the profile may compute wrongly, whatever the plan."""
     operators = (operator for graph in model.graphs for operator in graph.operators)
     return tuple(operator.outputs[0].name for operator in operators if profile.may_miscompute(operator))
 
@@ -243,7 +243,7 @@ def worse_under(
     """Libraries that need more after than before: a larger head or, for the total, a larger arena.
 
     Of a library that was only read the head counts alone: its scratch can exceed all activations, and the structures of
-    stripes would then weigh more than what they save elsewhere.
+    stripes would then weigh more than they save elsewhere.
     """
     for name, need in after.items():
         counts_arena = objective == "total" and need.measured
@@ -282,7 +282,7 @@ def fitted(
 def _low_under_scratch(
     model: Model, found: ModelPlacement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
 ) -> ModelPlacement:
-    """The same order, with no tensor where it would lift a library's scratch above the head that it had before.
+    """Return the same order, with no tensor where it would lift a library's scratch above the head that it had before.
 
     TFLM puts scratch above the highest tensor that is alive where it finds no hole. So what is between the place that
     the scratch must begin at and the head is kept free while its operator runs.
@@ -315,12 +315,12 @@ def _kept_free(
 
 
 def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[ModelPlacement]:
-    """In the order that was found and in the model's own: planned for each library's scratch, and unplanned."""
+    """In the new order and in the model's own: planned for each library's scratch, and unplanned."""
     own = tuple(range(len(found.schedule.order)))
     for order in dict.fromkeys((tuple(found.schedule.order), own)):
         layout = memory_layout(model, profile, order)
         for library in profile.libraries or (profile,):
-            # The library's holes, but only what holds for every library.
+            # The library's holes, but only relations that hold for every library.
             planned = place(model, order, replace(profile, requests=library.requests), options)
             yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
         nothing: dict[Tensor, int] = {}

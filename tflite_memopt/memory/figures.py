@@ -112,7 +112,7 @@ class Bounds:
 class InterfaceTensor:
     """An input or output of a model; ``side`` says which. ``real = scale * (value - zero_point)``.
 
-    ``scale`` and ``zero_point`` are None for what is not quantized with one scale.
+    ``scale`` and ``zero_point`` are None without a single scale.
     """
 
     side: str
@@ -218,7 +218,7 @@ Number = TypeVar("Number", int, npt.NDArray[np.int64])
 
 @dataclass(frozen=True)
 class ArenaTerms:
-    """A model's bytes beside its head, and what it runs.
+    """A model's bytes beside its head, and its operators.
 
     ``parts_of_tail``: structures, buffers and scratch handles; ``tables``: the planner's temporaries. Regions add what
     they add to these. ``least_tail`` and ``least_temporaries``: bounds of the whole model to which bytes can be added.
@@ -242,7 +242,7 @@ class ArenaTerms:
 
 
 def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | None = None) -> ArenaTerms:
-    """The terms of a model as it stands; ``loops``: its own, where they are known."""
+    """Return the terms of a model as it stands; ``loops``: its own, where they are known."""
     abi = profile.abi
     asked = requests_in(model, abi, profile.requests)
     tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
@@ -274,7 +274,7 @@ def _scratches(asked: Iterable[Requests]) -> int:
 
 
 def _tables(abi: Abi, tensors: Number, planned: Number, requests: Number) -> Number:
-    """The planner's temporaries for so many tensors, those in the head among them, and scratch requests."""
+    """Return the planner's temporaries for so many tensors, those in the head among them, and scratch requests."""
     infos = arena.ALLOCATION_INFO.on(abi) * (tensors + requests)
     buffers = arena.PLANNED_BUFFER.on(abi) * (planned + requests)
     return infos + buffers + arena.SCRATCH_REQUEST.on(abi) * requests
@@ -330,7 +330,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
 
 
 def operator_count(model: Model) -> int:
-    """Operators of all subgraphs."""
+    """Return the operators of all subgraphs."""
     return sum(len(graph.operators) for graph in model.graphs)
 
 
@@ -340,7 +340,7 @@ def operator_kinds(model: Model) -> frozenset[str]:
 
 
 def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
-    """The inputs and outputs of the entry graph, inputs first."""
+    """Return the inputs and outputs of the entry graph, inputs first."""
     sides = (("input", model.main.inputs), ("output", model.main.outputs))
     return tuple(_interface_tensor(side, tensor) for side, tensors in sides for tensor in tensors)
 
@@ -352,7 +352,7 @@ def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
 
 
 def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
-    """Every operator's working set under the plan in force."""
+    """Return every operator's working set under the plan in force."""
     runs, sets = runs_of(model), working_sets_in_arena(model, layout, offsets_in_force(layout, planned))
     return tuple(replace(use, macs=runs[use.subgraph] * use.macs) for use in map(step_use, sets))
 
@@ -373,7 +373,7 @@ def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[
 
 
 def step_use(each: WorkingSet) -> StepUse:
-    """A working set as the report shows it."""
+    """Return a working set as the report shows it."""
     live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
     operator = each.operator
     output = operator.outputs[0].name if operator.outputs else ""
@@ -400,7 +400,7 @@ _ORDER: tuple[Sharing, ...] = ("view", "in-place", "overlap", "none")
 def arena_map(
     model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], memory: MemoryUse, profile: KernelProfile
 ) -> ArenaMap:
-    """Every tensor and scratch request of the head at its place, and what the tail is made of.
+    """Return every tensor and scratch request of the head at its place, and the parts of the tail.
 
     ``planned``: the offline plan in force, or empty; ``memory``: the model's figures under it.
     """
@@ -443,7 +443,7 @@ def _tops(layout: MemoryLayout, offsets: Sequence[int]) -> dict[Tensor | Operato
 
 
 def _askers(layout: MemoryLayout) -> dict[int, Operator]:
-    """The operators that ask for scratch, by the scope in which they start."""
+    """Return the operators that ask for scratch, by the scope in which they start."""
     return {layout.timeline.spans[operator].start: operator for operator in layout.scratch}
 
 
@@ -507,7 +507,7 @@ def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor,
 def tail_parts(model: Model, profile: KernelProfile, tail: int) -> tuple[TailPart, ...]:
     """``tail`` bytes in parts, the largest first.
 
-    Structures are counted as ``kernels/arena.py`` allocates them. What remains is the allocator's own and alignment.
+    Structures are counted as ``kernels/arena.py`` allocates them. The rest is the allocator's own, and alignment.
     """
     abi = profile.abi
     asked = requests_in(model, abi, profile.requests)

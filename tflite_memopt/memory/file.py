@@ -1,4 +1,4 @@
-"""Plans in files: read a model with its plan, write a plan with a label that says what it was made for."""
+"""Plans in files: read a model with its plan, write a plan with a label that names its target and kernels."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .arrange import ModelPlacement, reuse_in_force
 def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
     """Fix the tensors that an operator of an NPU reads or writes, and those that are alive while it runs.
 
-    The latter lie in memory that the NPU leaves alone, as only its compiler knows; what the plan leaves to TFLM is not
-    among them, since TFLM keeps it clear of the NPU's memory. Raises UnsupportedModelError where the file says no
-    offset for an operand: then its command stream is right by luck alone.
+    The latter lie in memory that the NPU leaves alone, as only its compiler knows; tensors that the plan leaves to TFLM
+    are not among them, since TFLM keeps it clear of the NPU's memory. Raises UnsupportedModelError where the file says
+    no offset for an operand: then its command stream is right by luck alone.
     """
     operators = [operator for graph in model.graphs for operator in npu_operators(graph)]
     if not operators:
@@ -50,10 +50,10 @@ def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
 
 
 def read_planned(data: bytes, name: str | None = None) -> Model:
-    """The model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
+    """Return the model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
 
-    Whoever reads a file to plan it anew needs these marks: without them such a variable has a first value to keep.
-    What an NPU's commands have addresses of is fixed where the plan has it. ``name``: of the file, for messages.
+    A reader that plans the file again needs these marks: without them such a variable has a first value to keep.
+    Tensors with addresses in an NPU's commands stay where the plan has them. ``name``: of the file, for messages.
     Raises ModelFormatError for a bad file, UnsupportedModelError where the NPU's places are not said.
     """
     with naming(name):
@@ -86,7 +86,7 @@ def attach_plan(
 ) -> tuple[str, ...]:
     """Write the plan and its label into the model; the names of metadata that is left out.
 
-    That is what names operators by their positions in the ``original``, once they have moved. ``decision`` and
+    These name operators by their positions in the ``original``, which have moved. ``decision`` and
     ``options`` (those that are not the default ones and shape the file): with which another run makes the same model of
     the original. Where nothing was decided, what the original says of itself stays.
     """
@@ -102,7 +102,7 @@ def _label_of(
     decision: Decision,
     options: Mapping[str, Any],
 ) -> PlanLabel | None:
-    """The label to write beside a plan; None where there is no plan."""
+    """Return the label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
         return None
     overlaps = not profile.is_portable and any(use.kind != "view" for use in reuse_in_force(placement))
@@ -118,4 +118,4 @@ def _label_before(original: Model) -> PlanLabel | None:
     try:
         return plan_label.decode(original)
     except ModelFormatError:
-        return None  # a damaged label is written anew
+        return None  # a damaged label is replaced

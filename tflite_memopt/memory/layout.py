@@ -35,9 +35,8 @@ class MemoryLayout:
     running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
-    ``reuses`` is what the kernels of the main graph permit,
-    in any order; the relations of ``problem`` are what that comes to in this one. ``order`` is that of the main graph's
-    operators, by position; None: as they stand.
+    ``reuses`` are the relations that the kernels of the main graph permit, in any order; the relations of ``problem``
+    are those of this order. ``order`` is that of the main graph's operators, by position; None: as they stand.
     """
 
     timeline: Timeline
@@ -61,11 +60,11 @@ class MemoryLayout:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Items by number that lie at one offset: what a loop carries, and what is tied."""
+        """Items by number that lie at one offset: carried by a loop, or tied."""
         return self.groups_with(self.ties)
 
     def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, ...], ...]:
-        """The groups with these ties in place of the model's own."""
+        """Return the groups with these ties in place of the model's own."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
         groups = [tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried]
         for tie in ties:
@@ -101,7 +100,7 @@ def memory_layout(model: Model, profile: KernelProfile, order: Sequence[int] | N
 
 
 def unplannable_tensors(model: Model) -> frozenset[Tensor]:
-    """Tensors of the main graph that TFLM must place itself.
+    """Return the tensors of the main graph that TFLM must place itself.
 
     TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph
     (micro_allocator.cc, ``AllocateVariables``), and would leave it without memory if that entry were planned.
@@ -128,7 +127,7 @@ def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
-    """The offsets for the file: those of a plan, or none where TFLM does better by itself.
+    """Return the offsets for the file: those of a plan, or none where TFLM does better by itself.
 
     Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
     TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Fixed offsets and ties
@@ -143,14 +142,14 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
 
 
 def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
-    """The offsets that can be written into the file: of tensors only, since scratch has no name there."""
+    """Return the offsets that can be written into the file: of tensors only, since scratch has no name there."""
     kept_back = unplannable_tensors(model)
     pairs = zip(layout.tensors, offsets, strict=False)
     return {tensor: offset for tensor, offset in pairs if tensor not in kept_back}
 
 
 def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
-    """TFLM's head in bytes when it places everything that is not planned around what is."""
+    """TFLM's head in bytes if it places all unplanned tensors around the planned ones."""
     return head_of(layout, offsets_in_force(layout, planned))
 
 
@@ -182,7 +181,7 @@ def places_in_force(model: Model, profile: KernelProfile) -> Places:
 
 
 def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:
-    """The places of a layout's items; ``offsets``: of all of them, those that TFLM finds itself included."""
+    """Return the places of a layout's items; ``offsets``: of all of them, those that TFLM finds itself included."""
     tensors = dict(zip(layout.tensors, offsets, strict=False))
     rest = iter(offsets[len(layout.tensors) :])
     scratch: dict[Operator, list[tuple[int, int]]] = {}

@@ -4,7 +4,7 @@ Items that must lie at one offset become one for the planner, and stay many for 
 at the place of the input that it feeds, so that state passes from run to run without a copy.
 
     run 1:   x, h --> ... --> y, h'        h' is written where h was, once nothing reads h any more
-    run 2:   x, h --> ...                  h is what run 1 wrote there
+    run 2:   x, h --> ...                  h has the bytes that run 1 wrote there
 
 From the last reader of the input to the writer of the output the bytes are nobody's state: other tensors may use them.
 """
@@ -50,7 +50,7 @@ class Joined:
 
 
 def join(problem: PlanProblem, groups: Groups) -> Joined:
-    """The problem with each group as one item, alive from its first member's birth to its last one's death.
+    """Return the problem with each group as one item, alive from its first member's birth to its last one's death.
 
     Two joined items may share bytes where all their members that are alive at the same time may.
     """
@@ -78,7 +78,7 @@ def solve_together(problem: PlanProblem, groups: Groups, method: str, limit: Sea
         return plan
     offsets = tuple(plan.offsets[item] for item in joined.item_of)
     check_plan(problem, offsets)
-    # Plans with the members of a group apart are no part of what was searched.
+    # The search did not cover plans that separate the members of a group.
     bound = section_bound(problem)
     is_optimal = plan.arena_bytes <= bound.nbytes
     return replace(plan, offsets=offsets, lower_bound=bound.nbytes, optimal=is_optimal, certificate=bound)
@@ -125,13 +125,13 @@ def _joined_relations(
 
 
 def _allowed_by_all(alternatives: Sequence[Sequence[Relation]]) -> list[Relation]:
-    """Those of the relations, and the strictest of the inexact ones, that every pair of members permits."""
+    """Return those of the relations, and the strictest of the inexact ones, that every pair of members permits."""
     candidates = dict.fromkeys(relation for each in alternatives for relation in each)
     return [one for one in candidates if all(any(_implies(one, r) for r in each) for each in alternatives)]
 
 
 def _implies(one: Relation, other: Relation) -> bool:
-    """Tell whether what one relation permits, the other does as well."""
+    """Tell whether the other relation permits everything that the one permits."""
     if (one.first, one.second) != (other.first, other.second):
         return one.exact and other.allows(0, one.distance)
     if other.exact:
@@ -172,7 +172,7 @@ def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], 
 
 
 def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Model:
-    """The model itself with ties that texts name, its operators in an order in which they can be kept.
+    """Return the model itself with ties that texts name, its operators in an order in which they can be kept.
 
     Raises UsageError for a wrong text, and where the output of a tie would overwrite its input too early in any order.
     """
@@ -199,7 +199,7 @@ def _positions(graph: Graph, pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[tu
 
 
 def readers_before_writers(graph: Graph, ties: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[int, int]]:
-    """By position, what reads the input of a tie, and what writes the output."""
+    """By position, the readers of the input of a tie, and the writer of the output."""
     places = {operator: at for at, operator in enumerate(graph.operators)}
     for output, source in ties:
         if output.producer in places:
@@ -208,7 +208,7 @@ def readers_before_writers(graph: Graph, ties: Sequence[tuple[Tensor, Tensor]]) 
 
 
 def groups_with(layout: MemoryLayout, ties: Sequence[tuple[Tensor, Tensor]]) -> Groups:
-    """Items by number that lie at one offset: what loops carry, and the ``ties``.
+    """Return the items by number that lie at one offset: those that loops carry, and the ``ties``.
 
     Raises UsageError where the output of a tie would overwrite its input too early.
     """
@@ -251,9 +251,9 @@ def _check_times(layout: MemoryLayout, output: Tensor, source: Tensor) -> None:
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
-    """The ordering problem of one graph, over atoms in place of tensors.
+    """Return the ordering problem of one graph, over atoms in place of tensors.
 
-    A control-flow operator counts as one step, and what its subgraphs need at most as its scratch; they keep their
+    A control-flow operator counts as one step, and the largest need of its subgraphs as its scratch; they keep their
     own order.
     """
     inside, loops = _called_bytes(graph, layout), {loop.operator for loop in layout.loops.loops}
@@ -274,7 +274,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
         made = sorted(positions[maker] for maker in makers if maker in positions)
         waits = tuple(dict.fromkeys((*after.get(position, ()), *made)))
         reuses, more = _reuses(op, layout, atoms)
-        # What is inside a loop may lie on what is dead outside of it at that moment.
+        # Tensors inside a loop may lie on tensors outside that are dead at that moment.
         more = max(more, inside[op]) if op in loops else more
         return Step(read, filled, inside.get(op, 0), waits, reuses, more)
 
@@ -288,7 +288,7 @@ def atoms_in(graph: Graph, layout: MemoryLayout) -> Atoms:
 
 
 def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
-    """The tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph.
+    """Return the tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph.
 
     And none that an NPU's commands have addresses of: their place is given, and so is the order.
     """
@@ -304,7 +304,7 @@ def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
 
 
 def _views_in(graph: Graph, layout: MemoryLayout) -> Mapping[Operator, tuple[KernelReuse, ...]]:
-    """The views of a graph; what a loop carries, and what lies on it, counts as views of one storage."""
+    """Return the views of a graph; tensors that a loop carries, and views of them, count as one storage."""
     if not layout.loops.loops:
         return layout.reuses
     own = set(graph.tensors)
@@ -332,9 +332,9 @@ def _given(graph: Graph, atoms: Atoms) -> tuple[int, ...]:
 
 
 def _reuses(operator: Operator, layout: MemoryLayout, atoms: Atoms) -> tuple[tuple[Reuse, ...], int]:
-    """(what the operator saves where an input dies, the most that it may save beside that).
+    """(bytes that the operator saves where an input dies, the most that it may save beside that).
 
-    Only an input of one atom dies as the atom does: what overwrites one of several atoms is not counted.
+    Only an input of one atom dies as the atom does: overwriting one of several atoms is not counted.
     """
     found = [reuse for reuse in layout.reuses.get(operator, ()) if reuse.kind != "view"]
     counted = tuple(Reuse(atoms.of[r.input][0], saved_bytes(r)) for r in found if len(atoms.of[r.input]) == 1)
@@ -363,7 +363,7 @@ def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
 
 
 def _peak_inside(graph: Graph, layout: MemoryLayout) -> int:
-    """The most bytes alive at once in a subgraph of a loop, without those that the main graph's tensors have."""
+    """Return the most bytes alive at once in a subgraph of a loop, without those that the main graph's tensors have."""
     problem = schedule_problem(graph, layout)
     inside = set(_dead_in(graph, layout)).intersection(graph.inputs)
     peak = memory_graph(problem).peak(range(len(problem.steps)))
@@ -400,7 +400,7 @@ class Alive:
         self._across: dict[tuple[int, int], int] = {}
 
     def needs(self) -> list[int]:
-        """Bytes of the working set of each step, less what its kernel may save at most.
+        """Return the bytes of the working set of each step, less the most that its kernel may save.
 
         The scheduler's working set counts a saving only where the input is one range of bytes. Here an input saves
         what dies of it, in however many ranges.
@@ -420,7 +420,7 @@ class Alive:
     def across(self, first: int, end: int) -> int:
         """Bytes that are alive during all of steps ``first`` to ``end``, half-open, and that none of them touches.
 
-        Less what the inputs of these steps have in common: measured alone, the region has it twice.
+        Less the bytes that the inputs of these steps share: measured alone, the region has it twice.
         """
         if (first, end) not in self._across:
             alive = (self._born < first) & (self._dies >= end)
@@ -429,7 +429,7 @@ class Alive:
         return self._across[first, end]
 
     def _in_common(self, first: int, end: int) -> int:
-        """Bytes of inputs that are views of one another, beyond those of one of them."""
+        """Return the bytes of inputs that are views of one another, beyond those of one of them."""
         inside = {operator.outputs[0] for operator in self._operators[first:end]}
         read = (tensor for operator in self._operators[first:end] for tensor in operator.present_inputs())
         inputs = dict.fromkeys(tensor for tensor in read if tensor not in inside)

@@ -33,11 +33,11 @@ def memories_problem(
     groups: Groups | None = None,
     prices: Sequence[int] = (),
 ) -> MemoriesProblem:
-    """The problem of a model in the order in which it stands; ``capacities`` in bytes, the fastest memory first.
+    """Return the problem of a model in the order in which it stands; ``capacities`` in bytes, the fastest memory first.
 
     ``prices``: of a byte that moves, by memory; empty: 0 in the first and 1 in the others.
 
-    What lies at one offset, the ``groups``, is one item of it, as for the planner (``together.py``); None: what loops
+    Items at one offset, the ``groups``, are one item, as for the planner (``together.py``); None: what loops
     carry.
     """
     moved = traffic_of(model)
@@ -51,7 +51,7 @@ def memories_problem(
 
 
 def _scratch_traffic(layout: MemoryLayout) -> list[int]:
-    """Nobody knows what a kernel does with its scratch: it is taken to be written once and read once."""
+    """The use of scratch by a kernel is unknown: it counts as written once and read once."""
     return [2 * item.size for item in layout.items[len(layout.tensors) :]]
 
 
@@ -65,10 +65,10 @@ def spread_model(
     external: Sequence[Tensor] = (),
     prices: Sequence[int] = (),
 ) -> MemoriesPlan:
-    """The plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
+    """Return the plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
 
     ``ties``: outputs at the places of inputs (``ties.py``). ``external``: tensors in buffers that are not the model's:
-    each is alone in a memory after the ``capacities``, together with what has to lie at its offset.
+    each is alone in a memory after the ``capacities``, together with items that must lie at its offset.
     Raises InfeasibleError when the model does not fit, UsageError for a tie that cannot be.
     """
     groups = groups_with(layout, ties)
@@ -93,7 +93,7 @@ def spread_model(
 
 
 def prices_for(sizes: Mapping[str, int], prices: Mapping[str, int]) -> tuple[int, ...]:
-    """The price of a byte that moves through each memory: 0 in the first, and in another 1 where none is said.
+    """Return the price of a byte that moves through each memory: 0 in the first, and in another 1 where none is said.
 
     Raises UsageError for a price of the first, and where a memory is cheaper than one before it.
     """
@@ -133,10 +133,11 @@ def capacities_for(
 
 
 def traffic_of(model: Model) -> Counter[Tensor]:
-    """Bytes that operators read and write of each tensor in one invocation, weights and scratch apart.
+    """Return the bytes that operators read and write of each tensor in one invocation, weights and scratch apart.
 
     Each operator reads each operand once, as Figure 11 of SERENITY (Ahn et al., MLSys 2020, section 4.2) counts, and of
-    what a slice picks that part alone. The body of a loop counts as often as it runs, once where that depends on data.
+    for a slice, only the bytes that it picks. The body of a loop counts as often as it runs, once where that depends on
+    data.
     """
     moved: Counter[Tensor] = Counter()
     for operator, turns in _runs(model):
@@ -146,7 +147,7 @@ def traffic_of(model: Model) -> Counter[Tensor]:
 
 
 def _runs(model: Model) -> Iterator[tuple[Operator, int]]:
-    """Every operator, and how often it runs."""
+    """Yield every operator, and how often it runs."""
     turns = {id(loop.body): loop.turns for loop in loops_of(model) if loop.turns is not None}
     for graph in model.graphs:
         for operator in graph.operators:

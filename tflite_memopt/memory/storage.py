@@ -34,7 +34,7 @@ class Place:
 
 
 def storages(reuses: Iterable[KernelReuse]) -> dict[Tensor, Place]:
-    """The place of each tensor that is a view or has one.
+    """Return the place of each tensor that is a view or has one.
 
     A view is left out where the bytes would contradict another one's: the parts of two concatenations that share an
     input lie at the same place and differ.
@@ -91,7 +91,7 @@ class Atoms:
 
 
 def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[KernelReuse, ...]]) -> Atoms:
-    """The atoms of the head's tensors under the views among ``reuses``."""
+    """Return the atoms of the head's tensors under the views among ``reuses``."""
     views = [reuse for each in reuses.values() for reuse in each if reuse.kind == "view"]
     places = storages(views)
     copied_from = {
@@ -123,7 +123,7 @@ def _is_kept(input_place: Place, output_place: Place, reuse: KernelReuse) -> boo
 
 
 def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]]) -> Tensor:
-    """The tensor of which all others are copies, directly or in steps."""
+    """Return the tensor that all others copy, directly or in steps."""
     return next(t for t in covering if not any((t, other) in copied_from for other in covering))
 
 
@@ -158,7 +158,7 @@ def relations_of(
 def _views(
     reuses: Mapping[Operator, tuple[KernelReuse, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
 ) -> Iterable[Relation]:
-    """All pairs of a storage that are alive together and overlap in it."""
+    """Return all pairs of a storage that are alive together and overlap in it."""
     by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
     for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
         by_storage.setdefault(place.storage, []).append((place.start, tensor))

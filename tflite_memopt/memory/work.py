@@ -28,7 +28,7 @@ _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
 WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-"""Convolutions, whose price depends on what their window meets."""
+"""Convolutions, whose price depends on the pixels under their window."""
 WITH_SCALES = (*WINDOWS, "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """Operators whose filters have a scale for each channel, from which each channel's multiplier is made."""
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -44,7 +44,7 @@ def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
 
 
 def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
-    """The estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
+    """Return the estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
     made = constructed(model)
     return {
         prices.library: prices.making.of(made.operators, made.tensors, made.channels) for prices in profile.all_prices
@@ -52,7 +52,7 @@ def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
 
 
 def moving(nbytes: int) -> int:
-    """The estimated instructions to move ``nbytes`` bytes between two parts of a program, for any library."""
+    """Return the estimated instructions to move ``nbytes`` bytes between two parts of a program, for any library."""
     return MOVED * nbytes // 100
 
 
@@ -115,7 +115,7 @@ def constructed(model: Model) -> Constructed:
 
 
 def prices_of(tensor: Tensor, prices: Prices) -> Prices:
-    """The prices of an operator that writes the tensor: no library has kernels of its own for floats."""
+    """Return the prices of an operator that writes the tensor: no library has kernels of its own for floats."""
     return REFERENCE_PRICES if tensor.dtype in _FLOATS else prices
 
 
@@ -164,7 +164,7 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
 
 
 def _conversion(operator: Operator, prices: Prices) -> int:
-    """Without the call. What it costs to or from floats is a matter of the core: no library has kernels for it."""
+    """Without the call. The cost to or from floats depends on the core: no library has kernels for it."""
     price = prices.dequantized
     if operator.name == "QUANTIZE":
         is_of_floats = any(tensor.dtype in _FLOATS for tensor in operator.present_inputs())
@@ -246,7 +246,7 @@ def skips_padding(operator: Operator, prices: Prices) -> bool:
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
-    """The part of ``operator_work`` that a run of any number of rows takes."""
+    """Return the part of ``operator_work`` that a run of any number of rows takes."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
     filters = operator.inputs[1] if operator.name in WINDOWS else None
     return prices.call if filters is None else _convolution_call(_convolution_price(operator, filters, prices), filters)

@@ -4,7 +4,7 @@
 paddings, no two phases meet (``cascade/loop.py``).
 
 *Along H*: sequences (1, L, C), (1, 1, L, C) or (L, C) become (1, L, 1, C), the same bytes in the same order. Here are
-the operators that compute the same then, and what changes of their rows and columns; the shapes of their tensors are
+the operators that compute the same then, and the changes of their rows and columns; the shapes of their tensors are
 still as they were.
 """
 
@@ -59,7 +59,7 @@ class ShapeOperand:
 
 @dataclass(frozen=True)
 class PaddingsOperand:
-    """The input in ``slot``, a constant that says what is put before and behind the four dimensions of an image."""
+    """The input in ``slot``, a constant with the paddings before and behind the four dimensions of an image."""
 
     slot: int = 1
 
@@ -87,7 +87,7 @@ def pads_whole_phases(operator: Operator, phases: int) -> bool:
 
 
 def paddings_of_phase(edit: Editor, operator: Operator, phases: int) -> Overrides:
-    """A share of the steps for each phase."""
+    """Return a share of the steps for each phase."""
     amounts = integers(operator.inputs[1])
     assert amounts is not None
     paddings = (amounts // phases).astype(np.int32).reshape(-1, 2)
@@ -108,7 +108,7 @@ def is_dilated_by_phases(operator: Operator, phases: int) -> bool:
 
 
 def dilation_in_phase(_: Editor, operator: Operator, phases: int) -> Overrides:
-    """Steps that are ``phases`` apart are next to each other."""
+    """Return the steps that are ``phases`` apart are next to each other."""
     return Overrides(fields={"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)})
 
 
@@ -132,7 +132,7 @@ Sequences = Collection[Tensor]
 
 
 def laid_along_h(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a sequence, or of a filter of 1 x k, laid along H."""
+    """Return the shape of a sequence, or of a filter of 1 x k, laid along H."""
     return (1, *shape[-2:-1], 1, *shape[-1:]) if len(shape) < 4 else (shape[0], shape[2], shape[1], shape[3])
 
 
@@ -148,14 +148,14 @@ def is_image_of_one_row(operator: Operator, sequences: Sequences) -> bool:
 
 
 def has_filters_of_one_row(operator: Operator, sequences: Sequences) -> bool:
-    """A convolution by filters of 1 x k."""
+    """Return a convolution by filters of 1 x k."""
     filters = operator.inputs[1]
     is_of_one_row = filters is not None and filters.is_constant and len(filters.shape) == 4 and filters.shape[1] == 1
     return is_of_one_row and is_image_of_one_row(operator, sequences)
 
 
 def pools_one_row(operator: Operator, sequences: Sequences) -> bool:
-    """A pool over 1 x k."""
+    """Return a pool over 1 x k."""
     return operator.option("filterHeight", 1) == 1 and is_image_of_one_row(operator, sequences)
 
 
@@ -176,7 +176,7 @@ def has_sequences_alone(operator: Operator, sequences: Sequences) -> bool:
 
 
 def pads_along(operator: Operator, sequences: Sequences) -> bool:
-    """A PAD of the sequence and of channels, by constants."""
+    """Return a PAD of the sequence and of channels, by constants."""
     amounts = integers(operator.inputs[1])
     rank = len(operator.outputs[0].shape)
     if operator.inputs[0] not in sequences or amounts is None or amounts.size != 2 * rank:
@@ -186,7 +186,7 @@ def pads_along(operator: Operator, sequences: Sequences) -> bool:
 
 
 def paddings_along_h(edit: Editor, operator: Operator) -> Overrides:
-    """The sequence is padded along H."""
+    """Return the sequence is padded along H."""
     amounts = integers(operator.inputs[1])
     assert amounts is not None
     along, channels = amounts.reshape(-1, 2)[-2:]
@@ -195,7 +195,7 @@ def paddings_along_h(edit: Editor, operator: Operator) -> Overrides:
 
 
 def joins_channels(operator: Operator, sequences: Sequences) -> bool:
-    """A CONCATENATION of channels."""
+    """Return a CONCATENATION of channels."""
     rank = len(operator.outputs[0].shape)
     is_of_channels = int(operator.option("axis", 0)) % rank == rank - 1
     return is_of_channels and all(tensor in sequences for tensor in operator.inputs)
@@ -215,12 +215,12 @@ def is_dense_by_element(operator: Operator, sequences: Sequences) -> bool:
 
 
 def all_dimensions_kept(_: Editor, __: Operator) -> Overrides:
-    """The output has the dimensions of the input."""
+    """Return the output has the dimensions of the input."""
     return Overrides(fields={"keepNumDims": True})
 
 
 def reduces_channels(operator: Operator, sequences: Sequences) -> bool:
-    """A reduction of the channels alone, which stay as a dimension of 1."""
+    """Return a reduction of the channels alone, which stay as a dimension of 1."""
     source, axes = operator.inputs[0], integers(operator.inputs[1])
     if source is None or source not in sequences or axes is None or not operator.option("keepDims", False):
         return False
@@ -234,7 +234,7 @@ def axis_of_channels(edit: Editor, operator: Operator) -> Overrides:
 
 
 def multiplies_by_one_matrix(operator: Operator, sequences: Sequences) -> bool:
-    """A sequence by one matrix, which stays as it lies: what broadcasts is the same for all rows."""
+    """Return a sequence by one matrix, which stays in place: a broadcast operand is the same for all rows."""
     source, matrix = operator.inputs[:2]
     if source is None or matrix is None or source not in sequences or len(source.shape) != 4:
         return False
@@ -250,7 +250,7 @@ def cuts_channels(operator: Operator, sequences: Sequences) -> bool:
 
 
 def channels_cut(edit: Editor, operator: Operator) -> Overrides:
-    """The same channels of four dimensions."""
+    """Return the same channels of four dimensions."""
     begin, output = integers(operator.inputs[1]), operator.outputs[0]
     assert begin is not None
     first, size = np.asarray((0, 0, 0, begin[-1]), np.int32), np.asarray(laid_along_h(output.shape), np.int32)

@@ -12,7 +12,7 @@ from .problem import BoundCertificate, Container, Intervals, Item, Permissions, 
 
 
 def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """(first scope, bytes alive) of each maximal section: what is alive at any other time is a part of one."""
+    """(first scope, bytes alive) of each maximal section: items alive at any other time are a subset of one."""
     change: dict[int, int] = {}
     for item in items:
         change[item.start] = change.get(item.start, 0) + item.size
@@ -31,12 +31,12 @@ def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
 
 
 def max_breadth(problem: PlanProblem) -> int:
-    """Bytes of ``section_bound``."""
+    """Return the bytes of ``section_bound``."""
     return section_bound(problem).nbytes
 
 
 def section_bound(problem: PlanProblem) -> BoundCertificate:
-    """Largest number of bytes that the items alive in one section need, found by a sweep over births and deaths.
+    """Largest number of bytes that the items alive in one section need, by a sweep over births and deaths.
 
     Without relations that is the sum of their sizes; related items may share bytes, and count for less. A given offset
     reaches as far as it does.
@@ -52,7 +52,7 @@ def _section_bound(problem: PlanProblem) -> BoundCertificate:
     for index, item in enumerate(problem.items):
         if item.offset is not None and item.offset + item.size > best.nbytes:
             best = BoundCertificate(item.offset + item.size, item.start, (index,), given=True)
-    # From the fullest section on: once even the plain sum of a section is below what is found, so are all others.
+    # From the fullest section on: once the plain sum of a section is below the best bound, so are all others.
     for scope, breadth in sorted(maximal_sections(_padded(problem.items)), key=lambda pair: -pair[1]):
         if breadth <= best.nbytes:
             break
@@ -65,16 +65,16 @@ def _section_bound(problem: PlanProblem) -> BoundCertificate:
 
 
 def _padded(items: Sequence[Item]) -> Sequence[Item]:
-    """The items with their sizes rounded up to their own alignment, if there are any to round."""
+    """Return the items with their sizes rounded up to their own alignment, if there are any to round."""
     if all(item.size % item.alignment == 0 for item in items):
         return items
     return [replace(item, size=aligned(item.size, item.alignment)) for item in items]
 
 
 def section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
-    """Items with bytes, of those that are alive at one time, for as high a bound as is found quickly.
+    """Return the items with bytes, among those alive at one time, for a high bound that is quick to compute.
 
-    All that have no relation, and those whose bytes are more than what they may share with the ones taken before:
+    All that have no relation, and those with more bytes than they may share with the ones taken before:
     largest first, then by turns put in or left out as long as that raises the bound. And so once more, beginning with
     those that have too little container together.
     """
@@ -114,7 +114,7 @@ def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int
 
 
 class _Related:
-    """The items of a section that are related: their bytes, and what they may share, pair by pair and in containers."""
+    """The related items of a section: their bytes, and the bytes that they may share, in pairs and in containers."""
 
     def __init__(
         self, sizes: Mapping[int, int], shares: Shares, related: Sequence[int], permissions: Permissions, unit: int
@@ -127,13 +127,13 @@ class _Related:
                 self._containers_of[i].append(container)
 
     def shared(self, chosen: Collection[int]) -> int:
-        """Bytes that the chosen items have in common at most."""
+        """Return the bytes that the chosen items have in common at most."""
         inside = set(chosen)
         pairs = sum(n for i in inside & self.shares.keys() for j, n in self.shares[i].items() if i < j and j in inside)
         return pairs - sum(container.spares(inside, self.shares) for container in self.containers)
 
     def worth_taking(self) -> list[int]:
-        """Those that together need most, of what is found quickly."""
+        """Return the items that together need most, by a quick search."""
         found = self._grown({})
         if not self.containers:
             return found
@@ -159,7 +159,7 @@ class _Related:
         return list(chosen)
 
     def _gain(self, index: int, chosen: Collection[int]) -> int:
-        """Bytes that the item, which is not chosen, adds to what is needed."""
+        """Return the bytes that the item, which is not chosen, adds to the need."""
         gain = self._sizes[index] - sum([nbytes for other, nbytes in self.shares[index].items() if other in chosen])
         for container in self._containers_of[index]:
             gain += container.spares_more(index, chosen, self.shares)
@@ -182,9 +182,9 @@ def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:
 def _containers_among(
     related: Sequence[int], sizes: Mapping[int, int], shares: Shares, permissions: Permissions, unit: int
 ) -> list[Container]:
-    """The containers that are too small for their members, each pair of items in one of them at most.
+    """Return the containers that are too small for their members, each pair of items in one of them at most.
 
-    A loop's result may lie over its inputs, each of them above what the next turns still read:
+    A loop's result may lie over its inputs, each of them above the bytes that later turns still read:
 
         result    [ made | not read yet ........ ]
         inputs           [ first ][ second ][ third ][ fourth ]
@@ -211,7 +211,7 @@ def _containers_among(
 
 
 def _apart(items: Sequence[int], shares: Shares) -> list[int]:
-    """Some of the items, of which no two are related; the first ones first."""
+    """Items of which no two are related; earlier ones first."""
     found: list[int] = []
     for i in items:
         if not any(i in shares[other] for other in found):

@@ -24,10 +24,10 @@ def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:
 
 
 def check_in_force(problem: PlanProblem, offsets: Sequence[int]) -> None:
-    """``check_plan`` for the offsets that a runtime ends up with, once it has placed itself what it is not told.
+    """``check_plan`` for the final offsets of a runtime, including items that it places itself.
 
     A plan that keeps every rule can be written in part only: scratch has no name in the file, and some tensors are left
-    to the runtime. Raises InfeasibleError when what comes of it breaks a rule.
+    to the runtime. Raises InfeasibleError if the result breaks a rule.
     """
     try:
         check_plan(problem, offsets)
@@ -39,8 +39,8 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     """Raise InfeasibleError unless the certificate proves that no plan takes fewer than its bytes.
 
     All offsets are multiples of its unit, which divides the alignments, so that an item keeps those that may not share
-    its bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in
-    common, and less than that where items lie beside each other in one.
+    its bytes out of its padding, too. A union of bytes has at least the sum of its parts less the bytes that pairs have
+    in common, and less than that where items lie beside each other in one.
     """
     items = {index: problem.items[index] for index in certificate.items}
     unit = certificate.unit

@@ -323,7 +323,7 @@ class ItemGroup:
 
 
 def time_groups(items: Sequence[Item]) -> list[list[int]]:
-    """Positions of the items that have bytes, parted at the times that no item is alive across."""
+    """Return the positions of the items that have bytes, parted at the times that no item is alive across."""
     found: list[list[int]] = []
     end = 0
     for index in sorted((i for i, item in enumerate(items) if item.size), key=lambda i: items[i].start):
@@ -389,7 +389,7 @@ def _tables(group: ItemGroup) -> Tables:
 
 
 def _conflicts(problem: PlanProblem, indices: Sequence[int]) -> list[list[Entry]]:
-    """Conflicts inside the group, by position, rounded to what differences of aligned offsets can be."""
+    """Conflicts inside the group, by position, rounded to possible differences of aligned offsets."""
     position = {index: k for k, index in enumerate(indices)}
     alignments = [item.alignment for item in problem.items]
     found: list[list[Entry]] = []

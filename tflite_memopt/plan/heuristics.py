@@ -1,6 +1,6 @@
 """Cheap strategies, each a pass or two over the items, and their table.
 
-They place items one by one, each at an offset among those already placed. What is placed at once is mostly a single
+They place items one by one, each at an offset among those already placed. Items placed at once are mostly a single
 item, or a *rigid group*: related items at the differences that their relations permit. Placed one by one, an item may
 take the bytes that a later relative needs; a concatenation's inputs then lie everywhere but in its output. A group is
 placed where all of its members are free. Each placed neighbor forbids one open interval of offsets, or a few where a
@@ -67,7 +67,7 @@ class Placement:
         return _tightest_offset(self._forbidden(group), *self._start(group, 0))
 
     def finish(self) -> tuple[int, ...]:
-        """All offsets. Every item must have been placed."""
+        """Return all offsets. Every item must have been placed."""
         assert all(offset is not None for offset in self.offsets)
         return tuple(offset for offset in self.offsets if offset is not None)
 
@@ -77,7 +77,7 @@ class Placement:
         return floor - min(shift for _, shift in group), alignment
 
     def _forbidden(self, group: RigidGroup) -> Forbidden:
-        """Intervals of offsets of the group that some placed item forbids."""
+        """Return the intervals of offsets of the group that some placed item forbids."""
         offsets = self.offsets
         return [
             (place + low - shift, place + high - shift)
@@ -111,7 +111,7 @@ def _tightest_offset(forbidden: Forbidden, floor: int, alignment: int) -> int:
 
 
 def singles(problem: PlanProblem) -> tuple[RigidGroup, ...]:
-    """Every item without a given offset on its own."""
+    """Return every item without a given offset on its own."""
     return tuple(((index, 0),) for index, item in enumerate(problem.items) if item.offset is None)
 
 
@@ -135,7 +135,7 @@ def rigid_groups(problem: PlanProblem, most_bytes: int) -> tuple[RigidGroup, ...
 
 
 def _difference(items: Sequence[Item], relation: Relation) -> int:
-    """The difference at which most bytes are shared: an overlap's distance, rounded up to the alignment."""
+    """Return the difference at which most bytes are shared: an overlap's distance, rounded up to the alignment."""
     alignment = max(items[relation.first].alignment, items[relation.second].alignment)
     return relation.distance if relation.exact else aligned(relation.distance, alignment)
 
@@ -178,7 +178,7 @@ Greedy = Callable[[PlanProblem, Sequence[RigidGroup]], tuple[int, ...]]
 
 
 def naive(problem: PlanProblem, limit: SearchLimit) -> Solution:
-    """Offsets behind one another, above all given offsets: what a runtime without a planner takes. O(n)."""
+    """Return the offsets behind one another, above all given offsets, as in a runtime without a planner. O(n)."""
     frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     offsets = []
     for item in problem.items:
@@ -306,7 +306,7 @@ def _lift(skyline: npt.NDArray[np.int64], low: int, high: int) -> None:
 
 
 def _best_variant(problem: PlanProblem, greedy: Greedy) -> Solution:
-    """The smallest of the arenas without relations, with them, and on rigid groups.
+    """Return the smallest of the arenas without relations, with them, and on rigid groups.
 
     Relations help a greedy strategy or mislead it: so a permission never makes it worse than it is without.
     """

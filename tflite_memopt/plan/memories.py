@@ -1,6 +1,6 @@
 """Items over several memories, the fastest first: everything fits, and few bytes move through the slower ones.
 
-Each memory gets the items that are worth most, by the bytes that move of them, and that fit together as the planner
+Each memory gets the most valuable items, by the bytes that they move, that fit together as the planner
 places them; the last one gets the rest. That is a temporal knapsack: insertion in two orders, each improved by
 exchanges, chooses.
 """
@@ -56,7 +56,7 @@ def spread(problem: MemoriesProblem, limit: SearchLimit) -> MemoriesPlan:
     """Plan all memories. Raises InfeasibleError when the items that are left do not fit into the last one."""
     try:
         return _spread_by(problem, problem.traffic, limit)
-    except InfeasibleError:  # what moves little may be too much for the last memory: as much as possible goes before it
+    except InfeasibleError:  # the rest may be too much for the last memory: put as much as possible before it
         sizes = tuple(item.size * (item.end - item.start) for item in problem.plan.items)
         return _spread_by(problem, sizes, limit)
 
@@ -107,7 +107,7 @@ def part_of(plan: PlanProblem, items: Sequence[int]) -> PlanProblem:
 
 
 class _Selection:
-    """Chooses items of much ``worth`` that fit into one memory together.
+    """Choose items with a large total ``worth`` that fit into one memory.
 
     ``_left`` counts effort: a question to the planner costs as many units as it has items.
     """
@@ -117,7 +117,7 @@ class _Selection:
         self._left = _EFFORT
 
     def best(self) -> list[int]:
-        """Return the better of two insertions, by density and by worth, each improved by exchanges; ascending."""
+        """Return the better of two insertions, by density and by value, each improved by exchanges; ascending."""
         found = []
         for key in (self._density, self._worth.__getitem__):
             self._left = _EFFORT
@@ -142,12 +142,12 @@ class _Selection:
         return chosen
 
     def _density(self, number: int) -> float:
-        """Compute the worth of each byte and time."""
+        """Compute the value per byte and time."""
         item = self._plan.items[number]
         return self._worth[number] / max(1, item.size * (item.end - item.start))
 
     def _exchanged(self, chosen: list[int]) -> list[int]:
-        """Put items from outside in the place of some that are worth less together, as long as that helps."""
+        """Exchange items for more valuable ones from outside while that helps."""
         tries, is_better = 0, True
         while is_better and tries < _EXCHANGES and self._left > 0:
             is_better = False
@@ -161,7 +161,7 @@ class _Selection:
         return chosen
 
     def _with(self, chosen: list[int], item: int) -> list[int] | None:
-        """Add this item, and remove those that have to go for it; None where they are worth as much."""
+        """Add this item, and remove those that have to go for it; None if they are as valuable."""
         kept, gone = [*chosen, item], 0
         rivals = [each for each in chosen if intersect(self._plan.items[each], self._plan.items[item])]
         for rival in sorted(rivals, key=self._density):

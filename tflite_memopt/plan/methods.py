@@ -1,7 +1,7 @@
 r"""The table of strategies, and the ways to run them: solve, check, wrap.
 
-By default the planner begins with a *core*: the items that are alive where bytes are short. What they need mostly
-decides what all need.
+By default the planner begins with a *core*: the items that are alive where bytes are short. Their need mostly
+decides the total.
 
     bytes alive          ____
     level   - - - - - __/- - \ - - - -      the core: all items that are alive at some time from a to b
@@ -26,9 +26,9 @@ from .heuristics import HEURISTICS, Placement
 from .problem import BoundCertificate, FitResult, Item, OffsetStrategy, Plan, PlanProblem, arena_bytes
 
 _LEVELS = (4, 3, 2)
-"""Quarters of the bound, above which bytes count as short. Only what relations let share is alive above all four."""
+"""Quarters of the bound, above which bytes count as short. Only items that may share are alive above all four."""
 _LARGEST = 2
-"""A core of more than such a part of all items is not worth a search of its own."""
+"""A core with a larger share of all items gets no search of its own."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def cores_of(problem: PlanProblem) -> Iterator[Core]:
 
 
 def _bound_inside(problem: PlanProblem, core: Core) -> BoundCertificate | None:
-    """The bound of the whole problem as one of the core; None where it is not about items of the core only.
+    """Return the bound of the whole problem as one of the core; None where it is not about items of the core only.
 
     No section of the core has a higher one that is not in the whole problem as well.
     """
@@ -83,7 +83,7 @@ def around(problem: PlanProblem, core: Core, offsets: Sequence[int], capacity: i
 
 
 def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:
-    """The problem with these items only, in this order, and the relations between them."""
+    """Return the problem with these items only, in this order, and the relations between them."""
     position = {index: place for place, index in enumerate(indices)}
     relations = tuple(
         replace(relation, first=position[relation.first], second=position[relation.second])
@@ -94,7 +94,7 @@ def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:
 
 
 def _alive_above(items: Sequence[Item], level: int) -> list[int]:
-    """Items that are alive at some time when more bytes than that are, what may be shared counted twice."""
+    """Return the items that are alive at some time when more bytes than that are, shared bytes counted twice."""
     change: dict[int, int] = {}
     for item in items:
         change[item.start] = change.get(item.start, 0) + item.size
@@ -256,7 +256,7 @@ class _Portfolio:
         return True
 
     def add_first_that_fits(self, core: Core, plans: Sequence[Plan]) -> bool:
-        """The smallest of a core's plans around which the rest finds room; whether it is the smallest of all."""
+        """Return the smallest of a core's plans around which the rest finds room; whether it is the smallest of all."""
         for plan in reversed(plans):
             if self.plans and plan.arena_bytes >= self.plans[-1].arena_bytes:
                 break
@@ -277,7 +277,7 @@ class _Portfolio:
         return bool(self.plans) and self.plans[-1].arena_bytes <= self.bound
 
     def plan(self) -> Plan:
-        """The best plan with all that is known about it.
+        """Return the best plan with all that is known about it.
 
         A bound above it shows a fault in this program: no valid plan can lie below a proved bound.
         """

@@ -5,9 +5,9 @@ Units are bytes and scopes. All intervals are half-open: an item is alive in ``[
 
 Two items alive at the same time may not share bytes, so the difference ``offset[i] - offset[j]`` may not lie in
 the open interval ``(-size[i], size[j])``. A relation cuts that interval: an overlap takes one of its ends away, a
-view or in-place takes a single point out of its middle. What is left is at most a few open intervals a pair.
+view or in-place takes a single point out of its middle. At most a few open intervals per pair remain.
 
-A bound comes with a certificate: a section of time, the items alive in it, and what these may share at most.
+A bound comes with a certificate: a section of time, the items alive in it, and the most that these may share.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ..graph.limits import SearchLimit
 class BoundCertificate:
     """The reason why no plan takes fewer than ``nbytes``, which ``check.check_bound`` verifies.
 
-    The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
+    The ``items`` are all alive at ``scope``. So their bytes add up, less the bytes that related ones may share; all
     but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
     must, and the bytes are those up to its end. Of each of the ``containers``, the items behind the first one may not
-    share bytes with each other: what they have in common with the first one fits there beside each other. The sum is
+    share bytes with each other: their bytes in common with the first one fit there side by side. The sum is
     one of multiples of ``unit``, which divides all alignments.
     """
 
@@ -76,10 +76,10 @@ class Container:
 
 @dataclass(frozen=True)
 class SectionBound:
-    """Items of a section whose bytes add up, but for what related ones may share.
+    """Items of a section whose bytes add up, except for bytes that related ones may share.
 
     No plan goes below ``nbytes``: a union has at least the sum of its parts, rounded up to the ``unit`` of their
-    offsets, less what they have in common at most, pair by pair, and in ``containers`` several with one, and less the
+    offsets, less the most that they have in common, pair by pair, and in ``containers`` several with one, and less the
     padding of the topmost.
     """
 
@@ -105,7 +105,7 @@ class Analysis:
 Intervals = tuple[tuple[int, int], ...]
 """Open intervals ``(low, high)`` of differences in bytes that are forbidden, ascending."""
 Permissions = Mapping[int, Mapping[int, Intervals]]
-"""``permissions[i][j]``: what stays forbidden for ``offset[i] - offset[j]``; only pairs that have a relation."""
+"""``permissions[i][j]``: forbidden values of ``offset[i] - offset[j]``; only pairs that have a relation."""
 Conflict = tuple[int, int, int]
 """(other, low, high): ``offset - offset[other]`` must not lie in the open interval (low, high), in bytes."""
 
@@ -245,7 +245,7 @@ RigidGroup = tuple[tuple[int, int], ...]
 
 
 def _forbidden_differences(problem: PlanProblem) -> Permissions:
-    """The intervals of every related pair that is alive at the same time, seen from both of its items."""
+    """Return the intervals of every related pair that is alive at the same time, seen from both of its items."""
     pairs: dict[tuple[int, int], list[Relation]] = {}
     for relation in problem.relations:
         low, high = sorted((relation.first, relation.second))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 _GAP = 0.02
-"""Of the answer above its bound, as a share: less is not worth the time to find it."""
+"""Of the answer above its bound, as a share: a smaller gain does not pay for the search."""
 Stretch = tuple[int, int]
 """Steps ``[first, end)``."""
 
@@ -30,7 +30,7 @@ Stretch = tuple[int, int]
 class Price:
     """The price of a stretch under one limit: ``need`` in bytes, ``work`` in the units of the limit on work.
 
-    ``inner``: what every stretch around it needs as well, and it under other limits; None for all of the need.
+    ``inner``: the part of the need that every stretch around it has too, under any limits; None for all of the need.
     """
 
     need: int
@@ -65,7 +65,7 @@ class Stretches:
     at once. ``measure``: its price under each limit, the widest first; None where it has none. ``least_work``: of a
     stretch, under any limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones
     need not be measured. ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch
-    of a path is run in another way, so that what others need says nothing of it.
+    of a path is run in another way, so that the needs of others say nothing about it.
     """
 
     positions: Sequence[int]
@@ -94,7 +94,7 @@ class Stretches:
         return [(price, limit) for price, limit in prices if price is not None]
 
     def find_out(self, stretch: Stretch, limit: int) -> None:
-        """Measure a stretch under a limit. What it is a part of needs no less, and it no less with less work."""
+        """Measure a stretch under a limit. A longer stretch needs no less, nor does this one with less work."""
         price = self.measure(stretch, limit)
         self.known[stretch, limit] = price
         if price is not None and limit == 0 and self.keeps_to(stretch, price):
@@ -141,7 +141,7 @@ def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 
 def at_most(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
     """As ``choose``, by way of fewer parts, each with ``most_measured`` more: never above the answer for fewer.
 
-    Estimates can be above prices. So what is best among fewer is measured first, and stays known.
+    Estimates can be above prices. So the best of fewer stretches is measured first, and stays known.
     """
     best = None
     for count in range(min(2, most_parts), most_parts + 1):
@@ -167,7 +167,7 @@ def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | No
 def best_path(
     options_of: Callable[[Stretch], list[tuple[Price, int]]], positions: Sequence[int], most_parts: int, most_work: int
 ) -> Choice | None:
-    """The path as in ``choose``, of options that are known for every stretch."""
+    """Return the path as in ``choose``, of options that are known for every stretch."""
     every = ((first, end) for at, first in enumerate(positions) for end in positions[at + 1 :])
     options = {stretch: options_of(stretch) for stretch in every}
     needs = sorted({price.need for found in options.values() for price, _ in found})

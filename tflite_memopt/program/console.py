@@ -1,4 +1,4 @@
-"""A program for people: the answer, its price, what to flash, the parts."""
+"""A program for people: the answer, its price, the files to flash, the parts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .run import ProgramResult
 
 
 def render_program(result: ProgramResult, folder: Path) -> RenderableType:
-    """Return what ``optimize --parts`` shows: the same lines as for one file, then the parts."""
+    """Return the output of ``optimize --parts``: the same lines as for one file, then the parts."""
     return Group(headline_of(result), Text(), *_lines(result, folder), Text(), _table(result))
 
 
 def headline_of(result: ProgramResult) -> str:
-    """Return one line: RAM before and after, the price in run time, what is proved, and whether it fits."""
+    """Return one line: RAM before and after, the price in run time, the proof, and whether it fits."""
     program, report = result.program, result.whole.report
     is_head = report.objective == "head"
     what, before, after = "RAM", report.before.required_for_target, program.arena

@@ -4,9 +4,9 @@
                               =>
             cut before c             part 0                 part 1
 
-What crosses a cut is an output of one part and an input of the next: whatever an operator before the cut computes, or
-the model takes, that an operator behind it reads or the model gives. A part that only has to keep such a tensor takes
-and gives it.
+Tensors that cross a cut are outputs of one part and inputs of the next: whatever an operator before the cut computes,
+or the model takes, that an operator behind it reads or the model gives. A part that only has to keep such a tensor
+takes and gives it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..ir.model import Model, Tensor
 
 
 def why_whole(model: Model) -> str | None:
-    """Why a model cannot be cut; None where it can.
+    """Return why a model cannot be cut; None where it can.
 
-    Each part's interpreter is made anew in each run, in the arena of the others: what one remembers would be lost.
+    The interpreter of a part is re-created in every run, in the arena of the others: its state would be lost.
     """
     if has_npu(model):
         return "an NPU's commands have addresses in the arena of the whole model"
@@ -37,7 +37,7 @@ def why_whole(model: Model) -> str | None:
 
 
 def crossing(model: Model) -> list[tuple[Tensor, ...]]:
-    """For each position, from 0 to the number of operators, what crosses a cut there.
+    """For each position, from 0 to the number of operators, the tensors that cross a cut there.
 
     At both ends it is the interface, in its order; in between the order is that in which the tensors come to be.
     """
@@ -56,7 +56,7 @@ def crossing(model: Model) -> list[tuple[Tensor, ...]]:
 
 
 def cut(model: Model, positions: Sequence[int]) -> list[Model]:
-    """The parts of a model that is cut before the operators at these positions, in their order.
+    """Return the parts of a model that is cut before the operators at these positions, in their order.
 
     Raises UnsupportedModelError for a model that cannot be cut.
     """

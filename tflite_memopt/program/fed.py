@@ -5,8 +5,8 @@
                 counter -+                          kept'
 
 A loop has the whole image and iterates over it. Here the firmware invokes the graph once for each iteration, with new
-rows of the image. What the loop carries, the kept rows and the result so far, are outputs *tied* to inputs: each lies
-at the place of the input that it is in the next call (``memory/layout.py``), so that nobody copies it.
+rows of the image. The tensors that the loop carries, kept rows and the result so far, are outputs *tied* to inputs:
+each lies at the place of the input that it is in the next call (``memory/layout.py``), so that nobody copies it.
 
 The image gets a line buffer as all that is read with a window: a PAD of nothing in front of it makes it an inner tensor
 of the region. That PAD is not written.
@@ -75,13 +75,13 @@ def fed(front: Model, rows: int, image: int = 0, pieces: int = 1) -> Fed | str:
 
 
 def least_rows(front: Model, image: int = 0) -> int | str:
-    """The rows of input ``image`` of which a front makes one row of its result, or the reason why it cannot be fed."""
+    """The rows of input ``image`` for one row of a front's result, or the reason why it cannot be fed."""
     found = _region_on_rows(front, image)
     return found if isinstance(found, str) else found[2]
 
 
 def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
-    """A copy with a PAD of nothing in front of its image, all of it as a region, and rows of the image for one row."""
+    """A copy with an empty PAD in front of its image, its operators as a region, and rows of the image for one row."""
     model = copy_model(front)
     graph = model.main
     if not graph.inputs:
@@ -112,7 +112,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
 
 
 def _image_of(graph: Graph, at: int) -> Tensor:
-    """Input ``at``; where all that read it only put it into one other shape, what they make of it, without them.
+    """Input ``at``; if all readers only reshape it to one shape, the reshaped tensor, without them.
 
     A sequence lies along rows so, and a flat spectrogram.
     """
@@ -164,6 +164,6 @@ def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:
-    """The byte of which padding of a tensor consists; None where its bytes differ."""
+    """Return the byte that fills the padding of a tensor; None if its bytes differ."""
     values = {int(byte) for byte in zero_rows(tensor, 1).astype(tensor.dtype.label).tobytes()}
     return values.pop() if len(values) == 1 and tensor.dtype is not DType.BOOL else None

@@ -44,7 +44,7 @@ def fed_outputs(
 
 
 def _calls(model: Model, feed: Feed, given: Sample, draw: np.random.Generator) -> Iterator[Sample]:
-    """The inputs of each call for an image of rows; what is tied, or stays, is given for the first one only."""
+    """Yield the inputs of each call for an image of rows; what is tied, or stays, is given for the first one only."""
     image = given[feed.inputs.index(0)].reshape(feed.height, -1)
     others = {place: each for place, each in zip(feed.inputs, given, strict=True) if place}
     behind = feed.calls * feed.rows - feed.lead - feed.height
@@ -64,5 +64,5 @@ def _calls(model: Model, feed: Feed, given: Sample, draw: np.random.Generator) -
 
 
 def _filled(like: Array, byte: int) -> Array:
-    """An array of the same shape and type, each byte of which is ``byte``."""
+    """Return an array of the same shape and type, each byte of which is ``byte``."""
     return np.frombuffer(bytes([byte]) * like.nbytes, like.dtype).reshape(like.shape)

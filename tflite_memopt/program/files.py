@@ -1,4 +1,4 @@
-"""A program: parts of a model as ordinary .tflite files, and program.json, which says what each hands to the next.
+"""A program: parts of a model as .tflite files, and program.json with the tensors that parts pass to each other.
 
 schema/program.schema.json describes program.json. All sizes are bytes.
 """
@@ -71,7 +71,7 @@ class Feed:
     An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
     the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the
     call, from 0. The other inputs are those of the ``ties``, and the model's own, which stay: its input k is number
-    ``inputs[k]``, 0 that of the image. The first outputs are what crosses the cut, after the last call.
+    ``inputs[k]``, 0 that of the image. The first outputs are the tensors that cross the cut, after the last call.
     """
 
     height: int
@@ -133,12 +133,12 @@ class Program:
 
 
 def to_json(program: Program) -> str:
-    """The text of program.json."""
+    """Return the text of program.json."""
     return json.dumps(asdict(program), indent=2) + "\n"
 
 
 def schema_text() -> str:
-    """The text of schema/program.schema.json. Needs pydantic, as the other schemas do."""
+    """Return the text of schema/program.schema.json. Needs pydantic, as the other schemas do."""
     made = need("pydantic").TypeAdapter(Program).json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tflite-memopt {MANIFEST}"}
     return json.dumps({**head, **{key: value for key, value in made.items() if key != "title"}}, indent=2) + "\n"
@@ -157,7 +157,7 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     try:
         program = _program_in(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelFormatError(f"'{folder / MANIFEST}' is no program of this version: {error}") from error
+        raise ModelFormatError(f"'{folder / MANIFEST}' is not a program of this version: {error}") from error
     parts = []
     for part in program.parts:
         path = folder / part.file
@@ -165,7 +165,7 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
             raise UsageError(f"'{path}' is missing: run optimize --parts again")
         data = read_file(path)
         if sha256(data).hexdigest() != part.sha256:
-            raise UsageError(f"'{path}' is of another run than '{folder / MANIFEST}': run optimize --parts again")
+            raise UsageError(f"'{path}' belongs to another run than '{folder / MANIFEST}': run optimize --parts again")
         parts.append(data)
     return program, tuple(parts)
 

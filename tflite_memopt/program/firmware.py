@@ -81,7 +81,7 @@ def generate_program(
     force: bool = False,
     expected: Expected = Expected(),
 ) -> dict[str, bytes]:
-    """Files by path, for the target of the program or for ``target``.
+    """Return the files by path, for the target of the program or for ``target``.
 
     Tensors that cross a cut stay in the arena, so that every part has its plan as a table. ``expected``: the outputs
     that the test in ``main.cc`` compares. The rest, and what is raised, as for ``generate``.
@@ -123,7 +123,7 @@ def generate_shared(
     name: str,
     expected: Sequence[Expected] = (),
 ) -> dict[str, bytes]:
-    """Files by path of networks in one arena.
+    """Return the files by path of networks in one arena.
 
     ``arenas``: of each by itself. ``sizes``: bytes of the arena, of the largest network that does not stay alive, and
     of the structures of those that do. Raises as ``generate``.
@@ -139,7 +139,7 @@ def generate_shared(
         for each in networks
     ]
     if kept:
-        tables.append("// Interpreters that stay alive, in the order in which they are made.")
+        tables.append("// Interpreters that stay alive, in order of creation.")
         if sizes[1]:
             fits = (
                 f'static_assert(kArenaBytes >= {sizes[1]} + {sizes[2]}, "networks would overwrite these structures");'
@@ -232,7 +232,7 @@ def _files(
 
 
 def _run(network: Network, member: str) -> str:
-    """The statements of the main program that run a network once."""
+    """Return the statements of the main program that run a network once."""
     words = {"network": network.name, "member": member}
     if network.feed is None:
         return filled("program_run", words)
@@ -241,7 +241,7 @@ def _run(network: Network, member: str) -> str:
 
 
 def _self_test(network: Network, expected: Expected, words: Mapping[str, str]) -> bytes:
-    """The test of a network: the inputs beside a fed image come first, as the main program writes them."""
+    """Return the test of a network: the inputs beside a fed image come first, as the main program writes them."""
     inputs, outputs = network.models[0].main.inputs, network.models[-1].main.outputs[: network.outputs]
     if network.feed is not None:
         rows = replace(inputs[0], shape=(network.feed.height * network.feed.row_bytes // inputs[0].dtype.arena_bytes,))
@@ -250,7 +250,7 @@ def _self_test(network: Network, expected: Expected, words: Mapping[str, str]) -
 
 
 def _class(network: Network, arena: int, shared: str, more: str) -> str:
-    """The class of a network, whose constructor takes what it shares with others."""
+    """Return the class of a network, whose constructor takes the objects that it shares with others."""
     last = network.models[-1]
     outputs = last.main.outputs[: network.outputs]  # of a front, others are for the next call
     sides = (("Input", network.models[0].main.inputs), ("Output", outputs))
@@ -293,7 +293,7 @@ def _fed(feed: Feed, front: Model, shared: str) -> str:
 
 
 def _class_of_one(network: Network, arena: int) -> str:
-    """The class of the only network, which has all that others would share."""
+    """Return the class of the only network, which has all that others would share."""
     made = f'Network(own_, "{network.name}", kParts_{network.name}, {len(network.parts)}, kArenaBytes), own_(memory)'
     more = (
         "\n  Program() : Program(arena) {}\n"
@@ -305,7 +305,7 @@ def _class_of_one(network: Network, arena: int) -> str:
 
 
 def _table(network: Network, moves: Sequence[Handover], kept: int | None) -> str:
-    """The parts of a network, which leaves what crosses a cut in the arena; ``kept``: its place among what stays."""
+    """Return the parts of a network, which leaves tensors that cross cuts in the arena; ``kept``: its kept index."""
     every = [Handover((), ()), *moves]
     rows, moved = [], list[Move]()
     for number, (model, each) in enumerate(zip(network.models, every, strict=True)):
@@ -322,17 +322,17 @@ def _table(network: Network, moves: Sequence[Handover], kept: int | None) -> str
 
 
 def _in_place(kept: Sequence[str]) -> dict[str, str]:
-    """The words of networks that leave what crosses a cut in the arena; ``kept``: those whose interpreters stay."""
+    """Text of networks that leave tensors that cross a cut in the arena; ``kept``: those whose interpreters stay."""
     part = """\
 struct Move {
   size_t from, to, bytes, turned;
 };
 struct Part {
   const unsigned char* model;
-  int kept;  // its place among the interpreters that stay alive; -1: it is made anew in each run
+  int kept;  // its index among the interpreters that stay alive; -1: re-created in every run
   int variables;
   const tflite_memopt::Plan* plan;
-  // What crosses a cut, past what AllocateTensors writes: `before` the part is made, then `after`.
+  // Moves of tensors past the bytes that AllocateTensors writes: `before` the part is created, then `after`.
   const Move* moves;
   int before, after;
 };

@@ -1,4 +1,4 @@
-"""Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
+"""Fronts of a model that take rows of its image as they come: their needs, and the file of the chosen one.
 
 A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
 numbers stand for the rows that it makes of its result in a call, and for the pieces of a call.
@@ -58,7 +58,7 @@ class FeedCosts(StretchCosts):
         return super().limits_of(stretch) if stretch[0] else len(self._fronts(stretch))
 
     def estimate(self, stretch: Stretch) -> int:
-        """Of a front what is always there at the start of a call: rows, all that is tied, and TFLM's structures."""
+        """Permanent parts of a front at the start of a call: rows, all tied tensors, and TFLM's structures."""
         if stretch[0]:
             return super().estimate(stretch)
         return min((self._at_least(way) for way in self._fronts(stretch)), default=_IMPOSSIBLE)
@@ -70,7 +70,7 @@ class FeedCosts(StretchCosts):
         return min((self._added_by(stretch, way) for way in self._fronts(stretch)), default=0)
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
-        """The price of a front; the limit says how many rows it takes in a call, and in how many pieces."""
+        """Return the price of a front; the limit says how many rows it takes in a call, and in how many pieces."""
         if stretch[0]:
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]
@@ -84,7 +84,7 @@ class FeedCosts(StretchCosts):
         return Price(space.required, self._added_by(stretch, front))
 
     def _added_by(self, stretch: Stretch, front: Fed) -> int:
-        """The work that a front adds to the operators as they are."""
+        """Return the work that a front adds to the operators as they are."""
         own = instructions(part_of(self.model, *stretch), self._profile)
         made, turn = construction(front.model, self._profile), instructions(front.model, self._profile)
         return max(self._share(name, front.calls * turn[name] + made[name] - own[name]) for name in own)
@@ -94,7 +94,7 @@ class FeedCosts(StretchCosts):
         return bool(stretch[0]) and super().keeps_to(stretch, price)
 
     def why_none(self) -> str | None:
-        """Why no front can be fed; None where one can."""
+        """Return why no front can be fed; None where one can."""
         reasons = []
         for end in self.positions[1:]:
             if self._fronts((0, end)):
@@ -103,7 +103,7 @@ class FeedCosts(StretchCosts):
         return next(iter(reasons), "it has no operators")
 
     def _fronts(self, stretch: Stretch) -> list[Fed]:
-        """The ways to feed a front, those that make fewer rows first."""
+        """Return the ways to feed a front, those that make fewer rows first."""
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
             for rows, pieces in product(self._row_counts(front), PIECES):
@@ -118,14 +118,14 @@ class FeedCosts(StretchCosts):
         return self._ways[stretch]
 
     def _known_to_firmware(self, way: Fed) -> Fed | str:
-        """A way to feed a front, or why the firmware's TFLM cannot."""
+        """Return a way to feed a front, or why the firmware's TFLM cannot."""
         names = [operator.name for operator in way.model.main.operators]
         if has_operators(names, self.options.tflm_since):
             return way
         return f"it takes TFLM of {needed_since(names)} or later, and --tflm-since says {self.options.tflm_since}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
-        """Rows of the image a call; where there is nothing to feed any number, which says why."""
+        """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""
         one = least_rows(front, self.image)
         yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
 
@@ -137,7 +137,7 @@ class FeedCosts(StretchCosts):
         return taken + arena_beside_head(front.model, profile.requests, profile.abi, planner="table").tail
 
     def chosen(self, stretch: Stretch, limit: int) -> FrontFile:
-        """The file of a front that was measured."""
+        """Return the file of a front that was measured."""
         front, placement = self.placed[stretch, limit]
         attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
         feed = _feed_of(front, self.model.main.inputs[self.image], placement)
@@ -167,7 +167,7 @@ def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:
 
 
 def fed_input(model: Model, name: str | None = None) -> int:
-    """The position of the input that is fed: the one of this name; None: the largest.
+    """Return the position of the input that is fed: the one of this name; None: the largest.
 
     Raises UsageError for a name that no input has.
     """
@@ -183,7 +183,7 @@ def fed_input(model: Model, name: str | None = None) -> int:
 def others_late(model: Model, image: int) -> None:
     """Move operators that read nothing of the image to where the first one reads them that does, in place.
 
-    A front is all steps before a cut, and it has no place for what is computed once.
+    A front is all steps before a cut, and it cannot hold tensors that are computed once.
     """
     graph = model.main
     of_image = {graph.inputs[image]} if graph.inputs else set()
@@ -210,7 +210,7 @@ def in_rows(model: Model, options: Options) -> Model:
 
 
 def with_ties(front: Model, feed: Feed) -> Model:
-    """A front that was read from its file, itself, with its ties."""
+    """Return a front that was read from its file, itself, with its ties."""
     front.ties = tuple((tie.output, tie.input) for tie in feed.ties)
     return front
 

@@ -1,7 +1,7 @@
 """Move the tensors that cross a cut to where the next part reads them, past the bytes that TFLM writes in between.
 
 AllocateTensors of the next part writes its temporaries from the start of the arena, sets variables to zero at their
-places, and puts its structures at the end. What crosses the cut lies clear of all three while that happens:
+places, and puts its structures at the end. Tensors that cross the cut lie clear of all three while that happens:
 
     part i has run         [ ......... | a | .............. | structures of i ]
     first moves                  [ a ]
@@ -43,8 +43,8 @@ class PartSpace:
     """The layout of the arena of one part, in bytes.
 
     ``required``: the arena that it needs by itself. ``tail``: at the end of the arena, from the first allocation on.
-    ``temporaries``: from its start, until the plan is in force. ``cleared``: what is set to zero then. ``inputs``,
-    ``outputs``: where they lie, each aligned.
+    ``temporaries``: from its start, until the plan is in force. ``cleared``: bytes that are set to zero then.
+    ``inputs``, ``outputs``: where they lie, each aligned.
     """
 
     required: int
@@ -69,7 +69,7 @@ class Handover:
 
 
 def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
-    """The arena in bytes for parts that run one after another, and what is moved before each but the first.
+    """Return the arena in bytes for parts that run one after another, and the moves before all but the first.
 
     The inputs of a part are the first outputs of the one before, in the same order: a fed part has more.
     """
@@ -105,7 +105,7 @@ def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Hando
     _carry_out(moves.after, bytes_)
     for number, (start, end) in enumerate(after.inputs):
         if bytes_[start:end] != [(number << 32) + at for at in range(end - start)]:
-            raise InfeasibleError(f"what crosses the cut is lost in bytes {start} to {end} of the arena")
+            raise InfeasibleError(f"tensors that cross the cut are lost in bytes {start} to {end} of the arena")
 
 
 def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:
@@ -125,7 +125,7 @@ def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
 
 
 def _between(before: PartSpace, after: PartSpace, arena: int) -> Handover | None:
-    """The moves with the fewest of them; None where the arena has no place for what crosses the cut."""
+    """Return the moves with the fewest of them; None if the arena has no place for the tensors."""
     written, sources, targets = _written(after, arena), _crossing(before, after), after.inputs
 
     def is_clear(shelter: Sequence[Range]) -> bool:
@@ -191,7 +191,7 @@ def _shelters(
 
 
 def _packed(tensors: Sequence[Range], taken: Sequence[Range]) -> tuple[Range, ...]:
-    """Room for tensors as low as it can be, clear of what is taken."""
+    """Return the lowest room for tensors, clear of the bytes that are taken."""
     found: list[Range] = []
     for start, end in tensors:
         at = 0
@@ -204,7 +204,7 @@ def _packed(tensors: Sequence[Range], taken: Sequence[Range]) -> tuple[Range, ..
 
 
 def _in_order(sources: Sequence[Range], targets: Sequence[Range]) -> tuple[Move, ...] | None:
-    """Moves in an order in which none overwrites what another one still has to move; None where there is none."""
+    """Return the moves in an order in which none overwrites bytes that another still has to move; None without one."""
     left = [(source, target) for source, target in zip(sources, targets, strict=True)]
     moves = []
     while left:

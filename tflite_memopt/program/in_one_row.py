@@ -61,7 +61,7 @@ def _slots(operator: Operator) -> tuple[int, ...]:
 
 
 def _constant(tensor: Tensor | None) -> Tensor | None:
-    """The constant that says it, or the table of which each call takes one; None for what is computed otherwise."""
+    """The constant, or the table with one entry per call; None for a value that is computed otherwise."""
     if tensor is not None and tensor.producer is not None and tensor.producer.name == "SLICE":
         tensor = tensor.producer.inputs[0]
     return tensor if tensor is not None and integers(tensor) is not None and tensor.elements % 4 == 0 else None

@@ -13,9 +13,9 @@ from .files import Feed
 
 
 def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = None) -> Proof:
-    """Compare a model with its parts, each of which takes what the one before gives.
+    """Compare a model with its parts, each of which takes the outputs of the one before.
 
-    What is carried from call to call, and has no first value, is anything: so an image that was given up before does
+    Carried tensors without a first value are arbitrary: so an image that was discarded before does
     not matter.
     """
 

@@ -173,11 +173,13 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
     if most_parts is not None and not 1 <= most_parts <= _LIMIT:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
     if options.ties:
-        raise UsageError("--tie has no meaning with --parts: a part is made anew in each run, and states would be lost")
+        raise UsageError(
+            "--tie has no meaning with --parts: parts are re-created in every run, and states would be lost"
+        )
     if options.decision is not None:
-        raise UsageError("--replay has no meaning with --parts: each part has a decision of its own")
+        raise UsageError("--replay has no meaning with --parts: every part has its own decision")
     if options.objective != "total" and feed is None:
-        raise UsageError("--parts makes the whole arena small: leave --objective head out")
+        raise UsageError("--parts minimizes the whole arena: omit --objective head")
     if feed is not None and options.runner is not None:
         raise UsageError("--runner has no meaning with --feed: it runs whole models")
 

@@ -45,7 +45,7 @@ class Sharing:
     target: str
 
     def files(self, name: str, expected: Sequence[Expected] = ()) -> dict[str, bytes]:
-        """C++ files by path, in a namespace; ``expected`` and what is raised as for ``generate_shared``."""
+        """C++ files by path, in a namespace; ``expected`` and errors as for ``generate_shared``."""
         if name in [network.name for network in self.networks]:
             raise UsageError(f"--name {name}: a network has this name; choose another one")
         sizes = (self.arena, self.anew, self.tail)
@@ -56,7 +56,7 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     """Model files, and folders that ``optimize --parts`` wrote, in one arena, counted to the byte.
 
     A whole model stays alive, with its state; a model in parts is re-created in each run. ``one_at_a_time``: a model
-    without state is re-created as well, whenever another network has run. Raises UsageError for what is no such file,
+    without state is re-created as well, whenever another network has run. Raises UsageError for any other file,
     for two of one name, and without a target; UnsupportedModelError for a model that TFLM cannot run.
     """
     networks = tuple(_network(path, one_at_a_time) for path in sources)

@@ -15,14 +15,14 @@ from .handover import Handover, PartSpace, Range, hand_over
 
 
 def arena_of(parts: Sequence[Model], profile: KernelProfile) -> tuple[int, tuple[Handover, ...]]:
-    """The arena of optimized parts under one kernel library, their plans in tables; what is moved before each part."""
+    """The arena of optimized parts under one kernel library, their plans in tables; the moves before each part."""
     return hand_over([part_space(part, profile, offline_plan.decode(part) or {}) for part in parts])
 
 
 def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int]) -> PartSpace:
-    """Compute the layout of the arena for a part; ``planned``: the offsets of its tensors as far as its file has them.
+    """Compute the layout of the arena for a part; ``planned``: the offsets of its tensors in its file.
 
-    Raises UnsupportedModelError where what it takes or gives lies outside of it.
+    Raises UnsupportedModelError if its inputs or outputs lie outside of it.
     """
     layout = memory_layout(part, profile)
     offsets = offsets_in_force(layout, planned)
@@ -40,7 +40,7 @@ def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int
 
 
 def counted_library(profile: KernelProfile) -> KernelProfile:
-    """The library for which arenas are counted: the profile's own, TFLM's where firmware may link any."""
+    """Return the library for which arenas are counted: the profile's own, TFLM's where firmware may link any."""
     return next((each for each in profile.libraries if each.name == "reference"), profile)
 
 

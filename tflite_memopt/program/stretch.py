@@ -31,7 +31,7 @@ _SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
 class StretchCosts:
     """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
 
-    The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
+    The work of a stretch is the added work, including its interpreter, as a share of what the options allow the
     whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
     may be cut; of more those where no more bytes cross than beside them, so that the search ends. ``only``: positions
     that may be cut in place of these. ``measured``: regions, which stretches have in common. ``original``: instructions
@@ -82,7 +82,7 @@ class StretchCosts:
         return max(sides) + self.least_tail(stretch)
 
     def least_tail(self, stretch: Stretch) -> int:
-        """Bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
+        """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
         if self.counts_head:
             return 0
         profile = counted_library(self._profile)
@@ -98,7 +98,7 @@ class StretchCosts:
         """Measure the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
 
         2 is 0 without loops: TFLM clears a loop's variables while it makes the part, so that inputs cannot lie there.
-        3 adds nothing: what stripes would take of the limit is left for more interpreters.
+        3 adds nothing: the limit is left for more interpreters instead of stripes.
         """
         if limit == _NO_LOOPS and not stretch[0]:
             return None  # the inputs of the model come later
@@ -118,7 +118,7 @@ class StretchCosts:
         return Price(least_arena(space) if stretch[0] else space.required, max(0, added), space.required)
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
-        """Return whether a part adds no more than its own share of what the whole model may add."""
+        """Return whether a part adds no more than its share of the limit of the whole model."""
         own = instructions(part_of(self.model, *stretch), self._profile)
         shares = (each / self._before[name] for name, each in own.items() if each)
         if price.inner not in (None, price.need):
@@ -129,7 +129,7 @@ class StretchCosts:
         return is_kept
 
     def options_for(self, stretch: Stretch, limit: int) -> Options:
-        """The options of a part under a limit."""
+        """Return the options of a part under a limit."""
         if limit == _SHARE_LIMIT:
             return replace(self.options, budget=None)
         if limit == _NO_STRIPES:
@@ -172,7 +172,7 @@ class StretchCosts:
     def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
         """Instructions of making the interpreter of a part in each run; that of the whole model is made once.
 
-        What crosses the cut is moved once before it, as far as is known here.
+        Tensors that cross the cut are assumed to be moved once before it.
         """
         made = construction(part, self._profile)
         moved = moving(sum(tensor.nbytes for tensor in part.main.inputs)) if stretch[0] else 0

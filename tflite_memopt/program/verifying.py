@@ -1,4 +1,4 @@
-"""Parts against the whole: what crosses each cut, as the original computes it, and the parts one after another."""
+"""Parts against the whole: the tensors at each cut, as the original computes them, and the parts in sequence."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progr
     files = [write_model(piece) for piece in pieces]
     if not options.verify:
         return [Boundary(data, None) for data in files]
-    progress("computing what crosses the cuts")
+    progress("computing the tensors that cross the cuts")
     drawn = seeded_inputs(model, options.samples, options.seed)
     samples = drawn if options.inputs is None or options.io != "keep" else inputs_from_npz(options.inputs, model)
     places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
@@ -76,7 +76,7 @@ def verify_program(
     exactness: Exactness = "exact",
     feed: Feed | None = None,
 ) -> str:
-    """Run the parts one after another on each runtime, and compare with the original there; on what, in words.
+    """Run the parts in sequence on each runtime, and compare with the original there; return the basis in words.
 
     ``exactness``: how far the rewriting may have changed values. ``feed``: how the first part takes its image; None:
     whole. Raises EquivalenceError when outputs differ, or when
@@ -113,7 +113,7 @@ def verify_program(
 
 
 def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:
-    """How far outputs are equal, and what that rests on. ``apart``: the largest difference in steps; None: untold."""
+    """Say how equal the outputs are, and on what basis. ``apart``: the largest difference in steps, or None."""
     where = " and ".join(_NAMES.get(each, each) for each in sorted(runtimes))
     how = _WORDS[exactness] if apart is None else f"{_WORDS[exactness]}, at most {apart:g} LSB apart,"
     return f"{how} on {inputs} inputs ({where})"
@@ -143,7 +143,7 @@ def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
 
 
 def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:
-    """The interface of the program as a model's; rows are those of the input in any shape."""
+    """Return the interface of the program as a model's; rows are those of the input in any shape."""
     graph, first, last = Graph(), parts[0].main, parts[-1].main
     graph.inputs, graph.outputs = first.inputs, last.outputs
     if feed is not None:
@@ -165,7 +165,7 @@ def _chained(
     interpreters: Interpreters,
     feed: Feed | None,
 ) -> dict[int, list[Array]]:
-    """The outputs of the last part, each part run on what the one before gives; after it, ``models`` has the whole."""
+    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole."""
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
         found = fed_outputs(name, parts[0], feed, samples, interpreters)

@@ -54,7 +54,7 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
 def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
     """Estimate the bytes that the model needs in parts, and fed, from interfaces and TFLM's structures alone.
 
-    A result may need more, for what lives inside of a part, or less, where stripes shrink an interface.
+    A result may need more, for tensors inside of a part, or less, if stripes shrink an interface.
     """
     if why_whole(model) is not None:
         return
@@ -67,7 +67,7 @@ def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
 
 
 def said_of_budget(model: Model, need: int, least: int, options: Options) -> Iterator[str]:
-    """Yield what is known of a budget before any search, with estimates of the model in parts and fed.
+    """Yield the answer to a budget before any search, with estimates of the model in parts and fed.
 
     ``need``: bytes as the model stands; ``least``: those of its interface and of TFLM's structures.
     """

@@ -1,7 +1,7 @@
 """Equality of two models for all inputs, and of a plan for all of them: by one run on random values.
 
 It imports the intermediate representation alone, and knows nothing of rules, stripes, schedules or kernels' code: it
-judges what others made.
+judges the work of others.
 """
 
 from .equality import Chain, inputs_of, prove, prove_computed

@@ -60,7 +60,7 @@ def _unpacked(raw: Known, bits: int, tensor: Tensor) -> Known:
 
 
 def quantization_of(tensor: Tensor | None) -> Quant:
-    """What counts of a tensor's quantization; equal scales and zero points are one."""
+    """Return the part of a tensor's quantization that matters; equal scales and zero points count once."""
     found = None if tensor is None else tensor.quantization
     if found is None or not found.scale.size:
         return (), (), 0
@@ -71,7 +71,7 @@ def quantization_of(tensor: Tensor | None) -> Quant:
 
 
 def zero_point(tensor: Tensor) -> int:
-    """The integer that stands for 0. Raises CoarseError where there are several."""
+    """Return the integer that stands for 0. Raises CoarseError where there are several."""
     points = quantization_of(tensor)[1]
     if len(points) > 1:
         raise CoarseError
@@ -79,12 +79,12 @@ def zero_point(tensor: Tensor) -> int:
 
 
 def is_float(tensor: Tensor) -> bool:
-    """Whether its elements are floats."""
+    """Return whether its elements are floats."""
     return tensor.dtype in FLOATS
 
 
 def plain(value: Any) -> Any:
-    """An option's value as numbers, strings and tuples."""
+    """Return an option's value as numbers, strings and tuples."""
     if isinstance(value, np.ndarray):
         return tuple(value.ravel().tolist())
     if isinstance(value, (list, tuple)):
@@ -120,29 +120,29 @@ class Call:
 
     @property
     def is_float(self) -> bool:
-        """Whether the first output is of floats."""
+        """Return whether the first output consists of floats."""
         return is_float(self.output)
 
     def has(self, slot: int) -> bool:
-        """Whether there is such an input."""
+        """Return whether there is such an input."""
         return slot < len(self.values) and self.values[slot] is not None
 
     def tensor(self, slot: int) -> Tensor:
-        """An input that the kind cannot do without. Raises BrokenModelError where it is missing."""
+        """Return an input that the kind cannot do without. Raises BrokenModelError where it is missing."""
         found = self.operator.inputs[slot] if slot < len(self.operator.inputs) else None
         if found is None:
             raise BrokenModelError(f"input {slot} is missing")
         return found
 
     def value(self, slot: int) -> Value:
-        """The value of an input, known or not."""
+        """Return the value of an input, known or not."""
         self.tensor(slot)
         found = self.values[slot]
         assert found is not None
         return found
 
     def ring(self, slot: int) -> Ring:
-        """The value of an input as ring elements: integers as they are stored."""
+        """Return the value of an input as ring elements: integers as they are stored."""
         value = self.value(slot)
         if is_ring(value):
             return value
@@ -150,12 +150,12 @@ class Call:
         return found
 
     def centered(self, slot: int) -> Ring:
-        """The same, of integers the distance from the zero point."""
+        """Return the same, of integers the distance from the zero point."""
         zero = zero_point(self.tensor(slot))
         return self.ring(slot) - U(zero % (1 << 64)) if zero else self.ring(slot)
 
     def known(self, slot: int) -> Known:
-        """The values of an input that steers, flat. Raises CoarseError where they are not known."""
+        """Return the values of an input that steers, flat. Raises CoarseError where they are not known."""
         value = self.value(slot)
         if is_ring(value) or value.dtype.kind == "f":
             raise CoarseError
@@ -171,7 +171,7 @@ class Call:
         return self.cache[key]
 
     def option(self, name: str, default: Any = 0) -> Any:
-        """An option of the operator."""
+        """Return an option of the operator."""
         return self.operator.option(name, default)
 
     def lean_on(self, *facts: str) -> None:
@@ -204,15 +204,15 @@ class Call:
         return found & ~U(1) if self.is_float else found
 
     def whole(self) -> list[Ring]:
-        """The outputs as functions of all elements of all inputs, and of each element's place."""
+        """Return the outputs as functions of all elements of all inputs, and of each element's place."""
         return [self._place(number, tensor, "whole") for number, tensor in enumerate(self.operator.outputs)]
 
     def state_after(self, slot: int) -> Ring:
-        """The next value of a state that the operator reads at ``slot``."""
+        """Return the next value of a state that the operator reads at ``slot``."""
         return self._place(slot, self.tensor(slot), "state")
 
     def effect(self) -> Ring:
-        """What the operator does to the world: a function of what the outputs are functions of."""
+        """Return the side effect of the operator: a function of the arguments of its outputs."""
         return self.keys.hash(self._all("effect"), "effect", self._parameters((), False))
 
     def looped(self) -> list[Ring]:

@@ -109,7 +109,7 @@ def _interface(original: Model, result: Model, converts: bool) -> str | None:
 
 
 def _outcome(compute: Callable[[], _T], is_result: bool) -> _T | Proof:
-    """What is computed, or why nothing can be proved: a broken result is not equal, a broken original says nothing."""
+    """Return the outcome of both runs: a broken result is not equal, a broken original proves nothing."""
     try:
         return compute()
     except BrokenModelError as error:
@@ -209,7 +209,7 @@ class _Comparison:
         ]
 
     def _explained(self, before: Run, after: Run, wrong: tuple[int, ...]) -> Proof:
-        """Whether the difference is one of what is computed, or one that a coarse operator may hide."""
+        """Tell a real difference from one that a coarse operator may cause."""
         tensor = self._first_difference(before, after)
         label = None if tensor is None or tensor.producer is None else tensor.producer.opcode.label
         one, other = Counter(before.coarse), Counter(after.coarse)
@@ -231,7 +231,7 @@ class _Comparison:
         return replace(found, status=Status.UNKNOWN, reason=f"{', '.join(odd)}: taken as functions of all their inputs")
 
     def _reads_what_nobody_wrote(self) -> bool:
-        """Whether the original is another function where other bytes were in memory before it ran."""
+        """Return whether the original depends on the previous contents of memory."""
         inputs = inputs_of(self.keys, self.original.main.inputs)
         one, other = (Run(self.original, self.keys, self.notes, name).invoke(inputs) for name in ("one", "other"))
         return bool(_differing(self.keys, one, other))

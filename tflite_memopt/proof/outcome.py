@@ -29,11 +29,11 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Proof:
-    """What one comparison of two models has shown.
+    """The outcome of one comparison of two models.
 
     ``invocations``: of models with state, the length of the sequences from the first invocation on that it holds for;
     None: any. ``reason``: why it is not proved. ``tensor``, ``operator``: the first tensor of the result, by name, that
-    differs, and what writes it. ``outputs``: positions of outputs that differ. ``facts``: names of the facts about
+    differs, and its writer. ``outputs``: positions of outputs that differ. ``facts``: names of the facts about
     kernels that the runs leaned on (``facts.py``). ``elements``: ring elements that both runs computed; each may
     collide. ``coarse``: kinds of operators that were taken as functions of all elements of all their inputs.
     """
@@ -50,7 +50,7 @@ class Proof:
 
     @property
     def proved(self) -> bool:
-        """Whether the models compute the same, bit by bit or as real polynomials."""
+        """Return whether the models compute the same, bit by bit or as real polynomials."""
         return self.status in (Status.PROVED, Status.REASSOCIATED)
 
     @property
@@ -71,19 +71,19 @@ class Proof:
 
 @dataclass
 class Notes:
-    """What runs note down on the way: facts that they lean on, elements computed, coarse kinds of each run."""
+    """Notes of the runs: facts that they use, number of computed elements, coarse kinds of each run."""
 
     facts: set[str] = field(default_factory=set)
     elements: int = 0
 
 
 class _StoppedError(MemoptError):
-    """What ends a run; ``is_named``: the message says at which operator."""
+    """Stops a run; ``is_named``: the message names the operator."""
 
     is_named = False
 
     def at(self, graph: int, position: int, operator: Operator) -> _StoppedError:
-        """The same, naming the operator; an inner one is kept."""
+        """Return the same, naming the operator; an inner one is kept."""
         if self.is_named:
             return self
         found = type(self)(f"{describe(graph, position, operator)}: {self}")

@@ -1,10 +1,10 @@
-"""A plan proved for all inputs: the same run, with what lies in every byte of the arena.
+"""A plan proved for all inputs: the same run, with the contents of every byte of the arena.
 
 Each byte holds a function of the element that was written there last. Where an operator reads bytes of a tensor, they
 must hold the tensor's own value; else something has overwritten them. So nothing need be known of lifetimes, views,
-storages or loops: bytes that are copied onto themselves stay what they are.
+storages or loops: bytes that are copied onto themselves keep their values.
 
-What happens within one kernel is the caller's word: whether an operator may write its output over an input that it
+Order within one kernel is the caller's word: whether an operator may write its output over an input that it
 still reads, at some distance. A kernel that writes a byte which holds the same value already harms nothing.
 """
 
@@ -28,7 +28,7 @@ Permits = Callable[[Operator, Tensor, Tensor, int], bool]
 
 
 def nothing_permitted(operator: Operator, read: Tensor, written: Tensor, distance: int) -> bool:
-    """For kernels of which nothing is known."""
+    """For unknown kernels."""
     del operator, read, written, distance
     return False
 
@@ -47,14 +47,14 @@ class Places:
     ties: Sequence[tuple[int, int]] = ()
 
     def range_of(self, tensor: Tensor) -> Range:
-        """The bytes of a tensor that has a place."""
+        """Return the bytes of a tensor that has a place."""
         return self.offsets[tensor], self.offsets[tensor] + tensor.nbytes
 
 
 def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: bytes | None = None) -> Proof:
-    """Whether every operator reads what belongs there, in some invocations in sequence.
+    """Prove that every operator reads the right bytes, over some invocations in sequence.
 
-    The second invocation finds in memory what the first one has left, as any later one does. A plan that fails is
+    The second invocation finds the bytes of the first one in memory, as any later one does. A plan that fails is
     DIFFERENT, with the operator and tensor in ``reason``.
     """
     keys, notes = Keys(seed), Notes()
@@ -77,7 +77,7 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
 
 
 def _is_broken_anywhere(model: Model, keys: Keys) -> bool:
-    """Whether a model is broken wherever its tensors lie, so that this is not the plan's fault."""
+    """Return whether a model is broken at any offsets, so that the plan is not the cause."""
     try:
         Run(model, keys).invoke(inputs_of(keys, model.main.inputs))
     except (BrokenModelError, UndecidedError):
@@ -137,14 +137,14 @@ class _Memory:
         self._hold("it", read, "reads")
 
     def _updates_in_place(self, operator: Operator) -> bool:
-        """Whether it is an update of what lies where its output does: then the kernel writes the update alone."""
+        """Return whether it updates bytes in place: the kernel then writes the update only."""
         if operator.name != "DYNAMIC_UPDATE_SLICE" or operator.inputs[0] is None:
             return False
         places = [self.places.offsets.get(tensor) for tensor in (operator.inputs[0], operator.outputs[0])]
         return places[0] is not None and places[0] == places[1]
 
     def _over(self, operator: Operator, source: Tensor, held: Value, output: Tensor, new: Ring) -> Any:
-        """The bytes of an output that a source has at the same place, where no rule is broken."""
+        """Return the bytes of an output that a source has at the same place, where no rule is broken."""
         (first, last), (low, end) = self.places.range_of(source), self.places.range_of(output)
         stays = np.zeros(new.size, bool)
         start, stop = max(first, low), min(last, end)
@@ -173,7 +173,7 @@ class _Memory:
         if source in self.places.offsets:
             first, last = self.places.range_of(source)
             if first == low:
-                return  # onto itself: what has been overwritten of it stays so
+                return  # onto itself: overwritten bytes of it stay so
             self._hold("it", [(source, value)], "copies")
             if max(first, low) < min(last, end):
                 raise BrokenModelError(f"it copies '{source.name}' at {first} onto a part of itself at {low}")
@@ -216,7 +216,7 @@ class _Memory:
                 raise BrokenModelError(f"{who} {does} '{tensor.name}' at {low}, whose byte {byte} was overwritten")
 
     def _is_unwritten(self, tensor: Tensor, value: Value, which: Any) -> Any:
-        """Which of some bytes are of elements that nothing has written, so that no one may depend on them."""
+        """Return a mask of the bytes of elements that nothing has written: nobody may depend on them."""
         found = np.zeros(which.size, bool)
         at = np.flatnonzero(which)
         if at.size and self._unwritten.size:
@@ -226,7 +226,7 @@ class _Memory:
         return found
 
     def _bytes_of(self, tensor: Tensor, value: Value) -> Ring:
-        """What the bytes of a tensor hold: functions of its elements."""
+        """Return the contents of a tensor's bytes: functions of its elements."""
         known = self._known.get(id(value))
         if known is not None and known[0] is value:
             return known[1]

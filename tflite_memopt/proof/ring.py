@@ -3,7 +3,7 @@
 Integers stand for themselves, modulo 2**64: sums and products with constants are those of the kernels, whose own
 modulus of 2**32 divides this one. Floats other than zero are symbols: equal floats are equal random odd numbers, the
 negative of a float is the negative of its number, and nothing else is known of them. So an identity that holds here
-holds for any values of the symbols, the floats' own among them. A hash stands for a function of which nothing is known.
+holds for any values of the symbols, the floats' own among them. A hash stands for an unknown function.
 
 All randomness comes from a key that is drawn for each proof. Nobody who makes a model knows it, so that no model can be
 made to collide.
@@ -34,7 +34,7 @@ _FEW = 1 << 12
 
 
 def is_ring(value: Value) -> bool:
-    """Whether the values are random ones."""
+    """Return whether the values are random ones."""
     return value.dtype == U
 
 
@@ -53,11 +53,11 @@ class Keys:
         self.minus_zero = U(self.word("minus zero") & ~1 if ordered else 0)
 
     def unordered(self) -> Keys:
-        """The same keys for sums of real numbers."""
+        """Return the same keys for sums of real numbers."""
         return Keys(self._seed, ordered=False)
 
     def word(self, *what: Any) -> int:
-        """A random number of 64 bits for this name: numbers, strings, bytes, None, and tuples of them."""
+        """Return a random number of 64 bits for this name: numbers, strings, bytes, None, and tuples of them."""
         known = self._words.get(repr(what))
         if known is None:
             digest = blake2b(repr(what).encode(), digest_size=8, key=self._seed[:64]).digest()
@@ -65,11 +65,11 @@ class Keys:
         return known
 
     def hash(self, x: Ring, *what: Any) -> Ring:
-        """A random function of each element; which one is named by ``what``. It is a bijection."""
+        """Return a random function of each element; which one is named by ``what``. It is a bijection."""
         return self.hash_by(x, U(self.word(*what)))
 
     def hash_by(self, x: Ring, words: Any) -> Ring:
-        """A random function of each element, named by a word or by one word for each element."""
+        """Return a random function of each element, named by a word or by one word for each element."""
         one, two, three = self._factors
         y: Ring = np.empty(np.broadcast_shapes(np.shape(x), np.shape(words)), U)
         np.bitwise_xor(x, words, out=y)
@@ -86,13 +86,13 @@ class Keys:
         return self.hash(np.arange(prod(shape), dtype=U), "random", what).reshape(shape)
 
     def order(self, count: int) -> Ring:
-        """A random odd factor for each position: a sum of so weighted terms tells their order."""
+        """Return a random odd factor for each position: a sum of so weighted terms tells their order."""
         if self._order.size < count:
             self._order = self.random((max(1024, 2 * count),), "order") | U(1)
         return self._order[:count]
 
     def float_order(self, count: int) -> Ring:
-        """The factors of a sum of floats: those of :meth:`order`, or ones where the order does not count."""
+        """Return the factors of a sum of floats: those of :meth:`order`, or ones where the order does not count."""
         return self.order(count) if self.ordered else np.ones(count, U)
 
     def constant(self, value: Value) -> Ring:
@@ -119,7 +119,7 @@ class Keys:
 
 
 def product(a: Ring, b: Ring) -> Ring:
-    """The product of two matrices modulo 2**64.
+    """Return the product of two matrices modulo 2**64.
 
     numpy multiplies matrices of integers slowly. So numbers are cut into limbs, whose products are added up exactly in
     float64, by BLAS.

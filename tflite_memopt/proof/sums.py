@@ -96,7 +96,7 @@ def _around(x: Ring, high: Side, wide: Side) -> Ring:
 
 @dataclass(frozen=True)
 class Factors:
-    """What is multiplied: the data, and the weights as the kernel goes through them, its taps before their channels.
+    """The factors of the products: the data, and the weights in the order of the kernel, taps before channels.
 
     ``weights``: (outputs, height, width, inputs). ``row``: what the data's quantization depends on, where that is done
     while it runs: one element for each batch or row.

@@ -1,4 +1,4 @@
-"""The published methods side by side on one model: every scheduler, then every planner on the best order found."""
+"""The published methods side by side on one model: every scheduler, then every planner on the best order."""
 
 from __future__ import annotations
 

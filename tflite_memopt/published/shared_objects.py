@@ -45,7 +45,7 @@ class Assignment:
 
 
 def object_sizes(items: Sequence[Item], objects: Sequence[int]) -> tuple[int, ...]:
-    """Bytes of each object: its largest item."""
+    """Return the bytes of each object: its largest item."""
     sizes = [0] * (max(objects, default=-1) + 1)
     for item, number in zip(items, objects, strict=True):
         sizes[number] = max(sizes[number], item.size)
@@ -53,7 +53,7 @@ def object_sizes(items: Sequence[Item], objects: Sequence[int]) -> tuple[int, ..
 
 
 def positional_maxima(items: Sequence[Item]) -> tuple[int, ...]:
-    """The largest first, second, third, ... size among the items alive in one scope, in bytes.
+    """Return the largest first, second, third, ... size among the items alive in one scope, in bytes.
 
     Their sum bounds the objects from below. O(n * items alive at once). Source: [1], sections 3 and 4.1.
     """
@@ -126,7 +126,7 @@ class Objects:
         self.object_of[index] = number
 
     def best_fit(self, index: int) -> int | None:
-        """The smallest suitable object that is large enough, else the largest suitable one, else None."""
+        """Return the smallest suitable object that is large enough, else the largest suitable one, else None."""
         size, suitable = self._items[index].size, self.suitable(index)
         enough = [number for number in suitable if self.sizes[number] >= size]
         if enough:
@@ -134,7 +134,7 @@ class Objects:
         return max(suitable, key=lambda number: self.sizes[number], default=None)
 
     def finish(self) -> tuple[int, ...]:
-        """The object of each item. Every item must have one."""
+        """Return the object of each item. Every item must have one."""
         return tuple(self.object_of[index] for index in range(len(self._items)))
 
 
@@ -326,7 +326,7 @@ def solve(items: Items, method: str = BEST) -> Assignment:
 
 
 def _as_run(method: str, items: Items) -> str:
-    """The name of a strategy, and what ran in its place."""
+    """Return the name of a strategy, and what ran in its place."""
     if method == "min_cost_flow" and len(items) > MOST_ITEMS:
         return f"{method} (as greedy: more than {MOST_ITEMS:,} items)"
     return method

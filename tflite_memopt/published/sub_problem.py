@@ -18,12 +18,12 @@ class SubProblem:
     operators: tuple[int, ...]
 
     def in_whole(self, order: Iterable[int]) -> tuple[int, ...]:
-        """An order of the part's steps in the numbers of the whole."""
+        """Return an order of the part's steps in the numbers of the whole."""
         return tuple(self.operators[v] for v in order)
 
 
 def sub_problems(graph: MemoryGraph, cuts: Sequence[int]) -> Iterator[SubProblem]:
-    """The part between each cut and the next; ``cuts`` are sets of executed operators, each within the next.
+    """Yield the part between each cut and the next; ``cuts`` are sets of executed operators, each within the next.
 
     A part's inputs are what is alive before it, its outputs what is alive after it. Tensors that it does not touch are
     one tensor more, which comes in and goes out. Inputs of the graph that nobody reads count before the first step
@@ -63,7 +63,7 @@ def _renumbered(
 
 
 def _step(step: Step, number: Mapping[int, int], place: Mapping[int, int]) -> Step:
-    """Operators of earlier parts have run: no need to wait for them."""
+    """Return the operators of earlier parts have run: no need to wait for them."""
     return Step(
         tuple(number[t] for t in step.inputs),
         tuple(number[t] for t in step.outputs),

@@ -72,7 +72,7 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
 
 
 def _of_declined(report: Report) -> Iterator[Advice]:
-    """Name the smaller result that was declined, with its price."""
+    """Yield the name the smaller result that was declined, with its price."""
     declined, need = report.declined, needed_of(report, report.after)
     if declined is None:
         return
@@ -86,7 +86,7 @@ def _of_declined(report: Report) -> Iterator[Advice]:
 
 
 def _has_state(model: Model) -> bool:
-    """True when an invocation may depend on the ones before it. The loops that stripes made keep nothing."""
+    """Return True when an invocation may depend on the ones before it. The loops that stripes made keep nothing."""
     loops = {loop.operator for loop in loops_of(model)}
     return any(has_side_effects(operator) for operator in model.main.operators if operator not in loops)
 
@@ -110,7 +110,7 @@ def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]
     if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
         yield Advice(
             "--feed rows=auto --parts auto",
-            f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/feed.md)",
+            f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/parts.md)",
         )
 
 
@@ -124,8 +124,8 @@ def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
     if options.io == "keep" and boundary & {"QUANTIZE", "DEQUANTIZE"}:
         yield Advice(
             "--io int8",
-            "the model takes or gives floats and quantizes them itself: without that it takes integers of a quarter "
-            "of the size, and your code has to give them",
+            "the model quantizes float inputs or outputs itself; integers take a quarter of the memory, but your "
+            "code must quantize them",
         )
 
 
@@ -135,14 +135,14 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
-            "some concatenations can be taken apart only if integers are rounded once more; outputs then differ",
+            "some concatenations can be split only if integers are rounded once more; outputs then differ",
         )
 
 
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
     if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
-        yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")
+        yield Advice(f"--effort {higher}", "compares more ways to cut the model into stripes; takes longer")
 
 
 def _may_be_improved(report: Report) -> bool:

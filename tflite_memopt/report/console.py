@@ -356,7 +356,7 @@ def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNee
 def _planned_for(label: PlanLabel, analysis: Analysis) -> Text:
     said = f"the plan in the file was made for {label.target or 'any target'} with {label.kernels} kernels"
     same = (label.target, label.kernels) == (analysis.target, analysis.kernels)
-    others = "and computes wrongly with others" if label.overlaps else "and is right with any"
+    others = "and computes wrongly with others" if label.overlaps else "and is correct with any"
     counted_for = (
         "" if same else f"; counted here for {analysis.target or 'any target'} with {analysis.kernels} kernels"
     )

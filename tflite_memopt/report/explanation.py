@@ -1,4 +1,4 @@
-"""Tables of what the rewriter did and refused, for ``--verbose``. Nothing here prints."""
+"""Tables of applied and refused rewrites, for ``--verbose``. Nothing here prints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"'[^']*'")
 
 
 def render_explanation(report: Report) -> RenderableType:
-    """One row an applied rewrite, and one row a reason why a rule that fits was not applied."""
+    """Return one row an applied rewrite, and one row a reason why a rule that fits was not applied."""
     if not report.rewrites and not report.refused:
         return Text("rewrites: no rule fits any operator, or none was tried")
     parts: list[RenderableType] = []
@@ -32,7 +32,7 @@ def render_explanation(report: Report) -> RenderableType:
 
 
 def _applied(uses: Sequence[RewriteUse]) -> Table:
-    title = "rewrites that were applied, and how many bytes more the model would need without this one alone"
+    title = "applied rewrites, and the bytes that the model would need in addition without each one"
     table = table_with(title, "rule", "at", "exactness", ">bytes", overflow="fold")
     for use in uses:
         table.add_row(use.rule, _names(use.operators), use.exactness, f"{use.saved_bytes:,}")
@@ -43,7 +43,7 @@ def _refused(refusals: Sequence[Refusal]) -> Table:
     by_reason: dict[tuple[str, str], list[Refusal]] = {}
     for each in refusals:
         by_reason.setdefault((each.rule, _NAME.sub("'...'", each.reason)), []).append(each)
-    title = "rewrites that fit and were not applied"
+    title = "rewrites that match and were not applied"
     table = table_with(title, "rule", "reason", ">number", "at", overflow="fold")
     for (rule, reason), group in sorted(by_reason.items(), key=lambda item: -len(item[1])):
         said = group[0].reason if len(group) == 1 else reason

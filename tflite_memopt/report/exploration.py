@@ -24,7 +24,7 @@ def flags_of(options: Options) -> str:
 
 
 def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:
-    """Those that need less than the model as it came, and of which no other one needs as little in as little time.
+    """Return the points that need less than the original and that no other point beats in both RAM and run time.
 
     The smallest need first. If none needs less, the smallest one.
     """
@@ -46,12 +46,12 @@ def _run_time(point: FrontPoint) -> float:
 
 
 def need_of(point: FrontPoint, objective: Objective) -> int:
-    """The bytes that the objective counts."""
+    """Return the bytes that the objective counts."""
     return point.total if objective == "total" else point.head
 
 
 def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> Choice:
-    """The cheapest point within the budget; the smallest where none is, or where there is no budget."""
+    """Return the cheapest point within the budget; the smallest where none is, or where there is no budget."""
     needs = [need_of(point, objective) for point in points]
     within = [at for at, need in enumerate(needs) if budget is not None and need <= budget]
 
@@ -64,7 +64,7 @@ def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | 
 
 
 def with_reasons(exploration: Exploration, report: Report) -> Exploration:
-    """With what limits the chosen point, and what would help, from the report on it."""
+    """Add the limits of the chosen point, and advice, from the report on it."""
     choice = exploration.choice
     limits = limits_of(report.after, report.bounds, choice.objective == "head")
     return replace(exploration, choice=replace(choice, limits=limits, advice=report.summary.advice))
@@ -86,7 +86,7 @@ def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableT
 
 
 def headline_of(exploration: Exploration) -> str:
-    """One line: how many points, and the RAM from the first to now."""
+    """Return one line: how many points, and the RAM from the first to now."""
     points, before = exploration.points, exploration.before
     least, head = min(point.total for point in points), min(point.head for point in points)
     budget = "" if exploration.choice.budget is None else f", budget {in_words(exploration.choice.budget)}"
@@ -108,23 +108,23 @@ def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
 
 
 def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
-    """The MACs beyond those of the model as it came."""
+    """Return the MACs beyond those of the model as it came."""
     return percent((point.macs - before.macs) / max(1, before.macs))
 
 
 def choice_lines(exploration: Exploration) -> Iterable[str]:
-    """The point that was picked and why; where it does not fit, what limits it and what would help."""
+    """Yield the selected point and the reason; if it does not fit, its limits and advice."""
     choice = exploration.choice
     point, number = exploration.points[choice.point], choice.point + 1
     need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"
     if choice.budget is None:
-        yield f"point {number} needs least {what}: {need:,} bytes"
+        yield f"point {number} needs the least {what}: {need:,} bytes"
         return
     size = in_words(choice.budget)
     if choice.fits:
         yield (
-            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it takes "
-            "least run time, then fewest operators, then fewest bytes of file"
+            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it has "
+            "the least run time, then the fewest operators, then the smallest file"
         )
         return
     over = need - choice.budget

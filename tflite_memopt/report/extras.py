@@ -9,7 +9,7 @@ from ..errors import UsageError
 
 
 def need(module: str) -> Any:
-    """The module of an optional package. Raises UsageError when it is not installed."""
+    """Return the module of an optional package. Raises UsageError when it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The loops of a model in the report's words: what they make, how many turns they take, what they keep."""
+"""The loops of a model in the report's words: results, iterations, and line buffers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def loop_uses(model: Model) -> tuple[LoopUse, ...]:
 
 
 def said_of_loop(use: LoopUse) -> str:
-    """One sentence for people."""
+    """Return one sentence for people."""
     kept = [f"{each.rows} rows of '{short_name(each.of)}' ({each.bytes:,} bytes)" for each in use.line_buffers]
     rows = "1 row" if use.rows == 1 else f"{use.rows} rows"
     source = ", ".join(f"'{short_name(name)}'" for name in use.reads)
@@ -46,7 +46,7 @@ def _use(loop: Loop) -> LoopUse | None:
 
 
 def _rows_written(loop: Loop, slot: int) -> int | None:
-    """Rows that a turn writes into what is carried in this slot; None where it is not a result that grows."""
+    """Rows that an iteration writes into the carried tensor in this slot; None if it is not a growing result."""
     writer = loop.body.outputs[slot].producer
     if writer is None or writer.name != "DYNAMIC_UPDATE_SLICE" or writer.inputs[0] is not loop.body.inputs[slot]:
         return None

@@ -20,38 +20,38 @@ _FILES = frozenset({"inputs"})
 """Named without their folder: a report says nothing of the machine that it was made on."""
 
 _CHECKS = frozenset({"samples", "inputs", "verify", "runtimes", "runner", "interpreter_seconds", "interpreter_memory"})
-"""They say how a file is verified, not what is in it."""
+"""They decide how a file is verified, not its contents."""
 _SAID_APART = frozenset({"target", "kernels", "replay"})
 """The first two stand in the label by themselves; the others say how to come by the same file, or show more of it."""
 
 
 def options_used(options: Options) -> dict[str, Any]:
-    """Option by name, as JSON has it. What decides how fast the same result comes is left out."""
+    """Option by name, as JSON has it. Options that only affect speed are left out."""
     names = [field.name for field in fields(options) if field.name not in _LEFT_OUT]
     return {name: _plain(getattr(options, name), name in _FILES) for name in names}
 
 
 def changed_options(used: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not the default ones."""
+    """Return those that are not the default ones."""
     default = options_used(Options())
     return {name: value for name, value in used.items() if name in default and value != default[name]}
 
 
 def shaping_options(options: Options) -> dict[str, Any]:
-    """Those that are not the default ones and decide what is in the file."""
+    """Return those that differ from the defaults and decide the contents of the file."""
     changed = changed_options(options_used(options))
     return {name: value for name, value in changed.items() if name not in _CHECKS | _SAID_APART}
 
 
 def as_labeled(options: Options, label: PlanLabel) -> Options:
-    """The options with which a file was made, where these leave the default; those of its verification stay.
+    """Return the options with which a file was made, where these leave the default; those of its verification stay.
 
     Raises UsageError for an option that this version does not know.
     """
     known, recorded = shaping_names(), label.options
     if not set(recorded) <= known:
         strange = ", ".join(sorted(set(recorded) - known))
-        raise UsageError(f"the file was made by version {label.version} with what this one does not know: {strange}")
+        raise UsageError(f"the file was made by version {label.version} with unknown options: {strange}")
     default = Options()
     own = {name: _tupled(value) for name, value in recorded.items() if getattr(options, name) == getattr(default, name)}
     wrong = [name for name, value in own.items() if not _is_like(value, getattr(default, name))]
@@ -65,7 +65,7 @@ def as_labeled(options: Options, label: PlanLabel) -> Options:
 
 
 def shaping_names() -> frozenset[str]:
-    """The options that a label may have."""
+    """Return the options that a label may have."""
     return frozenset(field.name for field in fields(Options)) - _LEFT_OUT - _CHECKS - _SAID_APART
 
 

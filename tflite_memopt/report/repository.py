@@ -30,7 +30,7 @@ def is_over(row: ModelRam, budget: int | None) -> bool:
 
 
 def ram_text(rows: Sequence[ModelRam], budget: int | None) -> str:
-    """A line on all, and one on each model."""
+    """Return a line on all, and one on each model."""
     lines = [headline_of(rows, budget)]
     for row in rows:
         change = "" if row.before is None else f", {_change(row)}"
@@ -40,7 +40,7 @@ def ram_text(rows: Sequence[ModelRam], budget: int | None) -> str:
 
 
 def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) -> str:
-    """The same as a comment. ``made_for``: the kernels that the figures are for, in words."""
+    """Return the same as a comment. ``made_for``: the kernels that the figures are for, in words."""
     limit = "" if budget is None else f"; the budget is {budget:,} bytes"
     lines = [
         MARK,

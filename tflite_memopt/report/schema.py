@@ -23,7 +23,7 @@ KINDS: Mapping[str, type[Any]] = {
 
 
 def from_json(text: str | bytes) -> Record:
-    """The typed object that :func:`tflite_memopt.report.model.to_json` wrote.
+    """Return the typed object that :func:`tflite_memopt.report.model.to_json` wrote.
 
     Fields that this version does not know are ignored. Raises UsageError when the text is no such record, or is one of
     another major version.
@@ -32,12 +32,12 @@ def from_json(text: str | bytes) -> Record:
     try:
         fields = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"this is no report of tflite-memopt: it is not JSON ({error})") from error
+        raise UsageError(f"this is not a report of tflite-memopt: it is not JSON ({error})") from error
     named = fields.get("$schema") if isinstance(fields, dict) else None
     kind = next((kind for kind in KINDS if schema_id(kind) == named), None)
     if kind is None:
         known = ", ".join(map(schema_id, KINDS))
-        raise UsageError(f"this is no report that this version reads: its $schema is {named!r}, and not one of {known}")
+        raise UsageError(f"this version cannot read the report: its $schema is {named!r}, not one of {known}")
     try:
         made: Record = pydantic.TypeAdapter(KINDS[kind]).validate_python(fields)
     except pydantic.ValidationError as error:

@@ -14,7 +14,7 @@ from ..kernels.targets import TARGETS
 
 
 def render_targets() -> Table:
-    """One row a target."""
+    """Return one row a target."""
     table = Table("target", "core or chip", "kernels", "pointer, bits", "enum, bytes", "measured", "only read")
     for each in TARGETS.values():
         enums = " to ".join(map(str, sorted(set(each.enum_bytes))))
@@ -25,7 +25,7 @@ def render_targets() -> Table:
 
 
 def render_memories() -> Table:
-    """One row per chip: what ``codegen --memory CHIP`` takes."""
+    """Return one row per chip: what ``codegen --memory CHIP`` takes."""
     table = Table("chip", "memories of its own, in KB, the fastest first")
     for chip, memories in CHIP_MEMORIES.items():
         table.add_row(chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
@@ -33,7 +33,7 @@ def render_memories() -> Table:
 
 
 def render_devices() -> Table:
-    """One row per board or chip whose RAM and flash ``--target`` knows."""
+    """Return one row per board or chip whose RAM and flash ``--target`` knows."""
     table = Table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "source")
     for each in (*BOARDS.values(), *DEVICES.values()):
         flash = "" if each.flash is None else f"{each.flash >> 10:,}"
@@ -42,7 +42,7 @@ def render_devices() -> Table:
 
 
 def targets_json() -> str:
-    """The same, with the commits that each profile was measured at. What nobody measured, or only read, is null."""
+    """Return the same, with the commits of the measurements. Facts that nobody measured, or only read, are null."""
     rows = [
         {
             "name": each.name,

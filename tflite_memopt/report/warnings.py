@@ -16,7 +16,7 @@ from .model import Report
 
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
-    """The warnings of a report, most general first."""
+    """Return the warnings of a report, most general first."""
     return (
         *_of_basis(report),
         *_of_proofs(report),
@@ -37,24 +37,24 @@ class FailedStep:
 
 
 def of_failure(failed: FailedStep) -> str:
-    return f"{failed.step} left out, since the result failed verification; please report this model: {failed.reason}"
+    return f"{failed.step} dropped because the result failed verification; please report this model: {failed.reason}"
 
 
 def of_metadata(names: Sequence[str]) -> Iterator[str]:
     """``names`` of metadata that the result does not have."""
     for name in names:
-        yield f"metadata '{name}' left out: it names operators by their old positions"
+        yield f"metadata '{name}' dropped: it refers to operators by their old positions"
 
 
 def of_npu(model: Model, options: Options) -> Iterator[str]:
     """Yield the warning for a file with operators of an NPU."""
     if has_npu(model):
-        unverified = "" if options.verify else "; nothing is verified, since it runs on the chip alone: try it there"
+        unverified = "" if options.verify else "; nothing is verified, since it runs only on the chip: test it there"
         yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unverified}"
 
 
 def of_open_sides(model: Model) -> Iterator[str]:
-    """Inputs whose size beyond the batch the file leaves open: it is planned with 1."""
+    """Yield the inputs whose size beyond the batch the file leaves open: it is planned with 1."""
     for tensor in model.main.inputs:
         said = tensor.extras.get("shapeSignature")
         sides = [] if said is None else [axis for axis, size in enumerate(said) if axis and size < 0]
@@ -69,7 +69,7 @@ def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
     """``names`` of outputs that the library computes wrongly, in the original as well."""
     if names:
         said = ", ".join(f"'{name}'" for name in names)
-        yield f"a fault of these kernels, in the original too: they may compute wrongly {said} (docs/targets.md)"
+        yield f"a bug in these kernels, in the original too: they may compute wrong values for {said} (docs/limits.md)"
 
 
 def of_cleared(inputs: Sequence[str]) -> Iterator[str]:
@@ -89,10 +89,10 @@ _PROVED: Mapping[str, str] = {"result": "the result", "plan": "the memory plan",
 
 
 def _of_proofs(report: Report) -> Iterator[str]:
-    """Name each part that is not proved, and the reason."""
+    """Yield the name each part that is not proved, and the reason."""
     for name, proof in report.proofs.items():
         if not proof.is_proved:
-            yield f"{_PROVED[name]} is verified on samples alone; a proof for all inputs ends with: {proof.reason}"
+            yield f"{_PROVED[name]} is verified on samples only; the proof for all inputs stopped: {proof.reason}"
 
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
         yield f"outputs overwrite inputs: correct only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
-        yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
+        yield f"the size to reserve is for firmware that links these kernels: {profile.description}"
     for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
         need = report.libraries["after"][name].required
         yield f"needs more than before with {name} kernels: {report.libraries['before'][name].required} -> {need} bytes"
@@ -139,9 +139,9 @@ def _of_values(report: Report) -> Iterator[str]:
 def _of_searches(report: Report) -> Iterator[str]:
     for name, search in (("order", report.schedule), ("plan", report.plan)):
         if search.ended_by == "clock":
-            yield f"time ended the search for the {name}: another run may end with another"
+            yield f"the clock stopped the search for the {name}: another run may give another result"
     for reason in report.plan.dropped:
-        yield f"a planner's answer broke a rule and was left out, please report this model: {reason}"
+        yield f"the answer of a planner broke a rule and was dropped; please report this model: {reason}"
 
 
 def _measured(verdicts: Sequence[Verdict]) -> str:

@@ -125,7 +125,7 @@ class _Masks:
         return grown
 
     def _read(self, operator: Operator) -> Iterator[tuple[Tensor, Mask]]:
-        """Yield what the operator reads of its inputs, and what its output has of them."""
+        """Yield the channels that the operator reads of its inputs, and those of its output."""
         data = _data(operator)
         if data is None:
             return
@@ -192,7 +192,7 @@ def _data(operator: Operator) -> tuple[Tensor, ...] | None:
 
 
 def _tied(operator: Operator) -> Sequence[Tensor]:
-    """Return the inputs of which each channel goes to the same channel of the output."""
+    """Return the inputs whose channels go to the same channels of the output."""
     data = _data(operator)
     return () if data is None or operator.name in (*_SUMS, "CONCATENATION") else data
 

@@ -19,7 +19,7 @@ from ..ir.tensors import quantized_alike
 class Pattern:
     """An operator called one of ``names`` whose input slots in ``inputs`` are written by operators that fit too.
 
-    ``role`` is what the rule calls the operator. ``any_input`` must fit one of the inputs; the first that does counts.
+    ``role`` is the rule's name for the operator. ``any_input`` must fit one of the inputs; the first that does counts.
     Without ``names`` it is any operator.
     """
 
@@ -46,7 +46,7 @@ class Match:
 
 
 def match_at(pattern: Pattern, graph: Graph, anchor: Operator) -> Match | None:
-    """The match that ends in ``anchor``, if there is one."""
+    """Return the match that ends in ``anchor``, if there is one."""
     found: dict[str, Operator] = {}
     return Match(graph, anchor, found) if _fits(pattern, anchor, found) else None
 
@@ -71,7 +71,7 @@ Findings = TypeVar("Findings")
 
 
 def always_exact(_: object) -> Exactness:
-    """The exactness of a rule that moves or removes operators and changes no value."""
+    """Return the exactness of a rule that moves or removes operators and changes no value."""
     return "exact"
 
 
@@ -87,7 +87,7 @@ class Proposal:
 class Rule(Generic[Findings]):
     """One rewrite of one pattern.
 
-    ``check`` changes nothing. It gives what it found at a match, a frozen dataclass with all that ``rewrite`` needs;
+    ``check`` changes nothing. It returns its findings at a match, a frozen dataclass with all data for ``rewrite``;
     or the reason, a text, why the match must be left alone; or None where there is nothing to report, since the rule
     is not about such an operator. ``exactness`` is that of one match.
 
@@ -249,12 +249,12 @@ class Driver:
             check_model(self.model)
 
     def _permitted(self, match: Match, rule: str, proposal: Proposal | str) -> Proposal | Refusal:
-        """The proposal, or what is against it: the rule itself, or values that may not change so far."""
+        """Return the proposal, or the objection: the rule itself, or values that may not change so far."""
         name = label(match.anchor)
         if isinstance(proposal, str):
             return Refusal(rule, name, proposal)
         if proposal.exactness not in self._allowed:
-            reason = "it would change values: integers are requantized once more (--allow-approximate permits it)"
+            reason = "it would change values: integers are requantized once more (permitted by --allow-approximate)"
             return Refusal(rule, name, reason, "needs_approximation")
         return proposal
 
@@ -278,7 +278,7 @@ def _readers(operator: Operator) -> Iterator[Operator]:
 
 
 def _drop_unread(graph: Graph, removed: Operator) -> None:
-    """Take out what only ``removed`` has read, and what only that has read."""
+    """Remove operators that only ``removed`` has read, and recursively theirs."""
     waiting = [removed]
     while waiting:
         for tensor in waiting.pop().present_inputs():

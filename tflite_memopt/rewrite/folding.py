@@ -64,7 +64,7 @@ def _flash_bytes(tensor: Tensor) -> int:
 
 
 def moved(operator: Operator) -> list[Array] | None:
-    """The values of the outputs; None unless they are the operator's inputs, moved."""
+    """Return the values of the outputs; None unless they are the operator's inputs, moved."""
     move = _MOVES.get(operator.name)
     arrays = _arrays(operator)
     if move is None or arrays is None:
@@ -90,7 +90,7 @@ def _arrays(operator: Operator) -> list[Array] | None:
 
 
 def _data(operator: Operator) -> list[Tensor]:
-    """The inputs whose elements are moved."""
+    """Return the inputs whose elements are moved."""
     if operator.name in ("CONCATENATION", "PACK"):
         return list(operator.present_inputs())
     first, second = operands(operator, 2)

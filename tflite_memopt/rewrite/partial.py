@@ -35,7 +35,7 @@ _COARSEST = 4096.0
 
 @dataclass(frozen=True)
 class Values:
-    """The integers that a tensor can hold, and what they stand for: ``scale * (q - zero_point)``."""
+    """The integers that a tensor can hold, and their values: ``scale * (q - zero_point)``."""
 
     scale: float
     zero_point: int
@@ -55,7 +55,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Sums:
-    """Statistics of sums by output channel, as real numbers: what is constant in them, mean and variance of the rest
+    """Statistics of sums by output channel, as real numbers: their constant part, mean and variance of the rest
     for inputs that use their whole range, and the bounds that no sum can pass."""
 
     constant: Floats
@@ -97,7 +97,7 @@ class Output:
     """The smallest difference between two accumulators, as a real number."""
 
     def usage(self) -> float:
-        """The share of their range that the inputs use, by what the output shows of it; 1 when it shows nothing."""
+        """The share of their range that the inputs use, as seen in the output; 1 if it shows nothing."""
         total, deviation, y = self.total, DEVIATIONS * np.sqrt(self.total.variance), self.values
         shares = [0.0]
         if y.high < self.clamp[1] - y.scale:
@@ -107,7 +107,7 @@ class Output:
         return min(1.0, MARGIN * max(shares)) if len(shares) > 1 else 1.0
 
     def quantization(self, sums: Sums) -> Quantization:
-        """The quantization for ``sums``, which are some terms of the total; type and range are the output's."""
+        """Return the quantization for ``sums``, which are some terms of the total; type and range are the output's."""
         y, total, usage = self.values, self.total, self.usage()
         mean, deviation = sums.constant + usage * sums.mean, usage * DEVIATIONS * np.sqrt(sums.variance)
         low = np.maximum(mean - deviation, np.maximum(sums.low, y.low - (total.high - sums.high)))
@@ -126,7 +126,7 @@ class Output:
 
 
 def _share(room: Floats, needed: Floats) -> float:
-    """The largest share of what is needed that fits into the room in every channel."""
+    """Return the largest share of the need that fits into the room in every channel."""
     shares = np.divide(room, needed, out=np.full_like(room, np.inf), where=needed > 0)
     return max(float(shares.min()), 0.0)
 
@@ -136,7 +136,7 @@ FLOAT_ERROR = 1e-4
 
 Two orders of n products differ by at most 2 n u sum|w x|, u = 2**-24 (Higham, Accuracy and Stability of Numerical
 Algorithms, 3.1). Roundings are as often up as down, so that sqrt(n) takes the place of n: about 4e-6 of the largest
-output for n = 4608 (3x3 windows, 512 channels). This leaves room for what 25 such layers add up to. A bound relative to
+output for n = 4608 (3x3 windows, 512 channels). This leaves room for the sum of 25 such layers. A bound relative to
 each single value would be none: sums that cancel have no correct digit in either order.
 """
 
@@ -153,7 +153,7 @@ _TYPES_PARTIAL_CONVOLUTION = (
 
 
 _CLAMPS = {0: (-inf, inf), 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-"""NONE, RELU, RELU_N1_TO_1, RELU6: the activations that TFLM's ADD has, and what they clamp to."""
+"""NONE, RELU, RELU_N1_TO_1, RELU6: the activations that TFLM's ADD has, and their clamps."""
 
 
 _DATA_SLOTS = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
@@ -224,7 +224,7 @@ def _check_partial_convolution(match: Match) -> PartialSums | str:
 
 
 def _operands(operator: Operator) -> _Operands | str:
-    """The operator's tensors, or what is wrong with them whatever their values."""
+    """Return the operator's tensors, or the fault in them, independent of their values."""
     slot = _DATA_SLOTS[operator.name]
     bias_slot = max(slot, _WEIGHTS) + 1
     x, weights, bias = (

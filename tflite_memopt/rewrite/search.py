@@ -10,8 +10,8 @@ Several equal cells of a network bind together: taking one of them apart alone g
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
 half, those that the cost does not need; then toggles neighbors together, many and few, as long as that helps: two
 concatenations that are alive at once gain nothing singly. It ends after costs of so many operators, which are the same
-on every machine: the larger the model, the fewer sets are tried. The clock only stops what takes far too long, and the
-result says so. The best so far is kept; what a site saves is then not measured.
+on every machine: the larger the model, the fewer sets are tried. The clock only stops extremely long searches, and the
+result says so. The best so far is kept; savings per site are then not measured.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Sites = frozenset[Site]
 
 
 def sites_in(text: str) -> Sites:
-    """The sites that print as these words: ``12 15e 30x4``. Raises UsageError, naming the one that is none."""
+    """Return the sites that print as these words: ``12 15e 30x4``. Raises UsageError, naming the one that is none."""
     return frozenset(map(_site_in, text.split()))
 
 
@@ -71,9 +71,9 @@ _AHEAD = 8
 
 @dataclass(frozen=True)
 class SiteUse:
-    """A site that was taken apart: what was applied, and the bytes of the objective that go up without it.
+    """A site that was taken apart: the applied rules, and the bytes of the objective that go up without it.
 
-    ``operator`` is the name of the concatenation, or of what is made in tiles. ``saved_bytes`` is 0 where no cost was
+    ``operator`` is the name of the concatenation, or of the tensor in tiles. ``saved_bytes`` is 0 where no cost was
     left to measure it.
     """
 
@@ -98,7 +98,7 @@ class SiteLimit:
 
 @dataclass(frozen=True)
 class TakenApart:
-    """The best model, the sites taken apart in it, and what was refused on the way."""
+    """The best model, the sites taken apart in it, and refused sites."""
 
     model: Model
     cost: Cost
@@ -120,7 +120,7 @@ class Start:
     tiles: tuple[int, ...] = (0,)
 
     def taken_apart(self, sites: Iterable[Site], is_trial: bool = True) -> tuple[Model, dict[Site, Driver]]:
-        """A copy with these sites taken apart, last one first: what a concatenation feeds is in parts before it is.
+        """A copy with these sites taken apart, last one first: readers of a concatenation are in parts before it is.
 
         It has no dead tensors, which TFLM would place in the arena.
         """
@@ -136,7 +136,7 @@ class Start:
 
 
 def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
-    """The model with these sites taken apart, and what was done at each; what each saves is not measured.
+    """Return the model with these sites taken apart, and the changes at each; savings are not measured.
 
     Raises InfeasibleError when a position is none of the model.
     """
@@ -158,7 +158,7 @@ def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator
 
 
 def search(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
-    """The model with the best set of sites taken apart; the model of ``start`` itself when none pays.
+    """Return the model with the best set of sites taken apart; the model of ``start`` itself when none pays.
 
     None and all sites are compared whatever the limit is.
     """
@@ -170,7 +170,7 @@ class _SiteSearch:
         self._given, self._cost_of, self._limit = start, cost_of, limit
         self._costs: dict[Sites, Cost] = {}
         self._effort_left = limit.effort
-        # What other processes have computed: it counts once it is asked for.
+        # Results of other processes: they count once requested.
         self._ahead: dict[Sites, Cost] = {}
 
     def run(self) -> TakenApart:
@@ -179,7 +179,7 @@ class _SiteSearch:
         best = self._without_what_is_not_needed(self._start(every))
         if best or not self._is_hopeless(every):
             best = self._toggled(best, sorted(candidates))
-        # Where the search has ended early, one of the first may be better than what is being made smaller.
+        # Where the search has ended early, one of the first may be better than the present one.
         best = min((best, *self._costs), key=self._cost)
         saved = {site: self._saved_by(site, best) for site in sorted(best)}
         left = {site.position for site in candidates} - {site.position for site in best}
@@ -196,7 +196,7 @@ class _SiteSearch:
         return TakenApart(model, self._cost(sites), uses, tuple(refused))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
-        """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
+        """Return the sites where some rule applies, for each way; and the refusals when all of them are taken apart.
 
         One way only where no rule applies that is not exact.
         """
@@ -299,7 +299,7 @@ def is_one_way(by_site: Mapping[Site, Driver]) -> bool:
 
 
 def _uses(by_site: Mapping[Site, Driver]) -> Sites:
-    """The sites where some rule takes the concatenation apart: tiles that are joined at once are of no use."""
+    """Return the sites where some rule takes the concatenation apart: tiles that are joined at once are of no use."""
     return frozenset(site for site, driver in by_site.items() if len(driver.applied) > (site.tiles > 0))
 
 

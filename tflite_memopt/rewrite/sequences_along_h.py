@@ -1,6 +1,6 @@
 """Sequences laid along H, so that they lie along the rows of an image: stripes are cut along rows.
 
-Keras converts a convolution of one dimension so, and leaves what is between two of them in three dimensions:
+Keras converts a convolution of one dimension so, and leaves tensors between two of them in three dimensions:
 
     x (1, L, C) -- EXPAND_DIMS -- (1, 1, L, C) -- CONV_2D of 1 x k -- (1, 1, L', D) -- RESHAPE -- PAD (1, L'', D)
 
@@ -10,7 +10,7 @@ Filters become k x 1. These are the same bytes in the same order, so that nothin
 the order that it had. Reshapes between two sequences along H are left out. Where another operator reads or writes a
 sequence, and where the graph takes or returns it, a RESHAPE stands between the two forms; it copies onto itself.
 
-It is no rule of the table: whether one operator can do so depends on what all others do. Which kinds can is said by
+It is no rule of the table: whether one operator can do so depends on all others. Which kinds can is said by
 the table of operators.
 """
 
@@ -40,7 +40,7 @@ _PRODUCT = "BATCH_MATMUL"
 class Attention:
     """``queries`` of (1, L, H, d), turned by ``turn``; the ``chain`` from the scores to the second product.
 
-    ``before``: a reshape to heads and what is done to the queries since; nothing where there is no reshape.
+    ``before``: a reshape to heads and the later operators on the queries; nothing where there is no reshape.
     ``matrices``: keys and values. ``behind``: the TRANSPOSE behind the second product, and a reshape of that.
     """
 
@@ -58,12 +58,12 @@ class Attention:
 
     @property
     def gone(self) -> tuple[Operator, ...]:
-        """The operators that are written anew, beside the second product."""
+        """The operators that are rewritten, beside the second product."""
         return (*self.before, self.turn, *self.chain[:-1], *self.behind)
 
 
 def _check(match: Match) -> Attention | None:
-    """The attention whose second product is the anchor. Nothing is said of other products."""
+    """Return the attention whose second product is the anchor. Nothing is said of other products."""
     chain = _chain_to(match.anchor)
     if not chain or any(each.option("adjX", False) for each in (chain[0], chain[-1])) or len(chain[0].inputs) != 2:
         return None
@@ -86,7 +86,7 @@ def _check(match: Match) -> Attention | None:
 
 
 def _chain_to(last: Operator) -> tuple[Operator, ...]:
-    """From the first product to the second: what is done to single elements or to rows of scores in between."""
+    """From the first product to the second: operators on single elements or rows of scores in between."""
     chain: tuple[Operator, ...] = (last,)
     while (scores := chain[0].inputs[0]) is not None and scores.producer is not None and len(scores.uses) == 1:
         made = scores.producer
@@ -126,7 +126,7 @@ def _rewrite(found: Attention, edit: Editor) -> None:
 
 
 def _joined_queries(edit: Editor, found: Attention) -> Tensor:
-    """The queries with their heads as channels, (1, 1, L, H * d).
+    """Return the queries with their heads as channels, (1, 1, L, H * d).
 
     Where they come of that shape, and nothing but constants was added since, that is done in this shape.
     """
@@ -144,7 +144,7 @@ def _joined_queries(edit: Editor, found: Attention) -> Tensor:
 
 
 def _steps_to(match: Match, queries: Tensor, reader: Operator) -> tuple[Operator, ...]:
-    """A reshape to heads, and the operators between it and the queries; none where there is another one."""
+    """Return a reshape to heads, and the operators between it and the queries; none where there is another one."""
     steps: tuple[Operator, ...] = ()
     at = queries
     while at.producer is not None and _is_free(match, at) and at.uses[0].operator is (*steps, reader)[0]:
@@ -171,7 +171,7 @@ def _is_free_reshape(match: Match, operator: Operator) -> bool:
 
 
 def _spread(constant: Tensor, heads: int, depth: int) -> Array | None:
-    """The values for all channels of all heads; None where they are not the same for every query."""
+    """Return the values for all channels of all heads; None where they are not the same for every query."""
     found = values(constant)
     if found is None or any(size > 1 for size in found.shape[:-2]):
         return None
@@ -232,7 +232,7 @@ SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODU
     and the heads' results side by side, by a CONCATENATION of channels: (1, 1, L, H * e)
 
 No two queries need each other; each needs all keys and values. The matrices of a head are a range of bytes, so that its
-slices are views. The bias that is added to the queries, and what else is done to them element by element, is done
+slices are views. The bias of the queries, and other elementwise operators on them, are applied
 before they are taken apart. Exact: every number is computed of the same numbers in the same order.
 """
 
@@ -242,7 +242,7 @@ _SIGNATURE = "shapeSignature"
 
 
 def sequences_along_h(model: Model) -> Changed | None:
-    """A copy of the model with its sequences along H; None where it computes nothing along one.
+    """Return a copy of the model with its sequences along H; None where it computes nothing along one.
 
     The heads of attentions are split first.
     """
@@ -260,7 +260,7 @@ def sequences_along_h(model: Model) -> Changed | None:
 
 
 def _making(graph: Graph) -> Iterator[Operator]:
-    """The operators that make sequences along H."""
+    """Yield the operators that make sequences along H."""
     for operator in graph.operators:
         shape = operator.outputs[0].shape if operator.outputs else ()
         if len(shape) == 4 and shape[:3:2] == (1, 1) and shape[1] > 1:
@@ -276,7 +276,7 @@ class _Sequences:
 
 
 def _sequences(graph: Graph) -> _Sequences:
-    """The largest set of operators all of whose operands can lie so, and what reshapes alone pass on of these."""
+    """The largest set of operators all of whose operands can lie so, and tensors that only reshapes pass on."""
     tensors = frozenset(tensor for tensor in graph.tensors if _is_sequence(tensor))
     while True:
         operators = tuple(operator for operator in graph.operators if _can_lie(operator, tensors))
@@ -324,13 +324,13 @@ def _filters_of(operator: Operator) -> Tensor | None:
 
 
 def _taken_along_h(operator: Operator) -> list[Tensor]:
-    """The inputs that an operator takes along H."""
+    """Return the inputs that an operator takes along H."""
     stays, given = _along_h(operator).as_it_lies, enumerate(operator.inputs)
     return [tensor for slot, tensor in given if tensor is not None and slot != stays]
 
 
 def _passed_on(graph: Graph, tensors: Collection[Tensor]) -> frozenset[Tensor]:
-    """The same sequences in another shape, which reshapes make and nothing but reshapes reads."""
+    """Return the same sequences in another shape, which reshapes make and nothing but reshapes reads."""
     found: set[Tensor] = set()
     for operator in filter(shape_is_said, graph.operators):
         source, output = operator.inputs[0], operator.outputs[0]
@@ -357,7 +357,7 @@ class _Laying:
         }
 
     def run(self) -> None:
-        """Operators first: what they are told depends on the shapes as they were."""
+        """Operators first: their options depend on the old shapes."""
         for operator in self._found.operators:
             self._tell(operator)
         for filters in {tensor: None for each in self._found.operators if (tensor := _filters_of(each)) is not None}:
@@ -392,7 +392,7 @@ class _Laying:
         return use.operator in self._operators and _along_h(use.operator).as_it_lies == use.slot
 
     def _twin(self, tensor: Tensor) -> Tensor:
-        """The form along H beside one that stays; it holds the same values."""
+        """Return the form along H beside one that stays; it holds the same values."""
         shape = laid_along_h(tensor.shape)
         return self._edit.activation(f"{tensor.name}/along_h", shape, tensor, is_piece=tensor.is_piece)
 
@@ -412,7 +412,7 @@ class _Laying:
             self._write_reshape(first, tensor, twin)
 
     def _reshape(self, operator: Operator) -> None:
-        """A reshape between two sequences along H of one shape is left out; others are told the shapes that are."""
+        """A reshape between two sequences along H of one shape is left out; others get the new shapes."""
         source, output = operator.inputs[0], operator.outputs[0]
         ends = {tensor for tensor in (source, output) if tensor is not None and self._laid.get(tensor) is tensor}
         if source is None or not ends or not shape_is_said(operator):

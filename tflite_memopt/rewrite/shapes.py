@@ -1,4 +1,4 @@
-"""Rules about shapes and about what need not be there: reshapes, identities, dead operators."""
+"""Rules about shapes and redundant operators: reshapes, identities, dead operators."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ r"""Drop operators that nobody needs.
     (z: no reader, not returned)
 
 Exact: nothing sees the values. An operator with a side effect is needed: one that writes a variable, calls a subgraph
-or is custom. What only the dropped operator has read is dead as well, and goes with it.
+or is custom. Tensors that only the dropped operator has read are dead as well, and are removed.
 """
 
 
@@ -89,7 +89,7 @@ def _always(_: Operator) -> bool:
 
 
 def _is_fixed(operator: Operator) -> bool:
-    """A new shape that is computed is left alone: it may be another one at run time."""
+    """Return a new shape that is computed is left alone: it may be another one at run time."""
     return all(tensor is None or tensor.is_constant for tensor in operator.inputs[1:])
 
 
@@ -193,7 +193,7 @@ CONSECUTIVE_RESHAPES = Rule(
 
     x -- RESHAPE, SQUEEZE or EXPAND_DIMS -- RESHAPE -- y        =>        x -- RESHAPE -- y
 
-Exact: all of them keep the elements in their order. The second one stays what it is, so that the firmware needs no
+Exact: all of them keep the elements in their order. The second one stays as it is, so that the firmware needs no
 other kernel than before.
 """
 
@@ -218,7 +218,7 @@ UNDONE_RESHAPES = Rule(
     _check_undone_reshapes,
     Copy.leave_out,
 )
-"""A reshape that another one undoes: its readers read what there was before.
+"""A reshape that another one undoes: its readers read the tensor before it.
 
     x -- RESHAPE -- EXPAND_DIMS to the shape of x -- y -- op        =>        x -- op
 
@@ -234,7 +234,7 @@ _MOST_DIMENSIONS = 4
 
 @dataclass(frozen=True)
 class ReducedReshape:
-    """The reduction, what its input is a reshape of, and the dimensions of that to take together."""
+    """The reduction, the source of its reshaped input, and the dimensions of that to reduce."""
 
     reduction: Operator
     source: Tensor
@@ -276,7 +276,7 @@ def _axes_in(
 
 
 def _subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
-    """All subsets, small ones first; of as many the inner dimensions first, since the outer one is the batch."""
+    """Yield all subsets, small ones first; of as many the inner dimensions first, since the outer one is the batch."""
     for count in range(len(axes) + 1):
         yield from combinations(reversed(axes), count)
 

@@ -1,13 +1,13 @@
-"""Once there are stripes: channels in tiles where the model peaks then, and rules for what is left whole.
+"""Once there are stripes: channels in tiles where the model peaks then, and rules for tensors that are left whole.
 
-    rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> striped anew, if it costs less
+    rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> striped again, if it costs less
 
 Tiles pay where a wide tensor binds that rows cannot cut. That is known once there are stripes: operators whose tiles
 would do away with a tensor that is alive at the peak are candidates. The numbers of tiles are compared on the model
 without stripes, by the peak around the candidates alone: elsewhere stripes change it. The planner decides.
 
-The rules for what is left whole come last. Before the stripes they would change which orders and which regions are
-found, for better or worse by more than they save.
+The rules for tensors that are left whole come last. Before the stripes they would change which orders and which regions
+are found, for better or worse by more than they save.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Striped:
 class TileSearch:
     """``cascade`` searches for stripes that need less than a number of bytes.
 
-    ``before``: what each library needs for the original, None if it runs wrongly. ``most_macs``: those that a model may
-    have in the end; ``work``: the limit on its run time.
+    ``before``: the need of each library for the original, None if it runs wrongly. ``most_macs``: those that a model
+    may have in the end; ``work``: the limit on its run time.
     """
 
     profile: KernelProfile
@@ -75,7 +75,7 @@ class TileSearch:
     most_macs: int
     work: WorkLimit
     progress: Callable[[str], None]
-    # By a model's operators and a number of tiles: what tiles of the operator at each position do away with.
+    # By a model's operators and a number of tiles: tensors that tiles of the operator at each position remove.
     _gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict, init=False)
     # By the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
     _found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(
@@ -83,7 +83,7 @@ class TileSearch:
     )
 
     def run(self, rewritten: Changed, cascaded: Changed) -> Striped:
-        """The same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
+        """Return the same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
         best = self._arranged(rewritten, cascaded)
         for _ in range(_ROUNDS):
             found = self._with_more_tiles(best)
@@ -102,7 +102,7 @@ class TileSearch:
         return cost_in(striped.arrangement.placement.memory, self.options)
 
     def _with_fewer_operators(self, best: Striped) -> Striped:
-        """With what the rules for a model in stripes save, where that makes no library need more."""
+        """Apply the rules for a model in stripes where that makes no library need more."""
         for rules in AFTER_STRIPES:
             limits = self.most_macs, self.work
             found = simplified(best.cascaded.model, self._cost(best), rules, self.profile, self.options, *limits)
@@ -113,7 +113,7 @@ class TileSearch:
             if fitting is None:
                 continue
             if fitting.placement is arrangement.placement:
-                arrangement = fitting  # with what each library needs, which is asked for again
+                arrangement = fitting  # with the needs of all libraries, which are requested again
             cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
             best = Striped(best.rewritten, cascaded, arrangement)
         return best
@@ -138,12 +138,12 @@ class TileSearch:
             is_whole = model is rewritten.model
             least = estimate_of(found.model, self.profile, self.options) if is_whole else found.cost
             if not found.sites or least.need >= known.need:
-                return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
+                return None  # The rest, around the tiles or of all, needs as much as the model in stripes does now.
             other = self._arranged(rewritten, self.cascade(found.model, known.need))
             if not self._cost(other) < known:
                 return None
             if self._may_fit_every_library(other):
-                # What one of several saves is not measured.
+                # The saving of one of several is not measured.
                 saved = known.need - self._cost(other).need if len(found.sites) == 1 else 0
                 sites = [replace(site, saved_bytes=saved) for site in found.sites]
                 return replace(other, rewritten=with_sites(replace(rewritten, model=found.model), sites))
@@ -156,7 +156,7 @@ class TileSearch:
         return fitting is not None or self._with_fewer_operators(found) is not found
 
     def _fitting(self, model: Model, found: Arrangement) -> Arrangement | None:
-        """A place for all tensors that makes no library need more than ``before``, if there is one."""
+        """Return a place for all tensors that makes no library need more than ``before``, if there is one."""
         return found if self.before is None else fitted(model, found, self.before, self.profile, self.options)
 
     def find_tiles(self, model: Model, striped: Model, tiles: tuple[int, ...], below: int) -> TakenApart:
@@ -183,7 +183,7 @@ class TileSearch:
         return replace(found, model=copy_model(found.model)) if found.sites else found
 
     def _candidates(self, start: Start, peak: set[str]) -> tuple[Mapping[int, str], frozenset[str]]:
-        """Operators whose tiles do away with a tensor of the peak: their names, by position.
+        """Return the operators whose tiles do away with a tensor of the peak: their names, by position.
 
         And the names of all operators that write or read what goes.
         """
@@ -212,7 +212,7 @@ def simplified(
     most_macs: int,
     work: WorkLimit,
 ) -> tuple[Model, RewriteUse, Arrangement] | None:
-    """A copy of a model in stripes with these rules applied, and how it is arranged.
+    """Return a copy of a model in stripes with these rules applied, and how it is arranged.
 
     None where none applies, not within the limits, or it costs no less than ``cost``, that of the model.
     """
@@ -271,7 +271,7 @@ def _reads(operator: Operator, names: Collection[str]) -> bool:
 
 
 def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> set[str]:
-    """The names of the tensors that are alive at a peak of the best order."""
+    """Return the names of the tensors that are alive at a peak of the best order."""
     needs = _needs(model, profile, options)
     order = [model.main.operators.index(operator) for operator in needs]
     timeline = memory_layout(model, profile, order=order).timeline
@@ -293,7 +293,7 @@ def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Opera
 def _cost_around(
     focus: Collection[str], known: Collection[str], model: Model, profile: KernelProfile, options: Options
 ) -> Cost:
-    """The cost if the operators of the focus, and those that are new, were all that there is to the peak."""
+    """Return the cost if the operators of the focus, and those that are new, were all that there is to the peak."""
     needs = _needs(model, profile, options).items()
     peak = max((need for each, need in needs if label(each) in focus or label(each) not in known), default=0)
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak

@@ -12,8 +12,8 @@ Operators here are fused operators, numbered in a topological order: operator b 
 
 The states that a search has yet to visit, by the largest need on the way to them, with a floor that rises.
 
-Needs below the floor are not told apart. They are kept in a heap of their own, so that a floor that rises moves those
-states alone that it comes to: searches in two directions raise each other's floor thousands of times.
+Needs below the floor are not distinguished. They are kept in a heap of their own, so that a floor that rises moves
+those states alone that it comes to: searches in two directions raise each other's floor thousands of times.
 
 Best-first search for the order of one segment whose largest working set is smallest.
 
@@ -93,11 +93,11 @@ class Direction:
     backward: bool
 
     def ready(self) -> int:
-        """The operators that are ready at the start."""
+        """Return the operators that are ready at the start."""
         return set_of(b for b in bits(self.goal & ~self.start) if not self.waits[b] & ~self.start)
 
     def in_order(self, moves: Sequence[int]) -> tuple[int, ...]:
-        """The moves of a search as operators in the order in which they run."""
+        """Return the moves of a search as operators in the order in which they run."""
         return tuple(reversed(moves)) if self.backward else tuple(moves)
 
 
@@ -121,7 +121,7 @@ def backward(graph: CompiledGraph, segment: Segment) -> Direction:
     inside = segment.inside
 
     def cost(state: int, b: int) -> tuple[int, int]:
-        """The cost of b where it ran, turned round: taking it back adds what running it frees."""
+        """Return the cost of b where it ran, turned round: taking it back adds what running it frees."""
         need, change = graph.cost(segment.goal & ~state & ~(1 << b), b)
         return need - change, -change
 
@@ -207,7 +207,7 @@ class CompiledGraph:
         return set_of(b for b, (grow, dies) in enumerate(zip(self.grow, most, strict=True)) if grow <= dies)
 
     def _deaths_of(self, b: int) -> tuple[Death, ...]:
-        """All the deaths that the cost of an operator depends on."""
+        """Return all the deaths that the cost of an operator depends on."""
         of_candidates = (death for each in self.candidates[b] for death in (*each.released, *each.reuses))
         return (*self.deaths[b], *of_candidates)
 
@@ -226,12 +226,12 @@ class CompiledGraph:
 
 
 def _died(deaths: Sequence[Death], waiting: int) -> int:
-    """Bytes of the tensors for which nobody waits any more."""
+    """Return the bytes of the tensors for which nobody waits any more."""
     return sum(size for others, size in deaths if not others & waiting)
 
 
 def compiled(graph: FusedGraph) -> CompiledGraph:
-    """Number the fused operators and turn names into bit sets."""
+    """Return the number the fused operators and turn names into bit sets."""
     order = graph.topological()
     number = {v: b for b, v in enumerate(order)}
     home = {op: number[v] for v in order for op in graph.order[v]}
@@ -267,7 +267,7 @@ class _OperatorCosts:
 
 
 def _costs(graph: FusedGraph, v: int, b: int, readers: Sequence[int], closure: TransitiveClosure) -> _OperatorCosts:
-    """The costs of fused operator v, which is number b of ``readers`` and ``closure``."""
+    """Return the costs of fused operator v, which is number b of ``readers`` and ``closure``."""
     operator, sizes = graph.operators[v], graph.sizes
     may = frozenset(t for t in operator.inputs - graph.kept if not readers[t] & closure.after[b])
     sure = frozenset(t for t in may if not readers[t] & ~(1 << b | closure.before[b]))
@@ -330,7 +330,7 @@ class Frontier:
             heapq.heappush(self._above, (need, state))
 
     def pop(self) -> tuple[int, State]:
-        """The first one, with its need or the floor in bytes. O(log n)."""
+        """Return the first one, with its need or the floor in bytes. O(log n)."""
         return (self.floor, heapq.heappop(self._at_floor)) if self._at_floor else heapq.heappop(self._above)
 
     def first(self, count: int) -> Sequence[tuple[int, State]]:
@@ -339,7 +339,7 @@ class Frontier:
         return low + heapq.nsmallest(count - len(low), self._above)
 
     def raise_floor(self, floor: int) -> None:
-        """From now on needs up to ``floor`` bytes are not told apart. Each state is moved at most once."""
+        """From now on, do not distinguish needs up to ``floor`` bytes. Each state is moved at most once."""
         self.floor = max(floor, self.floor)
         while self._above and self._above[0][0] <= self.floor:
             heapq.heappush(self._at_floor, heapq.heappop(self._above)[1])
@@ -434,7 +434,7 @@ class BottleneckSearch:
         return self.allowance.left > self.reserve and not self.allowance.is_too_late()
 
     def raise_floor(self, floor: int) -> None:
-        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer told apart."""
+        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer distinguished."""
         if floor <= self.reached:
             return
         self.reached = floor
@@ -452,7 +452,7 @@ class BottleneckSearch:
         return best
 
     def greedy(self) -> OrderFound:
-        """The best of both rules from the start, without a search."""
+        """Return the best of both rules from the start, without a search."""
         found, way = [], self.direction
         for rule in RULES:
             moves, peak = self._finish(rule, self.reached, way.start, way.alive, way.ready())
@@ -518,7 +518,7 @@ class BottleneckSearch:
         return state, alive, ready
 
     def _cost(self, state: int, b: int) -> tuple[int, int]:
-        """The direction's cost of b, kept by what the state holds of the operators that change it."""
+        """Return the direction's cost of b, kept by what the state holds of the operators that change it."""
         known, key = self._known[b], state & self._unsure[b]
         cost = known.get(key)
         if cost is None:
@@ -528,7 +528,7 @@ class BottleneckSearch:
         return cost
 
     def _ready_after(self, ready: int, state: int, b: int) -> int:
-        """The ready operators when ``b``, one of them, has run."""
+        """Return the ready operators when ``b``, one of them, has run."""
         waits = self._waits
         ready ^= 1 << b
         for w in self._wakes[b]:
@@ -581,7 +581,7 @@ _LEAD = 5
 
 
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """An order of smallest peak; without work or memory to prove it, the best found and the bound that was proved.
+    """An order of smallest peak; without work or memory to prove it, the best order and the proved bound.
 
     The model's own order is the answer where none is better. Where ``limit.below`` is out of reach, as far as a
     question with work of its own can tell, the best of the simple orders is.
@@ -624,7 +624,7 @@ def _question(
 ) -> tuple[int, bool | None]:
     """(states visited, whether some order needs less than ``peak`` bytes; None where that is not known).
 
-    Quicker than to look for the smallest peak: what needs less is not told apart. It ends at the first segment that
+    Quicker than to look for the smallest peak: smaller needs are not distinguished. It ends at the first segment that
     needs as much, or that is not known to need less. Its work is its own.
     """
     visited, own = 0, allowance.another(_QUESTION)
@@ -639,7 +639,7 @@ def _question(
 
 
 def _simple_orders(graph: MemoryGraph) -> Iterator[tuple[int, ...]]:
-    """The baselines' orders, first of all the model's own if it is one."""
+    """Yield the baselines' orders, first of all the model's own if it is one."""
     if graph.runs_as_numbered:
         yield tuple(range(len(graph.needs)))
     yield kahn_order(graph)
@@ -647,7 +647,7 @@ def _simple_orders(graph: MemoryGraph) -> Iterator[tuple[int, ...]]:
 
 
 def _segments(graph: CompiledGraph) -> list[Segment]:
-    """The segments in the order in which they run."""
+    """Return the segments in the order in which they run."""
     segments = []
     executed, alive = 0, graph.alive_at_start
     for cut in graph.cuts:
@@ -669,7 +669,7 @@ def _search(
 ) -> tuple[tuple[int, ...], int, int]:
     """(fused operators in order, bytes that no order can avoid, states visited) of one segment.
 
-    ``floor``: needs up to so many bytes are not told apart. ``below``: nor are those of so many and more.
+    ``floor``: needs up to so many bytes are not distinguished. ``below``: nor are those of so many and more.
     """
     searches: list[BottleneckSearch] = []
     best: OrderFound | None = None

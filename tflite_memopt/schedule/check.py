@@ -57,7 +57,7 @@ def check_order(problem: ScheduleProblem, order: Sequence[int]) -> None:
 
 
 def peak_of(problem: ScheduleProblem, order: Sequence[int]) -> int:
-    """Largest working set of an order in bytes, by following the definition step by step. O(n * alive)."""
+    """Return the largest working set of an order in bytes, by following the definition step by step. O(n * alive)."""
     last_use = dict.fromkeys(problem.inputs, -1)
     for position, index in enumerate(order):
         step = problem.steps[index]

@@ -29,7 +29,7 @@ _MOST_STEPS = 50_000
 _LEAST_AT_ONCE = 2000
 """Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
 _AT_ONCE = 16
-"""Regions that are tried before it is looked what is worth finding: the same with any number of processes."""
+"""Regions that are tried before gains are compared: the same with any number of processes."""
 _HOT = 0.93
 """A region that is tried has a step with so much of the peak."""
 
@@ -45,7 +45,7 @@ class _Contracted:
     regions: tuple[tuple[int, ...], ...]
 
     def in_model(self) -> tuple[int, ...]:
-        """The order of the model's steps."""
+        """Return the order of the model's steps."""
         return tuple(step for v in self.order for step in self.groups[v])
 
 
@@ -94,7 +94,7 @@ def contracted_orders(
 
 
 def _smaller(start: _Contracted, regions: Sequence[Repeatable], ask: _Question) -> list[_Contracted]:
-    """The problems with one region more whose best order has a smaller peak, best ones first."""
+    """Return the problems with one region more whose best order has a smaller peak, best ones first."""
     hot = _steps_at(start, _hot_places(start))
     taken = {step for region in start.regions for step in region}
     tried = ([each.steps] for each in regions if hot & set(each.steps) and not taken & set(each.steps))
@@ -102,7 +102,7 @@ def _smaller(start: _Contracted, regions: Sequence[Repeatable], ask: _Question) 
 
 
 def _smaller_together(start: _Contracted, regions: Sequence[Repeatable], ask: _Question) -> list[_Contracted]:
-    """The problems with a region and all those like it whose best order has a smaller peak, best ones first."""
+    """Return the problems with a region and all those like it whose best order has a smaller peak, best ones first."""
     tried = [[each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _tries(start))]
     return _best_first(start, tried, ask)
 
@@ -176,7 +176,7 @@ def _contract(
 def _as_step(
     problem: ScheduleProblem, groups: tuple[tuple[int, ...], ...], region: tuple[int, ...]
 ) -> tuple[ScheduleProblem, tuple[tuple[int, ...], ...]]:
-    """The problem with a region as one step, and what its steps stand for."""
+    """Return the problem with a region as one step, and what its steps stand for."""
     inside = set(region)
     members = [v for v, group in enumerate(groups) if inside & set(group)]
     last = next(v for v, group in enumerate(groups) if group[-1] == region[-1])
@@ -193,7 +193,7 @@ def _as_step(
 
 
 def _as_one(problem: ScheduleProblem, members: Sequence[int], number: Mapping[int, int], last: int) -> Step:
-    """The step that stands for the region: its output can take the place of any input that dies."""
+    """Return the step that stands for the region: its output can take the place of any input that dies."""
     steps = [problem.steps[v] for v in members]
     made = {t for step in steps for t in step.outputs}
     inputs = tuple(dict.fromkeys(t for step in steps for t in step.inputs if t not in made))

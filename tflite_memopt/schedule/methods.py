@@ -15,22 +15,22 @@ from .problem import Method, Schedule, ScheduleAnswer, ScheduleProblem, memory_g
 
 
 def as_is(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """The model's own order."""
+    """Return the model's own order."""
     return ScheduleAnswer(tuple(range(len(problem.steps))))
 
 
 def kahn(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """Operators in the order in which they become ready."""
+    """Return the operators in the order in which they become ready."""
     return ScheduleAnswer(kahn_order(memory_graph(problem)))
 
 
 def rpo(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """The reverse post-order of a depth-first walk; of two ready branches it finishes the earlier one first."""
+    """Return the reverse post-order of a depth-first walk; of two ready branches it finishes the earlier one first."""
     return ScheduleAnswer(reverse_post_order(memory_graph(problem)))
 
 
 def _published(paper: str) -> Method:
-    """The method of a paper, which is in ``published/``: loaded when it is first asked for."""
+    """Return the method of a paper, which is in ``published/``: loaded when it is first asked for."""
 
     def method(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
         run: Method = getattr(import_module(f"tflite_memopt.published.{paper}.method"), paper)

@@ -107,7 +107,7 @@ def schedule_lower_bound(problem: ScheduleProblem) -> int:
 
 
 def head_lower_bound(problem: ScheduleProblem, lower_bound: int) -> int:
-    """Bytes of the head that no plan of any order goes below, given what no order's peak goes below.
+    """Return the bytes of the head that no plan of any order goes below, given what no order's peak goes below.
 
     A peak is at a step that may save ``uncounted`` bytes more, or at one that may not. No search.
     """
@@ -119,7 +119,7 @@ def head_lower_bound(problem: ScheduleProblem, lower_bound: int) -> int:
 
 
 def _saving_all(step: Step) -> Step:
-    """The step as if what is not counted were saved by one of its inputs."""
+    """Return the step as if what is not counted were saved by one of its inputs."""
     if not step.uncounted:
         return step
     return replace(step, reuses=(*step.reuses, Reuse(step.inputs[0], step.uncounted)))
@@ -161,13 +161,13 @@ class MemoryGraph(DependencyGraph):
         return all(self.needs[v] >> (v - 1) & 1 for v in range(1, len(self.needs)))
 
     def alive(self, executed: int) -> tuple[int, ...]:
-        """The tensors alive once a set of operators ran. O(operators + tensors)."""
+        """Return the tensors alive once a set of operators ran. O(operators + tensors)."""
         steps, waiting = self.problem.steps, self.everything & ~executed
         written = (t for v in bits(executed) for t in steps[v].outputs)
         return tuple(t for t in dict.fromkeys((*self.problem.inputs, *written)) if not self.dies(t, waiting))
 
     def alive_bytes(self, executed: int) -> int:
-        """Bytes alive once a set of operators ran. O(operators + tensors)."""
+        """Return the bytes alive once a set of operators ran. O(operators + tensors)."""
         return sum(self.problem.sizes[t] for t in self.alive(executed))
 
     def run(self, executed: int, alive: int, operator: int) -> tuple[int, int]:
@@ -213,7 +213,7 @@ class MemoryGraph(DependencyGraph):
 
 
 def memory_graph(problem: ScheduleProblem) -> MemoryGraph:
-    """The graph of a problem. O(operators + tensors), but for the width of the sets."""
+    """Return the graph of a problem. O(operators + tensors), but for the width of the sets."""
     producer = {t: v for v, step in enumerate(problem.steps) for t in step.outputs}
     readers, outputs = [0] * len(problem.sizes), set(problem.outputs)
     for v, step in enumerate(problem.steps):

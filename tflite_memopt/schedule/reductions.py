@@ -50,7 +50,7 @@ class PeakCandidate:
     reuses: tuple[Reuse, ...] = ()
 
     def settled(self, dying: frozenset[int], sizes: tuple[int, ...]) -> PeakCandidate:
-        """The same candidate where ``dying`` are known to die: their bytes become part of ``extra``."""
+        """Return the same candidate where ``dying`` are known to die: their bytes become part of ``extra``."""
         released = sum(sizes[t] for t in self.released & dying)
         certain = max((r.saved for r in self.reuses if r.tensor in dying), default=0)
         # A certain reuse always holds; the others can only save what they save beyond it.
@@ -86,7 +86,7 @@ class FusedOperator:
         return most
 
     def change(self, sizes: tuple[int, ...], dying: frozenset[int]) -> int:
-        """Bytes alive after it less those alive before it, when ``dying`` have no other reader."""
+        """Return the bytes alive after it less those alive before it, when ``dying`` have no other reader."""
         return self.grow - sum(sizes[t] for t in self.inputs & dying)
 
 
@@ -113,7 +113,7 @@ def joined(first: FusedOperator, second: FusedOperator, sizes: tuple[int, ...], 
 
 
 def _still_read(candidate: PeakCandidate, read_later: frozenset[int]) -> PeakCandidate:
-    """The candidate, when the tensors of ``read_later`` cannot die at it."""
+    """Return the candidate, when the tensors of ``read_later`` cannot die at it."""
     if candidate.released.isdisjoint(read_later) and not candidate.reuses:
         return candidate
     reuses = tuple(r for r in candidate.reuses if r.tensor not in read_later)
@@ -121,7 +121,7 @@ def _still_read(candidate: PeakCandidate, read_later: frozenset[int]) -> PeakCan
 
 
 def _largest(candidates: Iterable[PeakCandidate]) -> tuple[PeakCandidate, ...]:
-    """Those that some state can make the largest."""
+    """Return those that some state can make the largest."""
     kept: list[PeakCandidate] = []
     for candidate in candidates:
         if any(other.covers(candidate) for other in kept):
@@ -163,21 +163,21 @@ class FusedGraph:
         self._may: dict[int, frozenset[int]] = {}
 
     def always_dying(self, v: int) -> frozenset[int]:
-        """Inputs that die with fused operator v in every order: all their other readers come before it."""
+        """Return the inputs that die with fused operator v in every order: all their other readers come before it."""
         if v not in self._always:
             here = self.members[v] | self.before[v]
             self._always[v] = frozenset(t for t in self.operators[v].inputs - self.kept if not self.readers[t] & ~here)
         return self._always[v]
 
     def may_die(self, v: int) -> frozenset[int]:
-        """Inputs that die with fused operator v in some order: none of their readers comes after it."""
+        """Return the inputs that die with fused operator v in some order: none of their readers comes after it."""
         if v not in self._may:
             after = self.after[v]
             self._may[v] = frozenset(t for t in self.operators[v].inputs - self.kept if not self.readers[t] & after)
         return self._may[v]
 
     def _inner(self, first: int, second: int) -> frozenset[int]:
-        """Tensors that the first writes and of which the second holds the last readers, whatever the order."""
+        """Tensors that the first writes and whose last readers are in the second, whatever the order."""
         both = self.members[first] | self.members[second]
         read = self.outputs[first] & self.operators[second].inputs
         return frozenset(t for t in read - self.kept if not self.readers[t] & ~both)
@@ -213,7 +213,7 @@ class FusedGraph:
         return {first, *needs, *feeds}
 
     def topological(self) -> tuple[int, ...]:
-        """The fused operators in Kahn's order."""
+        """Return the fused operators in Kahn's order."""
         counts = {v: len(needs) for v, needs in self.needs.items()}
         return first_ready_first(counts, lambda v: sorted(self.feeds[v]))
 
@@ -257,7 +257,7 @@ def _contract_at(graph: FusedGraph, v: int) -> set[int]:
 
 
 def _edges_at(graph: FusedGraph, v: int) -> Iterator[tuple[int, int]]:
-    """Edges in and out of v that no other path goes round: their ends can become one without a cycle."""
+    """Yield the edges in and out of v that no other path goes round: their ends can become one without a cycle."""
     if len(graph.feeds[v]) == 1:
         yield v, next(iter(graph.feeds[v]))
     if len(graph.needs[v]) == 1:

@@ -1,10 +1,10 @@
-# Models that are optimized when a firmware is built. `tflite-memopt --cmake-dir` tells where this file is:
+# Models that are optimized when a firmware is built. `tflite-memopt --cmake-dir` prints the folder of this file:
 #
 #   execute_process(COMMAND tflite-memopt --cmake-dir OUTPUT_VARIABLE tflite_memopt_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
 #   find_package(tflite_memopt CONFIG REQUIRED)
 #   tflite_memopt_add_model(TARGET app MODEL model.tflite BUDGET 64K TARGET_CPU cortex-m4)
 #
-# The target then has the files that `codegen` writes: #include "model/arena.h". docs/device_firmware.md says what they are.
+# The target then has the files that `codegen` writes: #include "model/arena.h". See docs/device.md.
 cmake_minimum_required(VERSION 3.18)
 
 find_program(TFLITE_MEMOPT_EXECUTABLE tflite-memopt DOC "the command of tflite-memopt")
@@ -16,8 +16,8 @@ set(_tflite_memopt_version "${CMAKE_CURRENT_LIST_DIR}/../../version.py")
 # TARGET      executable or library that gets the model
 # MODEL       the .tflite file, relative to the current source folder
 # NAME        C++ namespace, and folder of the headers; by default the model's name without its ending
-# TARGET_CPU  core or chip, as `tflite-memopt targets` lists them; without it the result is right with any kernels
-# BUDGET      RAM that the model may take, such as 64K: the build fails where it takes more
+# TARGET_CPU  core or chip, as `tflite-memopt targets` lists them; without it the result is correct with any kernels
+# BUDGET      RAM that the model may take, such as 64K: the build fails if it takes more
 # OPTIONS     more options of `tflite-memopt optimize`
 # CODEGEN     more options of `tflite-memopt codegen`
 # MAIN        also compile the program main.cc, which runs the model once

@@ -62,7 +62,7 @@ def _sequences(graph: MemoryGraph) -> tuple[dp.OperatorSequence, ...]:
 
 
 def _only_successor(graph: MemoryGraph, given: frozenset[int], operator: int) -> int | None:
-    """The operator that alone follows and needs nothing else, if there is one."""
+    """Return the operator that alone follows and needs nothing else, if there is one."""
     problem = graph.problem
     feeds = graph.feeds[operator]
     if feeds.bit_count() != 1 or any(graph.kept[t] for t in problem.steps[operator].outputs):

@@ -21,7 +21,7 @@ _WORK = 2_500_000
 
 
 def hmcos(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """The best of Kahn's order, reverse post-order and all iterations. See :func:`hmcos_with`."""
+    """Return the best of Kahn's order, reverse post-order and all iterations. See :func:`hmcos_with`."""
     return hmcos_with(problem, limit, dp.MOST_STATES)
 
 
@@ -123,7 +123,7 @@ class _Iterations:
         return not self._groups and all(len(unit.order) == 1 for unit in self._hierarchy.sequences)
 
     def _schedule(self, peak: int) -> tuple[int, ...]:
-        """The best order of the coarse graph, whose peak may be above the one given only where it has to.
+        """Return the best order of the coarse graph, whose peak may be above the one given only where it has to.
 
         Empty when out of work or states.
         """
@@ -151,7 +151,7 @@ class _Iterations:
 
 
 def _writers_at_peak(graph: MemoryGraph, order: tuple[int, ...], peak: int) -> int:
-    """The operators whose results are alive at a step of an order that needs ``peak`` bytes."""
+    """Return the operators whose results are alive at a step of an order that needs ``peak`` bytes."""
     steps = graph.problem.steps
     writers = 0
     for ran in graph.follow(order):

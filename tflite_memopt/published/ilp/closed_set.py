@@ -22,7 +22,7 @@ class ClosedSet:
 
 
 def closed_set(graph: MemoryGraph, closure: TransitiveClosure, members: int) -> ClosedSet | None:
-    """The set if it is closed, else None. O(members + their tensors).
+    """Return the set if it is closed, else None. O(members + their tensors).
 
     Closed: every operator outside runs before all members, after all members, or is parallel to all members; and no
     tensor that a member reads has a parallel reader. Then what the members add to memory depends on how far they
@@ -86,7 +86,7 @@ def inner_order(graph: MemoryGraph, chosen: ClosedSet) -> InnerOrder | None:
 
 
 def _advance(graph: MemoryGraph, chosen: ClosedSet, level: dict[int, _HalfDone]) -> tuple[dict[int, _HalfDone], int]:
-    """The states with one member more, and the least need of the members that ran."""
+    """Return the states with one member more, and the least need of the members that ran."""
     onward: dict[int, _HalfDone] = {}
     least: list[int] = []
     for done, state in level.items():

@@ -29,12 +29,12 @@ class FusedProblem:
     members: tuple[tuple[int, ...], ...]
 
     def expand(self, order: Iterable[int]) -> tuple[int, ...]:
-        """The order of the original operators; its peak is that of ``order``."""
+        """Return the order of the original operators; its peak is that of ``order``."""
         return tuple(operator for v in order for operator in self.members[v])
 
 
 def unfused(problem: ScheduleProblem) -> FusedProblem:
-    """The problem as it is: each operator alone."""
+    """Return the problem as it is: each operator alone."""
     return FusedProblem(problem, tuple((v,) for v in range(len(problem.steps))))
 
 
@@ -98,7 +98,7 @@ def _first_fusable(
 
 
 def merged(fused: FusedProblem, found: Iterable[InnerOrder]) -> FusedProblem:
-    """The problem with each of some disjoint sets as one step."""
+    """Return the problem with each of some disjoint sets as one step."""
     groups = {inner.order[0]: inner for inner in found}
     absorbed = {v for inner in groups.values() for v in inner.order[1:]}
     heads = [v for v in range(len(fused.members)) if v not in absorbed]

@@ -53,7 +53,7 @@ class IlpAnswer:
 
 
 def ilp(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """The method with all its parts on. Proves what it can: see :func:`ilp_with`."""
+    """Return the method with all its parts on. Proves what it can: see :func:`ilp_with`."""
     return ilp_with(problem, limit, IlpParts()).answer
 
 
@@ -92,12 +92,12 @@ def _without_unread_inputs(fused: FusedProblem) -> MemoryGraph:
 
 
 def _bound(parts: Sequence[OrderedPart]) -> int:
-    """Bytes that no order of the whole goes below, as far as the parts tell."""
+    """Return the bytes that no order of the whole goes below, as far as the parts tell."""
     return max((part.lower_bound for part in parts if part.exact), default=0)
 
 
 def _ordered_parts(graph: MemoryGraph, cuts: Sequence[int], partitions: int | None) -> list[OrderedPart]:
-    """The parts in order, each in reverse post-order; what lies between two ``cuts`` is cut further."""
+    """Return the parts in order, each in reverse post-order; what lies between two ``cuts`` is cut further."""
     order = reverse_post_order(graph)
     found: list[OrderedPart] = []
     for (start, end), done in zip(pairwise(cuts), sets_at(order, cuts), strict=False):

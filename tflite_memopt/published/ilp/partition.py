@@ -31,7 +31,7 @@ def light_cuts(graph: MemoryGraph, order: Sequence[int], done: int, parts: int) 
 
 
 def _best_places(alive: Sequence[int], parts: int, largest: int) -> list[int]:
-    """Positions from 0 to the end, no part larger than allowed, with the least sum of bytes alive at them.
+    """Return the positions from 0 to the end, no part larger than allowed, with the least sum of bytes alive at them.
 
     Dynamic programming over positions, part by part. O(parts * positions * largest).
     """
@@ -48,7 +48,7 @@ def _best_places(alive: Sequence[int], parts: int, largest: int) -> list[int]:
 
 
 def _refined(graph: MemoryGraph, low: int, cut: int, high: int, largest: int) -> int:
-    """The lightest cut between its neighbors that moves of single operators lead to."""
+    """Return the lightest cut between its neighbors that moves of single operators lead to."""
     alive = graph.alive_bytes(cut)
     while True:
         better, reached = _pass(graph, (low, high), cut, alive, largest)
@@ -72,7 +72,7 @@ def _pass(graph: MemoryGraph, ends: tuple[int, int], cut: int, alive: int, large
 
 
 def _moves(graph: MemoryGraph, movable: int, cut: int, alive: int) -> Iterator[tuple[int, int]]:
-    """Operators that can change sides, with the bytes alive at the cut afterwards."""
+    """Yield the operators that can change sides, with the bytes alive at the cut afterwards."""
     for v in bits(movable & ~cut):
         if not graph.needs[v] & ~cut:
             yield v, graph.run(cut, alive, v)[1]

@@ -40,7 +40,7 @@ class StepColumns:
     later: int = NEVER
 
     def at(self, step: int) -> int:
-        """The column of a step, or the constant that the variable is there."""
+        """Return the column of a step, or the constant that the variable is there."""
         if step < self.start:
             return NEVER
         return self.first + step - self.start if step < self.end else self.later
@@ -105,14 +105,14 @@ class IntegerProgram:
         return sum(columns.end - columns.start for columns in (*self.ran, *self.stored.values()))
 
     def columns_of(self, order: Sequence[int]) -> Iterator[tuple[int, float]]:
-        """The x of an order; the solver completes the rest."""
+        """Yield the x of an order; the solver completes the rest."""
         for place, v in enumerate(order):
             ran = self.ran[v]
             for step in range(ran.start, ran.end):
                 yield ran.at(step), float(place <= step)
 
     def order_of(self, values: Sequence[float]) -> tuple[int, ...]:
-        """The order that a solution stands for: each operator runs at the step where its x turns to 1."""
+        """Return the order that a solution stands for: each operator runs at the step where its x turns to 1."""
 
         def place(v: int) -> int:
             ran = self.ran[v]
@@ -122,7 +122,7 @@ class IntegerProgram:
 
 
 def formulate(problem: ScheduleProblem, pruning: bool) -> IntegerProgram:
-    """The program of a problem. At most O(operators * (edges + readers)) entries."""
+    """Return the program of a problem. At most O(operators * (edges + readers)) entries."""
     graph = memory_graph(problem)
     closure = transitive_closure(graph)
     layout = _ColumnLayout(graph, closure, pruning)
@@ -222,7 +222,7 @@ def _extra(layout: _ColumnLayout, operator: int) -> int:
 
 
 def _sure_saving(layout: _ColumnLayout, operator: int) -> int:
-    """Bytes of the best reuse whose tensor dies at the operator in every order."""
+    """Return the bytes of the best reuse whose tensor dies at the operator in every order."""
     earlier = layout.closure.before[operator] | 1 << operator
     reuses = _possible(layout, operator)
     return max((r.saved for r in reuses if not layout.graph.readers[r.tensor] & ~earlier), default=0)

@@ -106,7 +106,7 @@ def _is_start(highs: Any) -> bool:
 
 
 def _highs(seed: int, seconds: float) -> Any:
-    """A silent solver. Imported here: highspy loads numpy, which the rest of the package starts without."""
+    """Return a silent solver. Imported here: highspy loads numpy, which the rest of the package starts without."""
     import highspy
 
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -126,7 +126,7 @@ def _highs(seed: int, seconds: float) -> Any:
 
 
 def _linear_program(program: Program, within: tuple[float, float]) -> Any:
-    """The program in HiGHS' form."""
+    """Return the program in HiGHS' form."""
     import highspy
     import numpy as np
 

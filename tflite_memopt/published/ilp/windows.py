@@ -57,7 +57,7 @@ def improve_in_windows(
 
 
 def _between(cuts: Sequence[int], step: int) -> tuple[int, int]:
-    """The two cuts around a step."""
+    """Return the two cuts around a step."""
     return max(cut for cut in cuts if cut <= step), min(cut for cut in cuts if cut > step)
 
 

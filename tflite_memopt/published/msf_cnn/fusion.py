@@ -36,7 +36,7 @@ class Window:
         return self.outputs_of(self.size + 2 * self.padding)
 
     def outputs_of(self, size: int) -> int:
-        """Pixels that come of ``size`` pixels without padding."""
+        """Return the pixels that come of ``size`` pixels without padding."""
         return (size - self.kernel) // self.stride + 1
 
 
@@ -94,7 +94,7 @@ class Setting:
 
 
 def fusion_graph(layers: Sequence[Layer], with_ends: bool) -> tuple[Block, ...]:
-    """All blocks of a chain, those of one layer among them; without those whose patch is larger than the image.
+    """Return all blocks of a chain, those of one layer among them; without those whose patch is larger than the image.
 
     ``with_ends``: the input of the first layer and the output of the last are counted; the paper leaves them out.
     O(n^3) for n layers.
@@ -107,7 +107,7 @@ def fusion_graph(layers: Sequence[Layer], with_ends: bool) -> tuple[Block, ...]:
 def least_ram(graph: Sequence[Block], most_macs: int | None = None) -> Setting | None:
     """P1: the setting of the lowest peak with ``most_macs`` MACs at most (None: any); of these that of fewest MACs.
 
-    None where no setting has so few. With more RAM the fewest MACs never grow, so the peak is found by bisection.
+    None where no setting has so few. With more RAM the fewest MACs never grow, so bisection finds the peak.
     O(blocks * log blocks).
     """
     peaks = sorted({block.peak_bytes for block in graph})
@@ -160,7 +160,7 @@ def _block(layers: Sequence[Layer], start: int, end: int, with_ends: bool) -> Bl
 
 
 def _tile(windows: Sequence[Window]) -> int:
-    """Pixels of the input behind one pixel of the output."""
+    """Return the pixels of the input behind one pixel of the output."""
     tile = 1
     for window in reversed(windows):
         tile = (tile - 1) * window.stride + window.kernel
@@ -168,7 +168,7 @@ def _tile(windows: Sequence[Window]) -> int:
 
 
 def _cache_bytes(fused: Sequence[Layer], tile: int) -> int:
-    """Bytes of the caches before each layer, as high as the last patch is there."""
+    """Return the bytes of the caches before each layer, as high as the last patch is there."""
     step = prod(layer.rows.stride for layer in fused)
     position = (fused[0].rows.size - tile) // step * step
     total, stride, rows = 0, 1, tile

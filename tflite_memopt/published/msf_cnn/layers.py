@@ -46,7 +46,7 @@ def chain_of(graph: Graph) -> tuple[Layer, ...]:
 
 
 def _layer(operator: Operator, source: Tensor) -> Layer | None:
-    """The layer from the tensor before its PAD; None where its shape is none that the paper's layers make."""
+    """Return the layer from the tensor before its PAD; None where its shape is none that the paper's layers make."""
     found, output = row_map_of(operator), operator.outputs[0]
     if isinstance(found, str) or len(source.shape) != 4:
         return None
@@ -60,6 +60,6 @@ def _layer(operator: Operator, source: Tensor) -> Layer | None:
 
 
 def _window(axis: Axis, size: int) -> Window | None:
-    """The least padding, the same at each end, that makes as many outputs."""
+    """Return the least padding, the same at each end, that makes as many outputs."""
     windows = (Window(size, axis.reach, axis.stride, padding) for padding in range(axis.reach))
     return next((window for window in windows if window.outputs == axis.outputs), None)

@@ -39,7 +39,7 @@ def divide(problem: ScheduleProblem, limit: SearchLimit, method: Method) -> Sche
 
 
 def split(problem: ScheduleProblem) -> list[SubProblem]:
-    """The parts between cuts, in the order of execution; each but the last ends with its cut."""
+    """Return the parts between cuts, in the order of execution; each but the last ends with its cut."""
     graph = memory_graph(problem)
     closure = transitive_closure(graph)
     return list(sub_problems(graph, sets_at(closure.order, single_vertex_cuts(closure))))

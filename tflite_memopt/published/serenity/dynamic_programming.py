@@ -60,7 +60,7 @@ class ScheduledUnit(Protocol):
     def needs(self) -> int: ...
 
     def run(self, before: PartialSchedule, limit: float) -> UnitRun | None:
-        """The best run of the unit after ``before``, or None if its peak would be above ``limit`` bytes."""
+        """Return the best run of the unit after ``before``, or None if its peak would be above ``limit`` bytes."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class OperatorSequence:
 
 
 def operator_sequence(graph: MemoryGraph, order: tuple[int, ...]) -> OperatorSequence:
-    """The unit that runs the operators of ``order``."""
+    """Return the unit that runs the operators of ``order``."""
     members = set_of(order)
     return OperatorSequence(graph, order, members, union(graph.needs[v] for v in order) & ~members)
 
@@ -135,7 +135,7 @@ class DynamicProgram:
         self._visited = 0
 
     def search(self, start: PartialSchedule) -> ProgramResult:
-        """The order of least peak that stays within ``limits.peak``, if the other limits allow.
+        """Return the order of least peak that stays within ``limits.peak``, if the other limits allow.
 
         Operators outside the units must have run, or not be needed. O(units * signatures) runs of a unit.
         """
@@ -195,7 +195,7 @@ class DynamicProgram:
 
 
 def _order(trail: Trail | None) -> tuple[int, ...]:
-    """The operators of a trail, from its start."""
+    """Return the operators of a trail, from its start."""
     parts: list[tuple[int, ...]] = []
     while trail is not None:
         parts.append(trail.order)

@@ -17,7 +17,7 @@ from .divide import divide
 _WORK = 10_000_000
 """Runs of an operator: some ten to twenty seconds."""
 _RESOLUTION = 64
-"""Soft budgets closer to each other than this part of the hard one are not worth a search of their own."""
+"""Soft budgets closer to each other than this part of the hard one get no search of their own."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class SerenityParts:
 
 
 def serenity(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """The whole method. See :func:`serenity_with`."""
+    """Return the whole method. See :func:`serenity_with`."""
     return serenity_with(problem, limit, SerenityParts())
 
 
 def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityParts) -> ScheduleAnswer:
-    """An optimal order with its peak as the bound.
+    """Return an optimal order with its peak as the bound.
 
     Out of work or states the parts not finished keep Kahn's order, or the model's own where that needs less. Peaks
     that were proved out of reach before that still count for the bound.
@@ -113,5 +113,5 @@ class _BudgetedSearch:
 
 
 def operators_of(graph: MemoryGraph) -> tuple[dp.OperatorSequence, ...]:
-    """Every operator as a unit of its own."""
+    """Return every operator as a unit of its own."""
     return tuple(dp.operator_sequence(graph, (v,)) for v in range(len(graph.needs)))

@@ -35,7 +35,7 @@ class Appearance:
     roles: dict[str, str]
 
     def config(self) -> dict[str, Any]:
-        """The configuration of a Vega-Lite chart."""
+        """Return the configuration of a Vega-Lite chart."""
         words = {"labelColor": self.ink, "titleColor": self.ink, "labelFontSize": 11, "titleFontSize": 11}
         return {
             "background": self.paper,

@@ -17,7 +17,7 @@ _HEIGHTS = {"time": 200, "arena": 320, "macs": 140}
 
 
 def arena_charts(arena: ArenaMap, top: int, look: Appearance) -> dict[str, Chart]:
-    """The charts of one model by name: ``time``, ``arena``, ``macs``; the axis of bytes goes up to ``top``."""
+    """Return the charts of one model by name: ``time``, ``arena``, ``macs``; the axis of bytes goes up to ``top``."""
     return {
         "time": memory_over_time(arena, top, look),
         "arena": arena_map_chart(arena, top, look),
@@ -76,7 +76,7 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
 
 
 def _legend(alt: Any, field: str, colors: dict[str, str]) -> Any:
-    """The color of a rectangle, and a legend of these colors alone."""
+    """Return the color of a rectangle, and a legend of these colors alone."""
     scale = alt.Scale(domain=list(colors), range=list(colors.values()))
     legend = alt.Legend(title=None, orient="bottom", columns=2, columnPadding=20, labelLimit=260)
     return alt.Color(f"{field}:N", scale=scale, legend=legend)
@@ -146,7 +146,7 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
 
 
 def comparison_charts(comparison: Comparison, look: Appearance) -> dict[str, Chart]:
-    """The charts of ``compare`` by name, of what was asked for."""
+    """Return the requested charts of ``compare`` by name."""
     kinds = {
         "schedulers": (comparison.schedulers, "peak in bytes"),
         "planners": (comparison.planners, "arena in bytes"),
@@ -156,7 +156,7 @@ def comparison_charts(comparison: Comparison, look: Appearance) -> dict[str, Cha
 
 
 def specification(chart: Chart, look: Appearance, width: int | str) -> dict[str, Any]:
-    """The Vega-Lite specification of a chart, ``width`` in pixels or "container"."""
+    """Return the Vega-Lite specification of a chart, ``width`` in pixels or "container"."""
     made: dict[str, Any] = chart.properties(width=width, autosize=_FIT).configure(**look.config()).to_dict()
     return made
 
@@ -169,7 +169,7 @@ _NUMBERS = frozenset((*_COUNTED, "ram", "price"))
 
 
 def inline_chart(rows: Sequence[Row]) -> Chart:
-    """A chart whose data is part of it."""
+    """Return a chart whose data is part of it."""
     alt = need("altair")
     return alt.Chart(alt.InlineData(values=list(rows)))
 
@@ -185,7 +185,7 @@ def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
 
 
 def _ends(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
-    """Lines at the ends of the head and of the arena, each with its bytes."""
+    """Return the lines at the ends of the head and of the arena, each with its bytes."""
     ends = (("head", arena.head), ("arena", arena.required))
     rows = [{"at": size, "said": f"{name}: {size:,} bytes"} for name, size in ends]
     line = inline_chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="at:Q")

@@ -22,8 +22,8 @@ _PRICES = {
     "file_bytes": ("RAM against flash", "bytes of file"),
 }
 _TEXTS = {
-    "slowdown": "A circle is a way to run the model; a hollow one is the model as it came, left out where it needs far "
-    "more. The line is the least memory that so much of the price buys: what lies above it is better in something else."
+    "slowdown": "A circle is a way to run the model; a hollow one is the original, omitted if it needs far more. "
+    "The line is the least memory at each price; points above it are better in another respect."
 }
 """How the pictures are read: above the first."""
 _HEIGHT, _WIDTH = 220, 420
@@ -32,7 +32,7 @@ _NEAR = 1.5
 
 
 def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
-    """The page of ``explore``; ``is_chosen``: whether a point was asked for."""
+    """Return the page of ``explore``; ``is_chosen``: whether a point was asked for."""
     pictures = [
         Picture(
             title,
@@ -42,8 +42,8 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
         for price, (title, _) in _PRICES.items()
     ]
     lists = (
-        Lines("What was picked", tuple(choice_lines(exploration)) if is_chosen else ()),
-        Lines("What to know", exploration.warnings),
+        Lines("Selected point", tuple(choice_lines(exploration)) if is_chosen else ()),
+        Lines("Warnings", exploration.warnings),
     )
     title = f"{exploration.model or 'model'}: RAM against its price"
     made_for = made_for_firmware(exploration.target, exploration.kernels)
@@ -51,7 +51,7 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
 
 
 def front_plot(exploration: Exploration) -> bytes:
-    """All pictures as one SVG file."""
+    """Return all pictures as one SVG file."""
     alt = need("altair")
     columns = [
         alt.vconcat(*(front_chart(exploration, ram, price, FILE).properties(width=_WIDTH) for price in _PRICES))
@@ -119,7 +119,7 @@ def _row(exploration: Exploration, number: int, point: FrontPoint, ram: str, pri
 
 
 def _lowest(rows: list[Row]) -> Iterator[Row]:
-    """The least RAM for at most so much of the price."""
+    """Yield the least RAM for at most so much of the price."""
     least = None
     for row in sorted(rows, key=lambda each: (each["price"], each["ram"])):
         if least is None or row["ram"] < least:

@@ -74,7 +74,7 @@ class SizeBar:
 class Page:
     """The content of a page, from top to bottom.
 
-    ``facts``: what the figures hold for, each with its name. ``numbers``: the answer, each with what it counts.
+    ``facts``: conditions of the figures, by name. ``numbers``: the answer, each with its unit.
     ``bars``: the arena before and after, and the chip, on one scale. The first of ``pictures`` stands above ``lists``.
     """
 
@@ -89,12 +89,12 @@ class Page:
 
 
 def made_for_firmware(target: str | None, kernels: str) -> tuple[tuple[str, str], ...]:
-    """The firmware that figures hold for, and who made them."""
+    """Return the firmware that figures hold for, and who made them."""
     return ("target", target or "any"), ("kernels", kernels), ("tflite-memopt", __version__)
 
 
 def html_of(page: Page) -> bytes:
-    """The page as one file in UTF-8. Raises UsageError when the packages that draw are not installed."""
+    """Return the page as one file in UTF-8. Raises UsageError when the packages that draw are not installed."""
     jinja, convert = need("jinja2"), need("vl_convert")
     sides = [side for picture in page.pictures for side in picture.sides]
     charts = {
@@ -106,7 +106,7 @@ def html_of(page: Page) -> bytes:
         "scale": max((bar.size for bar in page.bars), default=1),
         "version": __version__,
         "charts": charts,
-        # What would end the script element early is escaped, wherever in the library's strings it stands.
+        # Text that would end the script element early is escaped, anywhere in the library's strings.
         "library": convert.javascript_bundle().replace("</script", "<\\/script"),
     }
     text: str = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(page=shown)
@@ -114,7 +114,7 @@ def html_of(page: Page) -> bytes:
 
 
 def _clean(value: Any) -> Any:
-    """The same with text that can be written as UTF-8: names in a file need not be text."""
+    """Return the same with text that can be written as UTF-8: names in a file need not be text."""
     if isinstance(value, dict):
         return {key: _clean(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -8,6 +8,7 @@ from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ..model import Analysis, Comparison, DeviceUse, Report, Summary
 from ..options_used import changed_options
+from ..summary import registered_by
 from ..words import (
     FUSION_COLUMNS,
     change_in_percent,
@@ -25,25 +26,26 @@ _ROOM = 1.08
 _TEXTS = {
     "time": (
         "Memory over time",
-        "One bar per operator, in the order in which they run. The head is the memory that all operators share; at the "
-        "end of the arena lie TFLM's own structures.",
+        "One bar per operator, in execution order. The head is the memory that all operators share; TFLM's own "
+        "structures lie at the end of the arena.",
     ),
     "arena": (
         "The arena",
-        "One rectangle per tensor: from left to right the steps in which it is needed, from bottom to top its bytes. "
-        "Where rectangles overlap, tensors share memory: a view has the values of its input, and an output overwrites "
-        "an input that is no longer needed.",
+        "One rectangle per tensor: its width is the lifetime in steps, its height the size in bytes. Overlapping "
+        "rectangles share memory: a view has the values of its input, and an output overwrites an input that is "
+        "no longer needed.",
     ),
-    "macs": ("Computation", "Multiply-accumulates of each operator, in the order in which they run."),
+    "macs": ("Computation", "Multiply-accumulates per operator, in execution order."),
 }
 
 
 def report_page(report: Report) -> bytes:
-    """The page of ``optimize``."""
+    """Return the page of ``optimize``."""
     before, after = report.arena["before"], report.arena["after"]
     pictures = _pairs({"before": before, "after": after})
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
-    lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
+    firmware = Lines("For your firmware", tuple(_firmware(report)))
+    lists = (firmware, *_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
     tables = (*tables, *_tail({"before": before, "after": after}), _operators(after))
     numbers, bars = _numbers(report), _bars(report)
@@ -53,7 +55,7 @@ def report_page(report: Report) -> bytes:
 
 
 def analysis_page(analysis: Analysis) -> bytes:
-    """The page of ``analyze``."""
+    """Return the page of ``analyze``."""
     arena, sizes = analysis.arena, {"now": analysis.file_bytes}
     title = f"{analysis.model or 'model'}: memory"
     tables = (_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena))
@@ -75,12 +77,22 @@ def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, str]]:
-    """The answer: what to reserve before and after, what that saves, and what it costs."""
+    """Yield the answer: the sizes to reserve before and after, the saving, and the cost."""
     before, after = report.arena["before"].required, report.arena["after"].required
     yield "bytes of RAM before", f"{before:,}"
     yield "bytes of RAM now", f"{after:,}"
     yield "of RAM", change_in_percent(before, after) or "no change"
     yield "run time (estimated)", run_time_in_short(report.before.instructions, report.after.instructions)
+    if (proof := report.proofs.get("result")) is not None:
+        yield "for all inputs", "proved" if proof.is_proved else "NOT proved"
+
+
+def _firmware(report: Report) -> Iterator[str]:
+    """Yield the size to reserve and the operators to register."""
+    table = report.after.required_bytes.get("table")
+    with_table = "" if table is None else f" ({table:,} with the planner.h of codegen)"
+    yield f"reserve {report.after.required_for_target:,} bytes for the arena{with_table}"
+    yield registered_by(report)
 
 
 def _bars(report: Report) -> Iterator[SizeBar]:
@@ -108,8 +120,8 @@ def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
     heads = [(f"bytes {side}", f"number {side}") if len(arenas) > 1 else ("bytes", "number") for side in arenas]
     columns = (Column("part"), *(Column(each, True) for pair in heads for each in pair))
     rows = [(name, *(cell for parts in sizes.values() for cell in _part(parts.get(name)))) for name in names]
-    text = "Buffers of a kernel are what it keeps from one run to the next, such as the multiplier of each channel."
-    yield PageTable("What TFLM's own structures are (the tail)", columns, rows, text)
+    text = "Kernel buffers persist between runs; they hold, for example, the multipliers of all channels."
+    yield PageTable("TFLM's own structures (the tail)", columns, rows, text)
 
 
 def _part(part: TailPart | None) -> tuple[str, str]:
@@ -121,13 +133,13 @@ _SAID = ("target", "kernels", "budget")
 
 
 def comparison_page(comparison: Comparison) -> bytes:
-    """The page of ``compare``."""
+    """Return the page of ``compare``."""
     texts = {
-        "schedulers": ("Orders of operators", "The peak of the order that each method finds."),
+        "schedulers": ("Orders of operators", "The peak of the order that each method returns."),
         "planners": ("Places of tensors", f"The arena of each method, in the order of {comparison.planned_order}."),
         "objects": ("Shared objects", "For runtimes that cannot place tensors at offsets: bytes of all objects."),
     }
-    ends = " A bar is what the method needs, the line on it what none can go below."
+    ends = " A bar is the result of a method; the line on it is the lower bound."
     pictures = [
         Picture(texts[name][0], texts[name][1] + ends, (Side(name, "", chart),))
         for name, chart in comparison_charts(comparison, PAGE).items()
@@ -158,8 +170,8 @@ def _lists(summary: Summary) -> tuple[Lines, ...]:
     advice = [f"{each.option}: {each.text}" for each in summary.advice]
     return (
         Lines("Done", summary.changes),
-        Lines("What limits it now", summary.limits),
-        Lines("What to try next", advice),
+        Lines("Limits", summary.limits),
+        Lines("Next steps", advice),
     )
 
 

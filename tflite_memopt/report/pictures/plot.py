@@ -27,7 +27,7 @@ def plot_of(arenas: Mapping[str, ArenaMap]) -> bytes:
 
 
 def picture_of(chart: Chart) -> bytes:
-    """A chart as an SVG file."""
+    """Return a chart as an SVG file."""
     svg: str = need("vl_convert").vegalite_to_svg(chart.configure(**FILE.config()).to_dict())
     return svg.encode()
 

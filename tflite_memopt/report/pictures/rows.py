@@ -1,4 +1,4 @@
-"""Rows of the charts' data, from what is placed in the arena. Each has a sentence that says all of it in words."""
+"""Rows of the charts' data, from the plan of the arena. Each has a sentence with the same content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHIFT = 1
 
 
 def step_rows(arena: ArenaMap) -> list[Row]:
-    """One row per operator."""
+    """Return one row per operator."""
     return [_step(number, step) for number, step in enumerate(arena.steps)]
 
 
@@ -35,14 +35,14 @@ def _step(number: int, step: OperatorUse) -> Row:
 
 
 def tensor_rows(arena: ArenaMap) -> list[Row]:
-    """One row per tensor or scratch request, those that are drawn over others last."""
+    """Return one row per tensor or scratch request, those that are drawn over others last."""
     rows = [_tensor(arena, tensor) for tensor in arena.tensors if tensor.end > tensor.start and tensor.bytes]
     return sorted(rows, key=lambda row: row["role"] in ("view", "in-place", "overlap"))
 
 
 def _tensor(arena: ArenaMap, tensor: PlacedTensor) -> Row:
     step = None if tensor.operator is None else arena.steps[tensor.operator]
-    made = "given by your code" if step is None else f"operator {tensor.operator}, {step.operator}"
+    made = "written by your code" if step is None else f"operator {tensor.operator}, {step.operator}"
     role = tensor.kind if tensor.sharing == "none" else tensor.sharing
     name, shape = short_name(tensor.name), "x".join(map(str, tensor.shape))
     return {
@@ -67,6 +67,6 @@ _WORDS = {
     "inner": "bytes of its own",
     "view": "a view: the same bytes as an input of its operator, nothing is copied",
     "in-place": "written over the input of its operator",
-    "overlap": "written over a part of the input of its operator, which is read ahead of it",
+    "overlap": "written over the part of its operator's input that was read already",
     "scratch": "scratch memory of a kernel",
 }
