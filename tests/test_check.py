@@ -90,7 +90,7 @@ def test_what_is_no_model_is_told_with_the_others(repository: Path) -> None:
     [
         (("--against", "nowhere"), "has no revision 'nowhere'"),
         (("--against=-x",), "'-x' is not a revision"),
-        (("no.tflite",), "no model is called"),
+        (("no.tflite",), "no model matches"),
         (("--markdown", "no/folder.md"), "does not exist"),
     ],
 )

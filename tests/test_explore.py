@@ -80,5 +80,5 @@ def test_parts_are_points_that_need_less() -> None:
     assert best.parts > 1
     assert best.limits.startswith(f"--parts {best.parts} --")
     assert best.total < found.before.total
-    with pytest.raises(UsageError, match="--parts makes the whole arena small"):
+    with pytest.raises(UsageError, match="--parts minimizes the whole arena"):
         explore(write_model(separable()), OPTIONS, most_parts=2)

@@ -227,7 +227,7 @@ def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
     data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head", max_extra_work=1.0)
     strict = tflite_memopt.optimize(data, options).report
     assert (strict.rewrites, strict.warnings) == ((), ())
-    assert "--allow-approximate permits it" in strict.refused[0].reason
+    assert "permitted by --allow-approximate" in strict.refused[0].reason
     report = tflite_memopt.optimize(data, replace(options, allow_approximate=True)).report
     assert report.after.arena_bytes < strict.after.arena_bytes
     for verdict in report.equivalence.values():
