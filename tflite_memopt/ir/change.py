@@ -80,6 +80,8 @@ BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
 INFERRED_SHAPES = "inferred_shapes"
 """The rule by which static shapes become those that LiteRT infers from the operands."""
+STATIC_LISTS = "static_lists"
+"""The rule by which loops set items of lists in place (``equivalence/static_lists.py``)."""
 OUT_OF_TIME = "the time limit stopped the search: a longer one, or another machine, may find another result"
 """The reason that a search gives when the clock has ended it, and not its own limit."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]

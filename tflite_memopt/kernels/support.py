@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..ir.check import has_computed_size
 from ..ir.model import DType, Model, Operator, Tensor
 from .requests import REFERENCE
 
@@ -121,7 +122,7 @@ def support_of(model: Model) -> TflmSupport:
     found: dict[ObstacleKind, Obstacle] = {}
     for number, graph in enumerate(model.graphs):
         for index, operator in enumerate(graph.operators):
-            kind = _kind(operator) or ("computed_size" if number and _has_computed_size(operator) else None)
+            kind = _kind(operator) or ("computed_size" if number and has_computed_size(operator) else None)
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
             elif kind is not None:
@@ -192,12 +193,6 @@ def _kind(operator: Operator) -> ObstacleKind | None:
     if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
         return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
     return None
-
-
-def _has_computed_size(operator: Operator) -> bool:
-    """Return whether it is a SLICE whose size is computed, as Keras 3 writes items of a list in a loop."""
-    size = _input(operator, 2) if operator.name == "SLICE" else None
-    return size is not None and not size.is_constant
 
 
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:
