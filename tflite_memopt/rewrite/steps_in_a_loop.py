@@ -24,11 +24,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
 from ..ir.change import Refusal, RewriteUse
-from ..ir.copying import drop_dead_tensors
+from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import Array, Editor, last_part, stem
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import quantized_alike
@@ -54,11 +55,21 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A row of ``whole`` for each step, along ``axis``: what UNPACK gives, or PACK takes."""
+    """A row of ``whole`` for each step, what UNPACK gives or PACK takes: rows of ``shape`` follow one another in memory."""
 
     whole: Tensor
-    axis: int
+    shape: tuple[int, ...]
     places: tuple[int, ...]
+
+    @property
+    def joined(self) -> tuple[int, ...]:
+        """The shape of all rows together, with as many dimensions as one of them."""
+        first, *rest = self.shape
+        return (self.whole.elements // max(1, prod(self.shape)) * first, *rest)
+
+    def begin(self, place: int) -> list[int]:
+        """Where a row begins there."""
+        return [place * self.shape[0], *(0 for _ in self.shape[1:])]
 
 
 @dataclass(frozen=True)
@@ -246,10 +257,15 @@ def _rows_of(found: Sequence[Tensor]) -> _Rows | None:
     if unpack is None or unpack.name != "UNPACK" or any(tensor.producer is not unpack for tensor in found):
         return None
     whole = unpack.inputs[0]
-    if whole is None or whole.is_constant or len(whole.shape) > _RANK:
+    if whole is None or whole.is_constant or not _follow_one_another(whole, unpack):
         return None
-    places = tuple(unpack.outputs.index(tensor) for tensor in found)
-    return _Rows(whole, int(unpack.option("axis", 0)) % len(whole.shape), places)
+    return _Rows(whole, found[0].shape, tuple(unpack.outputs.index(tensor) for tensor in found))
+
+
+def _follow_one_another(whole: Tensor, operator: Operator) -> bool:
+    """Tell whether the rows of a PACK or UNPACK are one after another in memory, and few integers say where."""
+    axis = int(operator.option("axis", 0)) % len(whole.shape)
+    return prod(whole.shape[:axis]) == 1 and 1 < len(whole.shape) <= _RANK + 1
 
 
 def _read_outside(graph: Graph, tensor: Tensor, used: set[Operator]) -> list[tuple[Operator | None, int]]:
@@ -270,9 +286,10 @@ def _packed(
     if any(len(each) != 1 for each in places) or (len(reads[-1]) > 1 and not is_state):
         return None
     whole = pack.outputs[0]
-    if len(whole.shape) > _RANK or whole.dtype is DType.BOOL or not quantized_alike(whole.quantization, tensor.quantization):
+    is_plain = whole.dtype is not DType.BOOL and quantized_alike(whole.quantization, tensor.quantization)
+    if not is_plain or not _follow_one_another(whole, pack):
         return None
-    return pack, _Rows(whole, int(pack.option("axis", 0)) % len(whole.shape), tuple(at for (at,) in places))
+    return pack, _Rows(whole, tensor.shape, tuple(at for (at,) in places))
 
 
 _RANK = 4
@@ -296,21 +313,21 @@ def roll_up(model: Model) -> tuple[tuple[RewriteUse, ...], tuple[Refusal, ...]]:
         _cut_rows_left(model, unpack)
     if uses:
         drop_dead_tensors(model)
+        share_constants(model)
     return tuple(uses), tuple(refused)
 
 
 def _cut_rows_left(model: Model, unpack: Operator) -> None:
     """Cut the rows out that others read, one by one: UNPACK would keep all of them."""
     edit = Editor(model, model.main, model.main.operators.index(unpack) + 1)
-    whole, axis = unpack.inputs[0], int(unpack.option("axis", 0))
+    whole = unpack.inputs[0]
     assert whole is not None
+    axis = int(unpack.option("axis", 0)) % len(whole.shape)
     edit.remove(unpack)
     for place, tensor in enumerate(unpack.outputs):
         if tensor.uses or tensor in edit.graph.outputs:
-            rows = _Rows(whole, axis % len(whole.shape), (place,))
-            begin = [place * (at == rows.axis) for at in range(len(whole.shape))]
-            cut = edit.activation(f"{stem(tensor)}/row", _item_shape(rows), tensor)
-            edit.slice(whole, begin, cut.shape, cut)
+            cut = edit.activation(f"{stem(tensor)}/row", [1 if at == axis else n for at, n in enumerate(whole.shape)], tensor)
+            edit.slice(whole, [place * (at == axis) for at in range(len(whole.shape))], cut.shape, cut)
             edit.reshape(cut, tensor)
 
 
@@ -337,27 +354,29 @@ class _Writer:
         self._edit = Editor(model, self._graph, 0)
         self._counter = self._edit.integers("counter", (1,))
         self._twins: dict[Tensor, Tensor] = {}
-        self._begins: dict[tuple[int, _Rows], Tensor] = {}
+        self._begins: dict[tuple[int, bytes], Tensor] = {}
 
     def write(self, place: int) -> None:
         """Replace the steps by a loop that stands before the operator at this position."""
         found, graph = self._found, self._model.main
         for tensor in found.same:
             self._take(tensor)
-        wholes = {rows.whole: self._take(rows.whole) for rows in found.rows.values() if rows.whole not in found.same}
+        images = {(rows.whole, rows.joined): rows for rows in found.rows.values()}
+        wholes = {key: self._edit.activation(last_part(key[0]), key[1], key[0]) for key in images}
         before = {
             tensor: self._edit.activation(f"{last_part(tensor)}/before", tensor.shape, tensor) for tensor in found.states
         }
         self._twins.update(before)
         lists = {
-            tensor: self._edit.activation(f"{last_part(rows.whole)}/so_far", rows.whole.shape, rows.whole)
+            tensor: self._edit.activation(f"{last_part(rows.whole)}/so_far", rows.joined, rows.whole)
             for tensor, (_, rows) in found.items.items()
         }
         grown = {}
         for operator in found.operators:
             for tensor in operator.present_inputs():
                 if tensor in found.rows and tensor not in self._twins:
-                    self._cut(tensor, self._twins[found.rows[tensor].whole])
+                    rows = found.rows[tensor]
+                    self._twins[tensor] = self._cut(tensor, rows, wholes[rows.whole, rows.joined])
             outputs = [self._edit.activation(last_part(each), each.shape, each) for each in operator.outputs]
             inputs = [None if each is None else self._twins[each] for each in operator.inputs]
             self._edit.twin(operator, inputs, outputs)
@@ -367,15 +386,23 @@ class _Writer:
 
         lasts = {made: found.steps[-1].made(made) for made in found.states.values()}
         edit = self._without_steps(place)
-        carried: list[tuple[Tensor, Tensor, Tensor, Tensor | None]]
-        carried = [(each, self._twins[each], self._twins[each], None) for each in (*(each for each in found.same if not each.is_constant), *wholes)]
-        carried += [(state, before[state], self._twins[made], lasts[made]) for state, made in found.states.items()]
+        carried: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []  # given, in the body before and after, given back
+        carried += [(each, self._twins[each], self._twins[each], None) for each in found.same if not each.is_constant]
+        carried += [(_reshaped(edit, *key), inner, inner, None) for key, inner in wholes.items()]
+        for state, made in found.states.items():
+            last = lasts.pop(made, None)
+            is_read = last is not None and (bool(last.uses) or last in graph.outputs)
+            carried.append((state, before[state], self._twins[made], last if is_read else None))
         for each, so_far in lists.items():
-            carried.append((self._first_items(edit, each), so_far, grown[each], found.items[each][1].whole))
+            whole = edit.activation(f"{stem(found.items[each][1].whole)}/items", so_far.shape, so_far)
+            carried.append((self._first_items(edit, each), so_far, grown[each], whole))
         self._graph.inputs = (self._counter, *(inner for _, inner, _, _ in carried))
         self._graph.outputs = (after, *(made for _, _, made, _ in carried))
         self._model.graphs += [self._condition(), self._graph]
         self._write_while(edit, [(given, output) for given, _, _, output in carried])
+        for (given, _, _, whole), (_, rows) in zip(carried[-len(lists) :], found.items.values(), strict=False):
+            assert whole is not None
+            edit.reshape(whole, rows.whole)
 
     def _take(self, tensor: Tensor) -> Tensor:
         """The body's tensor for one that no turn changes."""
@@ -383,29 +410,26 @@ class _Writer:
         self._twins[tensor] = self._graph.add_tensor(twin)
         return twin
 
-    def _cut(self, tensor: Tensor, whole: Tensor) -> None:
-        rows = self._found.rows[tensor]
-        cut = self._edit.activation(f"{last_part(tensor)}/row", _item_shape(rows), tensor)
+    def _cut(self, tensor: Tensor, rows: _Rows, whole: Tensor) -> Tensor:
+        """The row that a turn takes."""
+        cut = self._edit.activation(last_part(tensor), rows.shape, tensor)
         size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
         self._edit.operator("SLICE", (whole, self._begin(rows), size), (cut,), "SliceOptions")
-        self._twins[tensor] = self._edit.activation(last_part(tensor), tensor.shape, tensor)
-        self._edit.reshape(cut, self._twins[tensor])
+        return cut
 
     def _grow(self, tensor: Tensor, so_far: Tensor) -> Tensor:
-        rows = self._found.items[tensor][1]
-        item = self._edit.activation(f"{last_part(tensor)}/item", _item_shape(rows), tensor)
-        self._edit.reshape(self._twins[tensor], item)
-        grown = self._edit.activation(f"{last_part(rows.whole)}/and_this", rows.whole.shape, rows.whole)
-        self._edit.update_slice(so_far, item, self._begin(rows), grown)
+        """The list with the item that a turn makes."""
+        grown = self._edit.activation(f"{so_far.name}/and_this", so_far.shape, so_far)
+        self._edit.update_slice(so_far, self._twins[tensor], self._begin(self._found.items[tensor][1]), grown)
         return grown
 
     def _begin(self, rows: _Rows) -> Tensor:
         """Where the row of a turn begins."""
         table = np.zeros((self._turns, _RANK), np.int32)
-        table[:, rows.axis] = rows.places
-        key = (len(rows.whole.shape), table.tobytes())
+        table[:, 0] = [rows.begin(place)[0] for place in rows.places]
+        key = (len(rows.shape), table.tobytes())
         if key not in self._begins:
-            self._begins[key] = self._slice(table.ravel(), "begin", len(rows.whole.shape))
+            self._begins[key] = self._slice(table.ravel(), "begin", len(rows.shape))
         return self._begins[key]
 
     def _slice(self, table: Array, name: str, count: int) -> Tensor:
@@ -440,15 +464,13 @@ class _Writer:
     def _first_items(self, edit: Editor, tensor: Tensor) -> Tensor:
         """The list before the loop: the items of other steps are in it, nobody reads the rest."""
         pack, rows = self._found.items[tensor]
-        so_far = edit.activation(f"{stem(rows.whole)}/unset", rows.whole.shape, rows.whole)
+        so_far = edit.activation(f"{stem(rows.whole)}/unset", rows.joined, rows.whole)
         so_far.is_variable = so_far.is_placeholder = True
         for place, other in enumerate(pack.inputs):
             if place not in rows.places and other is not None:
-                item = edit.activation(f"{stem(other)}/item", _item_shape(rows), other)
-                edit.reshape(other, item)
-                begin = np.asarray([place * (at == rows.axis) for at in range(len(rows.whole.shape))], np.int32)
-                grown = edit.activation(f"{stem(rows.whole)}/so_far", rows.whole.shape, rows.whole)
-                edit.update_slice(so_far, item, edit.constant(f"{item.name}/begin", begin), grown)
+                begin = edit.constant(f"{stem(other)}/begin", np.asarray(rows.begin(place), np.int32))
+                grown = edit.activation(f"{stem(rows.whole)}/so_far", rows.joined, rows.whole)
+                edit.update_slice(so_far, other, begin, grown)
                 so_far = grown
         return so_far
 
@@ -456,10 +478,7 @@ class _Writer:
         """WHILE over what is carried: as it is at first, and the tensor that gets it in the end where others read it."""
         outputs: list[Tensor] = []
         for given, output in carried:
-            is_read = output is not None and (bool(output.uses) or output in edit.graph.outputs)
-            if output is None or not is_read or output in outputs:
-                output = edit.activation(f"{stem(given)}/carried", given.shape, given)
-            outputs.append(output)
+            outputs.append(output or edit.activation(f"{stem(given)}/carried", given.shape, given))
         start = edit.constant(f"{self._graph.name}/first", np.zeros(1, np.int32))
         count = len(self._model.graphs)
         edit.operator(
@@ -472,5 +491,9 @@ class _Writer:
         )
 
 
-def _item_shape(rows: _Rows) -> tuple[int, ...]:
-    return tuple(1 if at == rows.axis else size for at, size in enumerate(rows.whole.shape))
+def _reshaped(edit: Editor, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if tensor.shape == shape:
+        return tensor
+    made = edit.activation(f"{stem(tensor)}/rows", shape, tensor)
+    edit.reshape(tensor, made)
+    return made
