@@ -182,9 +182,9 @@ def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterato
         )
     if shaped.lists:
         yield (
-            f"TFLM itself hangs on this model, or computes it wrongly: a loop sets items of the list '{shaped.lists[0]}' "
-            "by slices whose sizes change from turn to turn, and TFLM plans those of the file. The result writes them in "
-            "place; figures of the original are those of the file with such loops"
+            "TFLM itself hangs on this model, or computes it wrongly: a loop sets items of the list "
+            f"'{shaped.lists[0]}' by slices whose sizes change from turn to turn, and TFLM plans those of the file. "
+            "The result writes items in place; figures of the original are those of the file with such loops"
         )
     if not all(each.is_sound for each in runs.values()):
         yield (

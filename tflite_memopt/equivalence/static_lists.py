@@ -66,7 +66,7 @@ def _item_at(operator: Operator, graph: Graph, known: Turns) -> _Item | None:
     if not heads or not tails or before.producer is None or after.producer is None:
         return None
     whole, made = before.producer.inputs[0], operator.outputs[0]
-    if whole is None or whole is not after.producer.inputs[0] or not whole.shape == made.shape:
+    if whole is None or whole is not after.producer.inputs[0] or whole.shape != made.shape:
         return None
     items = [(end, start) for (_, end), (start, _) in zip(heads, tails, strict=True)]
     is_around = all(rows[0] == 0 for rows in heads) and all(rows[1] == whole.shape[0] for rows in tails)

@@ -235,7 +235,9 @@ class _Comparison:
     def _reads_what_nobody_wrote(self) -> bool:
         """Whether the original is another function where other bytes were in memory before it ran."""
         inputs = inputs_of(self.keys, self.original.main.inputs)
-        one, other = (Run(self.original, self.keys, self.notes, name, infers=True).invoke(inputs) for name in ("one", "other"))
+        one, other = (
+            Run(self.original, self.keys, self.notes, name, infers=True).invoke(inputs) for name in ("one", "other")
+        )
         return bool(_differing(self.keys, one, other))
 
     def _first_difference(self, before: Run, after: Run) -> Tensor | None:

@@ -106,10 +106,10 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
 class RunOutcome:
     """The results of the stages of one run, for the report.
 
-    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``lists`` those of lists that loops set, ``arenas`` the
-    head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``:
-    bytes of the objective that nothing goes below that the search for stripes looks at. ``metadata_left_out``: by
-    name, since it counts operators by their old positions.
+    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``lists`` those of
+    lists that loops set items of, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage. ``decision``:
+    what ``--replay`` takes. ``least_in_stripes``: bytes of the objective that nothing goes below that the search for
+    stripes looks at. ``metadata_left_out``: by name, since it counts operators by their old positions.
     """
 
     arrangement: Arrangement

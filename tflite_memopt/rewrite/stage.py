@@ -64,7 +64,6 @@ from .pixels import (
     SUBSAMPLED_SLICE,
 )
 from .search import SiteLimit, SiteUse, Start, TakenApart, search, sites_in, take_apart
-from .steps_in_a_loop import roll_up
 from .shapes import (
     CONSECUTIVE_RESHAPES,
     DEAD_OPERATORS,
@@ -74,6 +73,7 @@ from .shapes import (
     REDUCED_RESHAPE,
     UNDONE_RESHAPES,
 )
+from .steps_in_a_loop import roll_up
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
@@ -275,7 +275,7 @@ def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     if not options.loops or (options.decision is not None and not options.decision.is_rolled):
         return Changed(model, (), ())
     looped = copy_model(model)
-    uses, refused = roll_up(looped)
+    uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
     if not uses or not has_operators(operator_kinds(looped), options.tflm_since):
         return Changed(model, (), refused)
     decision = replace(NOTHING_DECIDED, is_rolled=True)

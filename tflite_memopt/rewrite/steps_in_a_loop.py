@@ -11,12 +11,13 @@ Tables say where each turn reads and writes, as in a loop over stripes. What a s
 before has made, a row of a tensor that is taken apart, or the same tensor in all steps. What others read of it is the
 last step's, or one item of all steps in a PACK.
 
-A converter computes what a first step makes of a state of zeros: that step is another one and stays outside. In a
-model that was quantized after training every step has scales of its own, and kernels know scales before they run:
-such steps are no equal ones, and stay as they are.
+A converter computes what a first step makes of a state of zeros: that step is another one and stays outside.
 
-It is no rule of the table: whether steps are equal depends on all of them. It takes many structures out of the tail, and
-adds the operators of a turn to the run time, so that the limit on that decides. Exactness: exact.
+It is no rule of the table: whether steps are equal depends on all of them. It takes many structures out of the tail
+and adds operators to each turn, so that the limit on run time decides. Exactness: exact.
+
+In a model that was quantized after training every step has scales of its own, and kernels know scales before they run.
+Such steps become equal when each tensor has the range of all of its steps. Exactness: approximates.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from math import prod
 
 import numpy as np
 
-from ..ir.change import Refusal, RewriteUse
+from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import Array, Editor, last_part, stem
-from ..ir.model import DType, Graph, Model, Operator, Tensor
-from ..ir.tensors import quantized_alike
+from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor, Use
+from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 
 NAME = "steps_in_a_loop"
 _LEAST = 3
@@ -55,7 +56,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A row of ``whole`` for each step, what UNPACK gives or PACK takes: rows of ``shape`` follow one another in memory."""
+    """A row of ``whole`` for each step, as UNPACK gives or PACK takes it; rows of ``shape`` follow one another."""
 
     whole: Tensor
     shape: tuple[int, ...]
@@ -77,7 +78,8 @@ class Steps:
     """Equal steps, each of which takes what the one before has made.
 
     By the first step's tensors: ``states`` with what the next step takes in their place, ``rows``, and what all steps
-    take (``same``). ``items``: what is packed of each step. ``lasts``: what others read of the last step alone.
+    take (``same``). ``items``: what is packed of each step, with the PACK. ``scales``: those of tensors that have others in
+    other steps, for the range of all steps.
     """
 
     operators: tuple[Operator, ...]
@@ -86,10 +88,16 @@ class Steps:
     rows: Mapping[Tensor, _Rows]
     same: tuple[Tensor, ...]
     items: Mapping[Tensor, tuple[Operator, _Rows]]
+    scales: Mapping[Tensor, Quantization]
+
+    @property
+    def exactness(self) -> Exactness:
+        """How far values change."""
+        return "approximates" if self.scales else "exact"
 
 
 def steps_in(graph: Graph) -> Iterator[Steps | Refusal]:
-    """Chains of equal steps, or why such a chain is none."""
+    """Chains of steps that are equal but for scales, or why such a chain is none."""
     before = _Before(graph)
     readers: dict[Tensor, list[Operator]] = defaultdict(list)
     for operator in graph.operators:
@@ -137,10 +145,7 @@ def _steps(graph: Graph, before: _Before, anchors: Sequence[Operator]) -> Steps 
         used.update(step.operators.values())
         steps.append(step)
     if len(steps) < _LEAST:
-        return (
-            "its steps are not equal: their operators, options or scales differ (a model quantized after training has "
-            "scales of its own in every step)"
-        )
+        return "its steps are not equal"
     return _joined(graph, operators, tuple(steps), used)
 
 
@@ -184,7 +189,7 @@ def _pair(step: _Step, inside: frozenset[Operator], one: Operator, other: Operat
     """Note that an operator stands for one of the first step, and so do those that make what both read."""
     if one in step.operators:
         return step.operators[one] is other
-    if not _is_alike(one, other):
+    if _kind(one) != _kind(other):
         return False
     step.operators[one] = other
     for a, b in zip(one.inputs, other.inputs, strict=True):
@@ -201,22 +206,12 @@ def _pair(step: _Step, inside: frozenset[Operator], one: Operator, other: Operat
     return True
 
 
-def _is_alike(one: Operator, other: Operator) -> bool:
-    """Tell whether two operators are the same on tensors of one type, shape and quantization."""
-    if (one.opcode.label, len(one.inputs), len(one.outputs)) != (other.opcode.label, len(other.inputs), len(other.outputs)):
-        return False
-    if _options(one) != _options(other):
-        return False
-    pairs = zip((*one.inputs, *one.outputs), (*other.inputs, *other.outputs), strict=True)
-    return all(a is b if a is None or b is None else _may_stand_for(a, b) for a, b in pairs)
-
-
-def _may_stand_for(a: Tensor, b: Tensor) -> bool:
-    return (a.dtype, a.shape) == (b.dtype, b.shape) and quantized_alike(a.quantization, b.quantization)
-
-
-def _options(operator: Operator) -> dict[str, str]:
-    return {} if operator.options is None else {name: repr(value) for name, value in operator.options.fields.items()}
+def _kind(operator: Operator) -> tuple[object, ...]:
+    """The operator, its options, and the types and shapes of its tensors."""
+    fields = {} if operator.options is None else operator.options.fields
+    options = {name: repr(value) for name, value in fields.items()}
+    sides = [None if each is None else (each.dtype, each.shape) for each in operator.inputs]
+    return operator.opcode.label, options, sides, [(each.dtype, each.shape) for each in operator.outputs]
 
 
 def _joined(
@@ -248,7 +243,38 @@ def _joined(
         if packed is None:
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
         items[tensor] = packed
-    return Steps(operators, steps, states, rows, tuple(same), items)
+    scales = _common_scales(steps, made, states)
+    wrong = next((each for each in scales if each in items or any(_is_of_bias(use) for use in each.uses)), None)
+    if wrong is not None:
+        return f"'{stem(wrong)}' has another scale in every step, and a bias or a PACK has that, too"
+    return Steps(operators, steps, states, rows, tuple(same), items, scales)
+
+
+def _common_scales(
+    steps: Sequence[_Step], made: Sequence[Tensor], states: Mapping[Tensor, Tensor]
+) -> dict[Tensor, Quantization]:
+    """By the first step's tensor, a scale for the range of all steps where these have different ones."""
+    given = {made: [state] for state, made in states.items()}
+    scales = {}
+    for tensor in made:
+        every = [step.made(tensor) for step in steps] + given.get(tensor, [])
+        if any(not quantized_alike(each.quantization, tensor.quantization) for each in every):
+            scales[tensor] = _for_all([affine for each in every if (affine := affine_of(each)) is not None])
+    return scales
+
+
+def _for_all(every: Sequence[Affine]) -> Quantization:
+    """The scale of 8 bits whose range has all of the others."""
+    low = min(each.scale * (-128 - each.zero_point) for each in every)
+    high = max(each.scale * (127 - each.zero_point) for each in every)
+    scale = (high - low) / 255
+    return per_tensor(scale, round(-128 - low / scale))
+
+
+def _is_of_bias(use: Use) -> bool:
+    """Tell whether a reader has a bias, whose scale goes with that of the input."""
+    inputs = use.operator.inputs
+    return use.slot == 0 and use.operator.name == "FULLY_CONNECTED" and len(inputs) > 2 and inputs[2] is not None
 
 
 def _rows_of(found: Sequence[Tensor]) -> _Rows | None:
@@ -270,7 +296,7 @@ def _follow_one_another(whole: Tensor, operator: Operator) -> bool:
 
 def _read_outside(graph: Graph, tensor: Tensor, used: set[Operator]) -> list[tuple[Operator | None, int]]:
     """Who reads a tensor of a step beside the steps; None for the application."""
-    read: list[tuple[Operator | None, int]] = [(use.operator, use.slot) for use in tensor.uses if use.operator not in used]
+    read = ((use.operator, use.slot) for use in tensor.uses if use.operator not in used)
     return [*read, *((None, at) for at, each in enumerate(graph.outputs) if each is tensor)]
 
 
@@ -296,25 +322,33 @@ _RANK = 4
 """Integers of a row of each table: the begin of a slice of up to so many dimensions."""
 
 
-def roll_up(model: Model) -> tuple[tuple[RewriteUse, ...], tuple[Refusal, ...]]:
-    """Write all chains of equal steps as loops. The model is changed."""
+def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...], tuple[Refusal, ...]]:
+    """Write all chains of equal steps as loops. The model is changed. ``is_exact``: not those with scales of their own."""
     uses, refused, unpacks = list[RewriteUse](), list[Refusal](), dict[Operator, None]()
     while True:
         found = list(steps_in(model.main))
-        chains = [each for each in found if isinstance(each, Steps)]
+        chains = [each for each in found if isinstance(each, Steps) and not (is_exact and each.scales)]
         placed = next(((each, at) for each in chains if (at := _place_of(model.main, each)) is not None), None)
         if placed is None:
-            refused += [each for each in found if isinstance(each, Refusal)]
+            refused += [each if isinstance(each, Refusal) else _refusal(each, is_exact) for each in found]
             break
         unpacks |= {each.producer: None for each in placed[0].rows if each.producer is not None}
         _Writer(model, placed[0]).write(placed[1])
-        uses.append(RewriteUse(NAME, tuple(stem(op.outputs[0]) for op in placed[0].operators), "exact", 0))
+        uses.append(RewriteUse(NAME, tuple(stem(op.outputs[0]) for op in placed[0].operators), placed[0].exactness, 0))
     for unpack in unpacks:
         _cut_rows_left(model, unpack)
     if uses:
         drop_dead_tensors(model)
         share_constants(model)
     return tuple(uses), tuple(refused)
+
+
+def _refusal(found: Steps, is_exact: bool) -> Refusal:
+    name = stem(found.operators[-1].outputs[0])
+    if is_exact and found.scales:
+        reason = "every step has scales of its own: one scale for all would change values (--allow-approximate permits it)"
+        return Refusal(NAME, name, reason, "needs_approximation")
+    return Refusal(NAME, name, "others read what its steps make before all that they take is made")
 
 
 def _cut_rows_left(model: Model, unpack: Operator) -> None:
@@ -326,7 +360,8 @@ def _cut_rows_left(model: Model, unpack: Operator) -> None:
     edit.remove(unpack)
     for place, tensor in enumerate(unpack.outputs):
         if tensor.uses or tensor in edit.graph.outputs:
-            cut = edit.activation(f"{stem(tensor)}/row", [1 if at == axis else n for at, n in enumerate(whole.shape)], tensor)
+            shape = [1 if at == axis else size for at, size in enumerate(whole.shape)]
+            cut = edit.activation(f"{stem(tensor)}/row", shape, tensor)
             edit.slice(whole, [place * (at == axis) for at in range(len(whole.shape))], cut.shape, cut)
             edit.reshape(cut, tensor)
 
@@ -342,6 +377,16 @@ def _place_of(graph: Graph, found: Steps) -> int | None:
     made = [tensor for op in gone for tensor in op.outputs]
     readers = [use.operator for tensor in made for use in tensor.uses if use.operator not in gone]
     return low if all(places[reader] >= low for reader in readers) else None
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """A tensor that a loop carries: as ``given``, in the body ``before`` and ``after`` a turn, and at ``last``."""
+
+    given: Tensor
+    before: Tensor
+    after: Tensor
+    last: Tensor | None = None
 
 
 class _Writer:
@@ -364,7 +409,8 @@ class _Writer:
         images = {(rows.whole, rows.joined): rows for rows in found.rows.values()}
         wholes = {key: self._edit.activation(last_part(key[0]), key[1], key[0]) for key in images}
         before = {
-            tensor: self._edit.activation(f"{last_part(tensor)}/before", tensor.shape, tensor) for tensor in found.states
+            tensor: self._edit.activation(f"{last_part(tensor)}/before", tensor.shape, made, found.scales.get(made))
+            for tensor, made in found.states.items()
         }
         self._twins.update(before)
         lists = {
@@ -377,7 +423,11 @@ class _Writer:
                 if tensor in found.rows and tensor not in self._twins:
                     rows = found.rows[tensor]
                     self._twins[tensor] = self._cut(tensor, rows, wholes[rows.whole, rows.joined])
-            outputs = [self._edit.activation(last_part(each), each.shape, each) for each in operator.outputs]
+            scales = [found.scales.get(each) for each in operator.outputs]
+            outputs = [
+                self._edit.activation(last_part(each), each.shape, each, scale)
+                for each, scale in zip(operator.outputs, scales, strict=True)
+            ]
             inputs = [None if each is None else self._twins[each] for each in operator.inputs]
             self._edit.twin(operator, inputs, outputs)
             self._twins.update(zip(operator.outputs, outputs, strict=True))
@@ -386,23 +436,22 @@ class _Writer:
 
         lasts = {made: found.steps[-1].made(made) for made in found.states.values()}
         edit = self._without_steps(place)
-        carried: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []  # given, in the body before and after, given back
-        carried += [(each, self._twins[each], self._twins[each], None) for each in found.same if not each.is_constant]
-        carried += [(_reshaped(edit, *key), inner, inner, None) for key, inner in wholes.items()]
+        carried = [_Carried(each, *2 * (self._twins[each],)) for each in found.same if not each.is_constant]
+        carried += [_Carried(_reshaped(edit, *key), inner, inner) for key, inner in wholes.items()]
         for state, made in found.states.items():
             last = lasts.pop(made, None)
             is_read = last is not None and (bool(last.uses) or last in graph.outputs)
-            carried.append((state, before[state], self._twins[made], last if is_read else None))
+            given = _rescaled(edit, state, before[state])
+            carried.append(_Carried(given, before[state], self._twins[made], last if is_read else None))
+        results = {each: edit.activation(f"{stem(each)}/items", so_far.shape, so_far) for each, so_far in lists.items()}
         for each, so_far in lists.items():
-            whole = edit.activation(f"{stem(found.items[each][1].whole)}/items", so_far.shape, so_far)
-            carried.append((self._first_items(edit, each), so_far, grown[each], whole))
-        self._graph.inputs = (self._counter, *(inner for _, inner, _, _ in carried))
-        self._graph.outputs = (after, *(made for _, _, made, _ in carried))
+            carried.append(_Carried(self._first_items(edit, each), so_far, grown[each], results[each]))
+        self._graph.inputs = (self._counter, *(each.before for each in carried))
+        self._graph.outputs = (after, *(each.after for each in carried))
         self._model.graphs += [self._condition(), self._graph]
-        self._write_while(edit, [(given, output) for given, _, _, output in carried])
-        for (given, _, _, whole), (_, rows) in zip(carried[-len(lists) :], found.items.values(), strict=False):
-            assert whole is not None
-            edit.reshape(whole, rows.whole)
+        self._write_while(edit, carried)
+        for each, whole in results.items():
+            edit.reshape(whole, found.items[each][1].whole)
 
     def _take(self, tensor: Tensor) -> Tensor:
         """The body's tensor for one that no turn changes."""
@@ -474,21 +523,35 @@ class _Writer:
                 so_far = grown
         return so_far
 
-    def _write_while(self, edit: Editor, carried: Sequence[tuple[Tensor, Tensor | None]]) -> None:
-        """WHILE over what is carried: as it is at first, and the tensor that gets it in the end where others read it."""
-        outputs: list[Tensor] = []
-        for given, output in carried:
-            outputs.append(output or edit.activation(f"{stem(given)}/carried", given.shape, given))
+    def _write_while(self, edit: Editor, carried: Sequence[_Carried]) -> None:
+        outputs = []
+        for each in carried:
+            is_taken = each.last is not None and quantized_alike(each.last.quantization, each.after.quantization)
+            unread = f"{stem(each.given)}/carried"
+            last = each.last if is_taken else edit.activation(unread, each.given.shape, each.given)
+            outputs.append(last)
         start = edit.constant(f"{self._graph.name}/first", np.zeros(1, np.int32))
         count = len(self._model.graphs)
         edit.operator(
             "WHILE",
-            (start, *(given for given, _ in carried)),
+            (start, *(each.given for each in carried)),
             (edit.integers(f"{self._graph.name}/turns", (1,)), *outputs),
             "WhileOptions",
             condSubgraphIndex=count - 2,
             bodySubgraphIndex=count - 1,
         )
+        for each, output in zip(carried, outputs, strict=True):
+            if each.last is not None and output is not each.last:
+                edit.operator("QUANTIZE", (output,), (each.last,), "QuantizeOptions")
+
+
+def _rescaled(edit: Editor, tensor: Tensor, like: Tensor) -> Tensor:
+    """A tensor in the scale of another one."""
+    if quantized_alike(tensor.quantization, like.quantization):
+        return tensor
+    made = edit.activation(f"{stem(tensor)}/rescaled", tensor.shape, like)
+    edit.operator("QUANTIZE", (tensor,), (made,), "QuantizeOptions")
+    return made
 
 
 def _reshaped(edit: Editor, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
