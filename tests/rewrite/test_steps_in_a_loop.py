@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+
 import numpy as np
 import pytest
 
@@ -14,16 +17,18 @@ from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import decision_in
+from tflite_memopt.ir.change import Changed, decision_in
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
+from tflite_memopt.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.ir.tensors import affine_of, per_tensor
 from tflite_memopt.options import fallbacks
 from tflite_memopt.proof import prove
+from tflite_memopt.rewrite.stage import rewrite
 from tflite_memopt.rewrite.steps_in_a_loop import roll_up
 
 ARENA = 1 << 20
-FREE = Options(max_extra_work=1.0, effort="quick", samples=2)
+FREE = Options(max_extra_work=1.0, cascade=False, samples=2)
 
 
 def rolled(model: Model) -> Model:
@@ -60,10 +65,29 @@ def test_a_row_of_another_turn_is_another_model() -> None:
     assert not prove(unrolled(7), looped).proved
 
 
+def changed(options: Options) -> Changed:
+    return rewrite(unrolled(10, more=8), options.profile, options, lambda _: None)
+
+
+def test_the_limit_on_run_time_and_the_firmware_decide() -> None:
+    found = changed(FREE)
+    (use,) = (use for use in found.uses if use.rule == "steps_in_a_loop")
+    assert use.saved_bytes > 5000
+    assert found.decision.is_rolled
+    slow = changed(replace(FREE, max_extra_work=0.1))
+    assert not slow.decision.is_rolled
+    assert any("more instructions (--max-extra-work permits 10%)" in each.reason for each in slow.refused)
+    old = replace(FREE, tflm_since=date(2025, 1, 1))
+    for options in (old, replace(FREE, loops=False), replace(FREE, replay="as it is")):
+        assert not changed(options).decision.is_rolled
+    assert changed(replace(FREE, replay="steps in loops")).decision.is_rolled
+
+
 @needs_wheel
+@pytest.mark.slow
 def test_it_is_taken_where_the_limit_on_run_time_permits_it_and_replayed() -> None:
     data = write_model(unrolled(16, more=8))
-    plain = optimize(data, Options(samples=2, effort="quick"))
+    plain = optimize(data, replace(FREE, max_extra_work=0.1))
     (reason,) = {each.reason for each in plain.report.refused if each.rule == "steps_in_a_loop"}
     assert "more instructions (--max-extra-work permits 10%)" in reason
     result = optimize(data, FREE)
@@ -72,30 +96,79 @@ def test_it_is_taken_where_the_limit_on_run_time_permits_it_and_replayed() -> No
     assert result.report.basis.plan_executed
     assert result.report.after.required_bytes["32"] < plain.report.after.required_bytes["32"] / 2
     assert decision_in(result.report.decision).is_rolled
-    replayed = optimize(data, Options(max_extra_work=1.0, effort="quick", samples=2, replay=result.report.decision))
+    replayed = optimize(data, replace(FREE, replay=result.report.decision))
     assert replayed.model == result.model
     (_, last) = fallbacks(FREE)[-1]
     assert "steps_in_a_loop" not in {use.rule for use in optimize(data, last).report.rewrites}
 
 
-def test_without_loops_steps_stay() -> None:
-    report = optimize(write_model(unrolled(16)), Options(loops=False, verify=False, max_extra_work=1.0)).report
-    assert "steps_in_a_loop" not in {use.rule for use in report.rewrites}
+APART = (0.03, 0.04, 0.05)
+"""Scales of steps that were quantized after training."""
+
+
+def test_steps_with_scales_of_their_own_stay_unless_values_may_change() -> None:
+    model = unrolled(7, I8, scales=APART)
+    uses, (refusal,) = roll_up(copy_model(model))
+    assert (uses, refusal.cause) == ((), "needs_approximation")
+    assert "every step has scales of its own" in refusal.reason
+    looped = copy_model(model)
+    (use,), refused = roll_up(looped, is_exact=False)
+    assert (use.exactness, refused) == ("approximates", ())
+    sums = next(tensor for tensor in looped.graphs[2].tensors if tensor.name == "sum")
+    affine = affine_of(sums)
+    assert affine is not None
+    assert affine.scale == pytest.approx(max(APART))  # the widest range has all others
+
+
+@needs_wheel
+@pytest.mark.slow
+def test_one_scale_for_all_steps_is_close_and_is_said() -> None:
+    data = write_model(unrolled(12, I8, scales=APART, more=8))
+    assert "steps_in_a_loop" not in {use.rule for use in optimize(data, FREE).report.rewrites}
+    report = optimize(data, replace(FREE, allow_approximate=True)).report
+    (use,) = (use for use in report.rewrites if use.rule == "steps_in_a_loop")
+    assert use.exactness == "approximates"
+    on_tflm = report.equivalence["tflm"]
+    assert on_tflm.equal
+    assert on_tflm.signal_to_noise is not None
+    assert on_tflm.signal_to_noise > 20
+    assert {name: proof.status for name, proof in report.proofs.items()} == {"stripes": "proved", "plan": "proved"}
 
 
 @pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        (unrolled(7, I8, scales=(0.03, 0.04)), "its steps are not equal"),
-        (unrolled(7, F32, axis=1), None),
-    ],
+    ("scale", "around"), [(1 / 256, ["QUANTIZE", "RESHAPE", "WHILE"]), (1 / 64, ["WHILE", "QUANTIZE"])]
 )
-def test_steps_with_scales_of_their_own_stay(model: Model, reason: str | None) -> None:
-    operators = len(model.main.operators)
-    uses, refused = roll_up(model)
-    assert bool(uses) is (reason is None)
-    assert [reason in each.reason for each in refused if reason] == ([True] if reason else [])
-    assert (len(model.main.operators) == operators) is (reason is not None)
+def test_a_first_state_of_another_scale_is_rescaled_or_the_last_one_is(scale: float, around: list[str]) -> None:
+    """Whichever has not the wider range, which the loop carries."""
+    model = unrolled(6, I8, scales=APART)
+    graph = model.main
+    pack = next(operator for operator in graph.operators if operator.name == "PACK")
+    graph.outputs = graph.outputs[1:]
+    graph.remove_operator(pack)
+    first = next(tensor for tensor in graph.tensors if tensor.name == "first")
+    first.quantization = per_tensor(scale, 0)
+    drop_dead_tensors(model)
+    roll_up(model, is_exact=False)
+    check_model(model)
+    names = [operator.name for operator in model.main.operators]
+    assert sorted(names[-len(around) :]) == sorted(around)
+
+
+def test_a_bias_that_goes_with_another_scale_is_said() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (5, 1, WIDTH))
+    rows = [b.tensor(f"row{at}", (1, WIDTH)) for at in range(5)]
+    b.operator("UNPACK", (x,), rows, "UnpackOptions", num=5, axis=0)
+    w, bias = weights(b, 1, I8), b.constant("bias", np.ones(WIDTH, np.int32), per_tensor(0.0003, 0))
+    state = rows[0]
+    for at, row in enumerate(rows[1:]):
+        made = b.tensor(f"made{at}", (1, WIDTH), scale=0.1 + at / 100)
+        b.operator("FULLY_CONNECTED", (state, w, bias), (made,), "FullyConnectedOptions")
+        state = b.tensor(f"sum{at}", (1, WIDTH), scale=0.2 + at / 100)
+        b.operator("ADD", (made, row), (state,), "AddOptions")
+    uses, (refusal,) = roll_up(b.finish(state), is_exact=False)
+    assert uses == ()
+    assert "has another scale in every step, and what reads it has that, too" in refusal.reason
 
 
 def chain(reads: str) -> Model:

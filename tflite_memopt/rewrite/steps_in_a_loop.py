@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -32,7 +33,7 @@ import numpy as np
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import Array, Editor, last_part, stem
-from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor, Use
+from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 
 NAME = "steps_in_a_loop"
@@ -78,8 +79,8 @@ class Steps:
     """Equal steps, each of which takes what the one before has made.
 
     By the first step's tensors: ``states`` with what the next step takes in their place, ``rows``, and what all steps
-    take (``same``). ``items``: what is packed of each step, with the PACK. ``scales``: those of tensors that have others in
-    other steps, for the range of all steps.
+    take (``same``). ``items``: what is packed of each step, with the PACK. ``scales``: for the range of all steps, of
+    tensors that have others in other steps.
     """
 
     operators: tuple[Operator, ...]
@@ -244,9 +245,12 @@ def _joined(
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
         items[tensor] = packed
     scales = _common_scales(steps, made, states)
-    wrong = next((each for each in scales if each in items or any(_is_of_bias(use) for use in each.uses)), None)
+    carried = {state: scales[made] for state, made in states.items() if made in scales}
+    wrong = next((each for each in (*scales, *carried) if each in items or _keeps_its_scale(each)), None)
     if wrong is not None:
-        return f"'{stem(wrong)}' has another scale in every step, and a bias or a PACK has that, too"
+        return f"'{stem(wrong)}' has another scale in every step, and what reads it has that, too"
+    if any(not _is_one_scale(operator, {**scales, **carried}) for operator in operators if operator.name in _MOVES):
+        return "a step moves values between tensors that would get different scales"
     return Steps(operators, steps, states, rows, tuple(same), items, scales)
 
 
@@ -271,10 +275,46 @@ def _for_all(every: Sequence[Affine]) -> Quantization:
     return per_tensor(scale, round(-128 - low / scale))
 
 
-def _is_of_bias(use: Use) -> bool:
-    """Tell whether a reader has a bias, whose scale goes with that of the input."""
-    inputs = use.operator.inputs
-    return use.slot == 0 and use.operator.name == "FULLY_CONNECTED" and len(inputs) > 2 and inputs[2] is not None
+def _keeps_its_scale(tensor: Tensor) -> bool:
+    """Tell whether it is of other than 8 bits, or a reader has a bias, whose scale goes with that of the input."""
+    biased = (use.operator for use in tensor.uses if use.slot == 0 and use.operator.name in _WITH_BIAS)
+    has_bias = any(len(reader.inputs) > 2 and reader.inputs[2] is not None for reader in biased)
+    return has_bias or tensor.dtype is not DType.INT8
+
+
+_WITH_BIAS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_MOVES = frozenset(
+    [
+        "CONCATENATION",
+        "EXPAND_DIMS",
+        "GATHER",
+        "MAXIMUM",
+        "MAX_POOL_2D",
+        "MINIMUM",
+        "PACK",
+        "PAD",
+        "PADV2",
+        "RESHAPE",
+        "SLICE",
+        "SPLIT",
+        "SPLIT_V",
+        "SQUEEZE",
+        "STRIDED_SLICE",
+        "TILE",
+        "TRANSPOSE",
+        "UNPACK",
+    ]
+)
+"""Kinds whose integers mean the same numbers before and after."""
+
+
+def _is_one_scale(operator: Operator, scales: Mapping[Tensor, Quantization]) -> bool:
+    """Tell whether all tensors of an operator have one scale in the loop."""
+    sides = [each for each in (*operator.present_inputs(), *operator.outputs) if affine_of(each) is not None]
+    return all(
+        quantized_alike(scales.get(one, one.quantization), scales.get(other, other.quantization))
+        for one, other in pairwise(sides)
+    )
 
 
 def _rows_of(found: Sequence[Tensor]) -> _Rows | None:
@@ -323,7 +363,10 @@ _RANK = 4
 
 
 def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...], tuple[Refusal, ...]]:
-    """Write all chains of equal steps as loops. The model is changed. ``is_exact``: not those with scales of their own."""
+    """Write all chains of equal steps as loops, in the model itself.
+
+    ``is_exact``: only those whose steps have the same scales.
+    """
     uses, refused, unpacks = list[RewriteUse](), list[Refusal](), dict[Operator, None]()
     while True:
         found = list(steps_in(model.main))
@@ -346,7 +389,9 @@ def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...]
 def _refusal(found: Steps, is_exact: bool) -> Refusal:
     name = stem(found.operators[-1].outputs[0])
     if is_exact and found.scales:
-        reason = "every step has scales of its own: one scale for all would change values (--allow-approximate permits it)"
+        reason = (
+            "every step has scales of its own: one scale for all would change values (--allow-approximate permits it)"
+        )
         return Refusal(NAME, name, reason, "needs_approximation")
     return Refusal(NAME, name, "others read what its steps make before all that they take is made")
 
@@ -436,7 +481,7 @@ class _Writer:
 
         lasts = {made: found.steps[-1].made(made) for made in found.states.values()}
         edit = self._without_steps(place)
-        carried = [_Carried(each, *2 * (self._twins[each],)) for each in found.same if not each.is_constant]
+        carried = [_Carried(each, self._twins[each], self._twins[each]) for each in found.same if not each.is_constant]
         carried += [_Carried(_reshaped(edit, *key), inner, inner) for key, inner in wholes.items()]
         for state, made in found.states.items():
             last = lasts.pop(made, None)
@@ -524,11 +569,11 @@ class _Writer:
         return so_far
 
     def _write_while(self, edit: Editor, carried: Sequence[_Carried]) -> None:
-        outputs = []
+        outputs: list[Tensor] = []
         for each in carried:
-            is_taken = each.last is not None and quantized_alike(each.last.quantization, each.after.quantization)
-            unread = f"{stem(each.given)}/carried"
-            last = each.last if is_taken else edit.activation(unread, each.given.shape, each.given)
+            last = each.last
+            if last is None or not quantized_alike(last.quantization, each.after.quantization):
+                last = edit.activation(f"{stem(each.given)}/carried", each.given.shape, each.given)
             outputs.append(last)
         start = edit.constant(f"{self._graph.name}/first", np.zeros(1, np.int32))
         count = len(self._model.graphs)
