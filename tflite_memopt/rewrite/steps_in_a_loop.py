@@ -245,13 +245,20 @@ def _joined(
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
         items[tensor] = packed
     scales = _common_scales(steps, made, states)
-    carried = {state: scales[made] for state, made in states.items() if made in scales}
-    wrong = next((each for each in (*scales, *carried) if each in items or _keeps_its_scale(each)), None)
+    joined = Steps(operators, steps, states, rows, tuple(same), items, scales)
+    return _reason_against_scales(joined) or joined
+
+
+def _reason_against_scales(found: Steps) -> str | None:
+    """Why tensors cannot have one scale in all steps; None where they can, or have."""
+    carried = {state: found.scales[made] for state, made in found.states.items() if made in found.scales}
+    scales = {**found.scales, **carried}
+    wrong = next((each for each in scales if each in found.items or _keeps_its_scale(each)), None)
     if wrong is not None:
         return f"'{stem(wrong)}' has another scale in every step, and what reads it has that, too"
-    if any(not _is_one_scale(operator, {**scales, **carried}) for operator in operators if operator.name in _MOVES):
+    if any(not _is_one_scale(operator, scales) for operator in found.operators if operator.name in _MOVES):
         return "a step moves values between tensors that would get different scales"
-    return Steps(operators, steps, states, rows, tuple(same), items, scales)
+    return None
 
 
 def _common_scales(
@@ -284,26 +291,10 @@ def _keeps_its_scale(tensor: Tensor) -> bool:
 
 _WITH_BIAS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
 _MOVES = frozenset(
-    [
-        "CONCATENATION",
-        "EXPAND_DIMS",
-        "GATHER",
-        "MAXIMUM",
-        "MAX_POOL_2D",
-        "MINIMUM",
-        "PACK",
-        "PAD",
-        "PADV2",
-        "RESHAPE",
-        "SLICE",
-        "SPLIT",
-        "SPLIT_V",
-        "SQUEEZE",
-        "STRIDED_SLICE",
-        "TILE",
-        "TRANSPOSE",
-        "UNPACK",
-    ]
+    {
+        *("CONCATENATION", "EXPAND_DIMS", "GATHER", "MAXIMUM", "MAX_POOL_2D", "MINIMUM", "PACK", "PAD", "PADV2"),
+        *("RESHAPE", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK"),
+    }
 )
 """Kinds whose integers mean the same numbers before and after."""
 
