@@ -61,8 +61,8 @@ ADVICE: Mapping[ObstacleKind, str] = {
     "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
     "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
     "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
-    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: unroll the layer (unroll=True), "
-    "or return its last step alone",
+    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: optimize rewrites loops of "
+    "Keras 3; unroll others (unroll=True), or return the last step alone",
     "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
     "missing": "TFLM has no such kernel, replace the layer that makes it",
 }
