@@ -42,10 +42,13 @@ def joined_twice() -> bytes:
     sites=st.lists(st.sampled_from(["12", "12 15e", "30x4"])).map(tuple),
     along=st.booleans(),
     order=st.permutations(range(7)).map(tuple),
+    rolled=st.booleans(),
     tilings=st.sampled_from(["", "1-4 masked 1", "1-4 masked 1; 4-8 unrolled 8,16 rolling trim"]),
 )
-def test_what_prints_is_read_again(sites: tuple[str, ...], along: bool, order: tuple[int, ...], tilings: str) -> None:
-    decision = Decision(sites, along, order, tilings)
+def test_what_prints_is_read_again(
+    sites: tuple[str, ...], along: bool, order: tuple[int, ...], rolled: bool, tilings: str
+) -> None:
+    decision = Decision(sites, along, order, tilings, rolled)
     own = order == tuple(range(7))
     assert decision_in(str(decision)) == (replace(decision, order=()) if own else decision)
 

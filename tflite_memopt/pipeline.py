@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .equivalence.static_lists import make_lists_static
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .errors import UnsupportedModelError
@@ -87,9 +88,10 @@ def optimize(
         with clock.stage("inspect"):
             baseline = inspect(data, options, progress, running)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
-            is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
-            if shapes.wrong:
-                model = read_planned(shapes.data)
+            is_changed = bool(shapes.wrong or shapes.lists)
+            is_right = not is_changed if baseline is None else baseline.runs_right_on_tflm
+            if is_changed:
+                model = read_planned(shapes.for_tflm)
                 facts = facts_of(shapes.model, name, data, options)
 
         before = facts.libraries if is_right else None
@@ -133,6 +135,7 @@ def optimize(
         arrangement=candidate.arrangement,
         written=written,
         inferred=shapes.names,
+        lists=shapes.lists,
         rewrites=(*candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         verification=verification,
@@ -150,9 +153,12 @@ def optimize(
 def _refuse_computed_sizes(model: Model) -> None:
     """Raise UnsupportedModelError for a loop on which TFLM hangs or computes other values than LiteRT.
 
-    Source: tensorflow/tflite-micro issue 3674, open in November 2026.
+    One that sets items of lists is written so that TFLM runs it. Source: tensorflow/tflite-micro issue 3674, open in
+    November 2026.
     """
-    support = support_of(model)
+    static = copy_model(model)
+    make_lists_static(static)
+    support = support_of(static)
     if any(obstacle.kind == "computed_size" for obstacle in support.reasons):
         raise UnsupportedModelError(said_of(support))
 

@@ -77,7 +77,8 @@ class Candidate:
     @property
     def decision(self) -> Decision:
         """With which another run makes the same of the model, without a search."""
-        return replace(self.cascaded.decision, sites=self.rewritten.decision.sites)
+        before = self.rewritten.decision
+        return replace(self.cascaded.decision, sites=before.sites, is_rolled=before.is_rolled)
 
     @property
     def exactness(self) -> Exactness:

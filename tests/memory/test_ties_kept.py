@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.arrange import arrange, fitted, needs_by_library
 from tflite_memopt.memory.problems import with_ties
 
 
@@ -63,6 +65,18 @@ def test_states_are_planned_in_one_place_and_verified_in_sequence(name: str) -> 
     label = plan_label.decode(model)
     assert label is not None
     assert label.options["ties"] == list(ties)
+
+
+def test_a_plan_with_states_is_not_given_up_where_tflm_alone_needs_less() -> None:
+    build, ties = MODELS["cell"]
+    options = Options(ties=ties)
+    model = with_ties(build(), ties, options.profile)
+    made = arrange(model, options.profile, options)
+    higher = {tensor: offset + 64 for tensor, offset in made.placement.offsets.items()}
+    wasteful = replace(made, placement=replace(made.placement, offsets=higher), needs=None)
+    before = needs_by_library(model, {}, options.profile)
+    assert fitted(model, wasteful, before, options.profile, options) is None
+    assert fitted(model, wasteful, before, options.profile, Options()) is not None
 
 
 def test_a_plan_that_loses_the_state_is_found_out() -> None:

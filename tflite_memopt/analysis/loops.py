@@ -11,9 +11,10 @@ make until every byte has been written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import add, and_, lt
 
 from ..ir.check import called_subgraphs
 from ..ir.model import DType, Graph, Model, Operator, Tensor
@@ -98,24 +99,37 @@ def _fits(operator: Operator, condition: Graph, body: Graph) -> bool:
 
 
 def _followed(operator: Operator, condition: Graph, body: Graph) -> Loop:
+    parts = {op: op.inputs[_PARTS[op.name]] for op in body.operators if op.name in _PARTS}
+    wanted = [tensor for tensor in parts.values() if tensor is not None]
+    turns, known = _in_every_turn(operator, condition, body, wanted)
+    begins = {op: known[tensor] for op, tensor in parts.items() if tensor in known}
+    return Loop(operator, condition, body, turns, begins)
+
+
+def integers_in_turns(loop: Loop) -> Mapping[Tensor, tuple[tuple[int, ...], ...]]:
+    """The values of the body's tensors in each turn: of those whose integers depend on no data."""
+    return _in_every_turn(loop.operator, loop.condition, loop.body, loop.body.tensors)[1]
+
+
+def _in_every_turn(
+    operator: Operator, condition: Graph, body: Graph, wanted: Iterable[Tensor]
+) -> tuple[int | None, dict[Tensor, tuple[tuple[int, ...], ...]]]:
+    """The number of turns, None where it depends on data, and the values of those wanted that all turns know."""
     carried = [None if tensor is None else _constant(tensor) for tensor in operator.inputs]
-    begins: dict[Operator, list[tuple[int, ...]]] = {op: [] for op in body.operators if op.name in _PARTS}
+    found: dict[Tensor, list[tuple[int, ...]]] = {tensor: [] for tensor in wanted}
     asks, works = _Followed(condition), _Followed(body)
     for turn in range(MAX_TURNS):
         asked = asks.run(carried).get(condition.outputs[0])
         if asked is None:
             break
         if not asked[0]:
-            known = {op: tuple(found) for op, found in begins.items() if len(found) == turn}
-            return Loop(operator, condition, body, turn, known)
+            return turn, {tensor: tuple(each) for tensor, each in found.items() if len(each) == turn}
         values = works.run(carried)
-        for op, found in begins.items():
-            begin = op.inputs[_PARTS[op.name]]
-            at = None if begin is None else values.get(begin)
-            if at is not None:
-                found.append(at)
+        for tensor, each in found.items():
+            if tensor in values:
+                each.append(values[tensor])
         carried = [values.get(tensor) for tensor in body.outputs]
-    return Loop(operator, condition, body, None, {})
+    return None, {}
 
 
 _PARTS = {"SLICE": 1, "DYNAMIC_UPDATE_SLICE": 2}
@@ -127,8 +141,8 @@ class _Followed:
 
     def __init__(self, graph: Graph) -> None:
         self._inputs = graph.inputs
-        self._operators = [operator for operator in graph.operators if operator.name in _RULES]
-        followed = (operator for operator in graph.operators if operator.name in _RULES or operator.name in _PARTS)
+        self._operators = [operator for operator in graph.operators if _has_rule(operator)]
+        followed = (*self._operators, *(operator for operator in graph.operators if operator.name in _PARTS))
         read = {tensor for operator in followed for tensor in operator.present_inputs()}
         constants = ((tensor, _constant(tensor)) for tensor in (*read, *graph.outputs) if _is_counter(tensor))
         self._constants = {tensor: each for tensor, each in constants if each is not None}
@@ -157,12 +171,18 @@ def _constant(tensor: Tensor) -> tuple[int, ...] | None:
     return None if found is None else tuple(found.ravel().tolist())
 
 
-def _add(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(a + b for a, b in zip(*inputs, strict=True))
+Rule = Callable[[Operator, Sequence[tuple[int, ...]]], tuple[int, ...]]
 
 
-def _less(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(int(a < b) for a, b in zip(*inputs, strict=True))
+def _of_pairs(compute: Callable[[int, int], int]) -> Rule:
+    """A rule that computes element by element; one element goes with any number of others."""
+
+    def rule(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        count = operator.outputs[0].elements
+        ones, others = (each * count if len(each) == 1 else each for each in inputs)
+        return tuple(map(compute, ones, others))
+
+    return rule
 
 
 def _slice(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -170,7 +190,29 @@ def _slice(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, 
     return values[begin[0] : begin[0] + operator.outputs[0].elements]
 
 
-_RULES = {"ADD": _add, "LESS": _less, "SLICE": _slice}
+def _reshape(_: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return inputs[0]
+
+
+def _join(_: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(value for part in inputs for value in part)
+
+
+_RULES: Mapping[str, Rule] = {
+    "ADD": _of_pairs(add),
+    "CONCATENATION": _join,
+    "LESS": _of_pairs(lt),
+    "LOGICAL_AND": _of_pairs(and_),
+    "RESHAPE": _reshape,
+    "SLICE": _slice,
+}
+
+
+def _has_rule(operator: Operator) -> bool:
+    """Tell whether it computes vectors or scalars by a rule."""
+    tensors = (*operator.present_inputs(), *operator.outputs)
+    is_plain = operator.name in _RULES and not operator.option("fusedActivationFunction")
+    return is_plain and all(len(tensor.shape) <= 1 for tensor in tensors)
 
 
 Written = Iterable[tuple[int, int]]

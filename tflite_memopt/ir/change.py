@@ -2,10 +2,11 @@
 
 A *decision* is all that a run decided about a model, on one line, so that another run does the same without a search.
 
-    sites 12 15e 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2
+    steps in loops; sites 12 15e 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2
 
 Parts in this order, each of which may be missing; all numbers are positions of operators.
 
+    steps in loops  unrolled steps are loops (``rewrite/steps_in_a_loop.py``)
     sites   operators of the cleaned-up model that rewriting takes apart (``rewrite/search.py``), once for each round
     along H sequences lie along H (``rewrite/sequences_along_h.py``)
     order   of the rewritten model's operators, before stripes
@@ -21,7 +22,7 @@ from typing import Literal
 from ..errors import UsageError
 from .model import Model
 
-_SITES, _ALONG_H, _ORDER, _NOTHING = "sites ", "along H", "order ", "as it is"
+_ROLLED, _SITES, _ALONG_H, _ORDER, _NOTHING = "steps in loops", "sites ", "along H", "order ", "as it is"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Decision:
     is_along_h: bool = False
     order: tuple[int, ...] = ()
     tilings: str = ""
+    is_rolled: bool = False
 
     def __str__(self) -> str:
         order = () if self.order == tuple(range(len(self.order))) else (_ORDER + ",".join(_ranges(self.order)),)
         along = (_ALONG_H,) if self.is_along_h else ()
-        parts = (*(_SITES + each for each in self.sites), *along, *order, self.tilings)
+        rolled = (_ROLLED,) if self.is_rolled else ()
+        parts = (*rolled, *(_SITES + each for each in self.sites), *along, *order, self.tilings)
         return "; ".join(part for part in parts if part) or _NOTHING
 
 
@@ -49,9 +52,10 @@ def decision_in(text: str) -> Decision:
     sites = tuple(part.removeprefix(_SITES) for part in parts if part.startswith(_SITES))
     orders = [_order_in(part.removeprefix(_ORDER)) for part in parts if part.startswith(_ORDER)]
     tilings = [part for part in parts if part[0].isdigit()]
-    if len(orders) > 1 or len(sites) + parts.count(_ALONG_H) + len(orders) + len(tilings) < len(parts):
+    words = parts.count(_ROLLED) + parts.count(_ALONG_H)
+    if len(orders) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
         raise UsageError(f"'{text}' is no decision; one is such as 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
-    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings))
+    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts)
 
 
 def _order_in(text: str) -> tuple[int, ...]:
@@ -80,6 +84,8 @@ BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
 INFERRED_SHAPES = "inferred_shapes"
 """The rule by which static shapes become those that LiteRT infers from the operands."""
+STATIC_LISTS = "static_lists"
+"""The rule by which loops set items of lists in place (``equivalence/static_lists.py``)."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]
 """``judged``: by the rule or the cost. ``out_of_time``: in reports of earlier versions alone.
 ``needs_approximation``: it would change values more than is allowed."""

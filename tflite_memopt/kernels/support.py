@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..ir.check import has_computed_size
 from ..ir.model import DType, Model, Operator, Tensor
 from .requests import REFERENCE
 
@@ -60,8 +61,8 @@ ADVICE: Mapping[ObstacleKind, str] = {
     "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
     "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
     "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
-    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: unroll the layer (unroll=True), "
-    "or return its last step alone",
+    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: optimize rewrites loops of "
+    "Keras 3; unroll others (unroll=True), or return the last step alone",
     "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
     "missing": "TFLM has no such kernel, replace the layer that makes it",
 }
@@ -121,7 +122,7 @@ def support_of(model: Model) -> TflmSupport:
     found: dict[ObstacleKind, Obstacle] = {}
     for number, graph in enumerate(model.graphs):
         for index, operator in enumerate(graph.operators):
-            kind = _kind(operator) or ("computed_size" if number and _has_computed_size(operator) else None)
+            kind = _kind(operator) or ("computed_size" if number and has_computed_size(operator) else None)
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
             elif kind is not None:
@@ -192,12 +193,6 @@ def _kind(operator: Operator) -> ObstacleKind | None:
     if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
         return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
     return None
-
-
-def _has_computed_size(operator: Operator) -> bool:
-    """Return whether it is a SLICE whose size is computed, as Keras 3 writes items of a list in a loop."""
-    size = _input(operator, 2) if operator.name == "SLICE" else None
-    return size is not None and not size.is_constant
 
 
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:

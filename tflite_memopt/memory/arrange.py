@@ -258,7 +258,7 @@ def fitted(
 
     The ``needs`` of the answer are known. Other placements: a plan whose tensors lie low while a library needs much
     scratch, plans that leave holes for it, and no plan at all; of the last two kinds the one with the smallest head.
-    None where each makes some library worse.
+    None where each makes some library worse. Ties must be kept, so that with these there are no others.
     """
 
     def known(placement: ModelPlacement) -> Arrangement:
@@ -272,6 +272,8 @@ def fitted(
     as_it_is = known(found.placement) if found.needs is None else found
     if is_no_worse(as_it_is):
         return as_it_is
+    if options.ties:
+        return None
     low = known(_low_under_scratch(model, found.placement, before, profile, options))
     if is_no_worse(low):
         return low

@@ -268,6 +268,9 @@ def _of_turns(loop: Loop, turns: int, image: set[Tensor], result: set[Tensor]) -
     both = image | result
     size = max(tensor.nbytes for tensor in result)
     copied = [(0, size if output in result else None) for output in _copied_back(loop, both)]
+    for given, output in zip(loop.operator.inputs, loop.operator.outputs, strict=True):
+        if output in both and given not in both:
+            yield 0, size if output in result else None  # TFLM copies what the loop is given
     inner = [
         op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
     ]

@@ -48,7 +48,8 @@ def prove(
 ) -> Proof:
     """Compare two models for all inputs, both as they are read from files, with all options of their operators.
 
-    Shapes are those of the files: an original whose converter left some open is compared as LiteRT infers them.
+    Shapes are those of the files: an original whose converter left some open is compared as LiteRT infers them. Sizes
+    that a SLICE of the original computes are followed; the result must have shapes that hold.
     ``converts``: the result may take and give quantized integers where the original has the numbers that they stand
     for. ``invocations``: how many are compared where states cannot be. ``seed``: fixes the random keys, for tests; who
     chooses a model must not know them.
@@ -166,9 +167,10 @@ class _Comparison:
         return _noted(replace(found, invocations=self.invocations), self.notes)
 
     def _runs(self) -> tuple[Run, Run]:
-        both = (self.original, "original"), (self.result, "result")
-        one, other = (Run(model, self.keys, self.notes, name) for model, name in both)
-        return one, other
+        return (
+            Run(self.original, self.keys, self.notes, "original", infers=True),
+            Run(self.result, self.keys, self.notes, "result"),
+        )
 
     def _any_state(self, key: object, value: Value) -> Value:
         """A value that stands for any; that a subgraph was called once stays so."""
@@ -233,7 +235,9 @@ class _Comparison:
     def _reads_what_nobody_wrote(self) -> bool:
         """Return whether the original depends on the previous contents of memory."""
         inputs = inputs_of(self.keys, self.original.main.inputs)
-        one, other = (Run(self.original, self.keys, self.notes, name).invoke(inputs) for name in ("one", "other"))
+        one, other = (
+            Run(self.original, self.keys, self.notes, name, infers=True).invoke(inputs) for name in ("one", "other")
+        )
         return bool(_differing(self.keys, one, other))
 
     def _first_difference(self, before: Run, after: Run) -> Tensor | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..analysis.loops import cleared_inputs
 from ..equivalence.verification import Verification
 from ..io import offline_plan, plan_label
-from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
+from ..ir.change import INFERRED_SHAPES, STATIC_LISTS, Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.boards import device_named
 from ..kernels.code_size import flash_of
@@ -106,15 +106,16 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
 class RunOutcome:
     """The results of the stages of one run, for the report.
 
-    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
-    head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``:
-    bytes of the objective that nothing goes below that the search for stripes looks at. ``metadata_left_out``: by
-    name, since it counts operators by their old positions.
+    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``lists`` those of
+    lists that loops set items of, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage. ``decision``:
+    what ``--replay`` takes. ``least_in_stripes``: bytes of the objective that nothing goes below that the search for
+    stripes looks at. ``metadata_left_out``: by name, since it counts operators by their old positions.
     """
 
     arrangement: Arrangement
     written: bytes
     inferred: tuple[str, ...]
+    lists: tuple[str, ...]
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     verification: Verification
@@ -139,7 +140,8 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     needs = arrangement.needs
     needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
     bounds = bounds_of(model, placement.layout, any_order)
-    inferred = (RewriteUse(INFERRED_SHAPES, outcome.inferred, "exact", 0),) if outcome.inferred else ()
+    given = ((INFERRED_SHAPES, outcome.inferred), (STATIC_LISTS, outcome.lists))
+    inferred = [RewriteUse(rule, names, "exact", 0) for rule, names in given if names]
     added = sorted(operator_kinds(model) - original.kinds)
     since = needed_since(added)
     report = Report(

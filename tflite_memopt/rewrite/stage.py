@@ -19,15 +19,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ..ir.change import BOUNDARY, DEAD_CHANNELS, EXACTNESS, Changed, Decision, Refusal, RewriteUse, loosest
+from ..ir.change import (
+    BOUNDARY,
+    DEAD_CHANNELS,
+    EXACTNESS,
+    NOTHING_DECIDED,
+    Changed,
+    Decision,
+    Refusal,
+    RewriteUse,
+    loosest,
+)
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
-from ..ir.copying import drop_dead_tensors, share_constants
+from ..ir.copying import copy_model, drop_dead_tensors, share_constants
 from ..ir.editor import label
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import affine_of
 from ..kernels.profile import KernelProfile
+from ..kernels.since import has_operators
 from ..memory.arrange import Cost, cost_of, estimate_of
-from ..memory.work import WorkLimit, instructions
+from ..memory.figures import operator_kinds
+from ..memory.work import WorkLimit, instructions, slowest
 from ..options import Options
 from .channels import (
     LEGAL_CONCATENATION,
@@ -61,6 +73,7 @@ from .shapes import (
     REDUCED_RESHAPE,
     UNDONE_RESHAPES,
 )
+from .steps_in_a_loop import roll_up
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
@@ -244,15 +257,37 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     refused = (*cleaned.refused, *boundary.refused)
     if not options.rewrite:
         return Changed(model, uses, refused)
-    if options.decision is not None:
-        return _replayed(Changed(model, uses, refused), options.decision, options)
-    progress("looking for concatenations to take apart")
-
     now = instructions(model, profile)
     work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.max_extra_work, profile)
-
+    rolled = _rolled(model, profile, options, work)
+    model = rolled.model
+    changed = replace(rolled, uses=(*uses, *rolled.uses), refused=(*refused, *rolled.refused))
+    if options.decision is not None:
+        return _replayed(changed, options.decision, options)
+    progress("looking for concatenations to take apart")
     found = _confirmed(model, _search(model, profile, options, work), profile, options)
-    return with_sites(Changed(found.model, uses, (*refused, *found.refused)), found.sites)
+    return with_sites(replace(changed, model=found.model, refused=(*changed.refused, *found.refused)), found.sites)
+
+
+def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> Changed:
+    """The model with unrolled steps in loops, where that needs less within the limit on run time."""
+    if not options.loops or (options.decision is not None and not options.decision.is_rolled):
+        return Changed(model, (), ())
+    looped = copy_model(model)
+    uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
+    if not uses or not has_operators(operator_kinds(looped), options.tflm_since):
+        return Changed(model, (), refused)
+    decision = replace(NOTHING_DECIDED, is_rolled=True)
+    if options.decision is not None:
+        return Changed(looped, uses, refused, decision=decision)
+    saved = estimate_of(model, profile, options).need - estimate_of(looped, profile, options).need
+    reason = None if saved > 0 else "it does not lower the memory to reserve"
+    if not work.is_kept_by(looped):
+        added = slowest(work.before, instructions(looped, profile))
+        reason = f"a loop would take {added:.0%} more instructions (--max-extra-work permits {work.extra:.0%})"
+    if reason is not None:
+        return Changed(model, (), (*refused, *(Refusal(use.rule, use.operators[-1], reason) for use in uses)))
+    return Changed(looped, tuple(replace(use, saved_bytes=saved) for use in uses), refused, decision=decision)
 
 
 def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
