@@ -14,6 +14,7 @@ from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
+from tflite_memopt.program import stretch
 from tflite_memopt.program.cutting import crossing, cut, why_whole
 from tflite_memopt.program.stretch import StretchCosts
 
@@ -41,7 +42,7 @@ def test_what_crosses_is_what_is_read_later_or_given() -> None:
     ]
 
 
-def test_of_many_places_only_narrow_ones_are_cut() -> None:
+def test_of_many_places_only_narrow_ones_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after QUANTIZE, whose float input is the largest tensor of many networks."""
     b = ModelBuilder()
     y = b.conv(b.input("x", (1, 8, 8, 16)), 4, kernel=1)
@@ -50,7 +51,8 @@ def test_of_many_places_only_narrow_ones_are_cut() -> None:
         y = b.dense(y, units)
     model = b.finish(y)
     assert [sum(each.nbytes for each in tensors) for tensors in crossing(model)] == [1024, 256, 1024, 1024, 9, 8, 7, 6]
-    costs = StretchCosts(model, Options(target="cortex-m7"), lambda _: None, most_cuts=2)
+    monkeypatch.setattr(stretch, "_MOST_CUTS", {"normal": 2})
+    costs = StretchCosts(model, Options(target="cortex-m7"), lambda _: None)
     assert costs.positions == (0, 1, 7)
 
 

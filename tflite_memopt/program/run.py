@@ -40,7 +40,7 @@ MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
 _LIMIT = 30
 """As many as the class Program has bits for."""
-_MOST_MEASURED: Mapping[Effort, int] = {"quick": 40, "normal": 180, "thorough": 180}
+_MOST_MEASURED: Mapping[Effort, int] = {"quick": 60, "normal": 180, "thorough": 180}
 _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 60}
 """Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
 _ORDER_WORK = 0.1

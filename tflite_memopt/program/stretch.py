@@ -15,7 +15,7 @@ from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import needs_by_library
 from ..memory.work import construction, instructions, moving
-from ..options import Options
+from ..options import Effort, Options
 from ..transform import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
@@ -24,6 +24,8 @@ from .space import counted_library, part_space
 
 SHARE = 1_000_000
 """Of the limit on added run time: a work of so much uses all of it."""
+_MOST_CUTS: Mapping[Effort, int] = {"quick": 14, "normal": 40, "thorough": 40}
+"""Positions that may be cut: of more, those where the fewest bytes cross."""
 _SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
 
 
@@ -32,11 +34,10 @@ class StretchCosts:
     """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
 
     The work of a stretch is the added work, including its interpreter, as a share of what the options allow the
-    whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
-    may be cut; of more those where no more bytes cross than beside them, so that the search ends. ``only``: positions
-    that may be cut in place of these. ``measured``: regions, which stretches have in common. ``original``: instructions
-    by kernel library that the limit is a share of, where they are not those of ``model``. ``cache``: as of
-    ``optimize``.
+    whole model; of several kernel libraries, that of the one which uses most of its own. ``only``: positions that may
+    be cut, in place of those where few bytes cross. ``measured``: regions, which stretches have in common.
+    ``original``: instructions by kernel library that the limit is a share of, where they are not those of ``model``.
+    ``cache``: as of ``optimize``.
     """
 
     model: Model
@@ -44,7 +45,6 @@ class StretchCosts:
     progress: Progress
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
     limits: int = 4
-    most_cuts: int = 40
     only: tuple[int, ...] | None = None
     measured: Measured = field(default_factory=Measured)
     original: Mapping[str, int] | None = None
@@ -67,9 +67,10 @@ class StretchCosts:
             return (0, *self.only, len(self.model.main.operators))
         sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
         inner = list(range(1, len(sizes) - 1))
-        if len(inner) > self.most_cuts:
+        most = _MOST_CUTS[self.options.effort]
+        if len(inner) > most:
             narrow = [at for at in inner if sizes[at] <= min(sizes[at - 1], sizes[at + 1])]
-            inner = sorted(narrow or inner, key=lambda at: sizes[at])[: self.most_cuts]
+            inner = sorted(narrow or inner, key=lambda at: sizes[at])[:most]
         return (0, *sorted(inner), len(sizes) - 1)
 
     def limits_of(self, _: Stretch) -> int:
