@@ -17,6 +17,7 @@ from .options import Options
 from .proof import prove_plan
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
+from .rewrite.loadable import mended
 
 Progress = Callable[[str], None]
 PLAN = "plan"
@@ -39,7 +40,8 @@ def analyze(
     if label is not None:
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
-    return build_analysis(model, name, data, profile, device_use(target))
+    found = mended(model)
+    return build_analysis(model, name, data, profile, device_use(target), found is not None and found.after.runs)
 
 
 def verify(

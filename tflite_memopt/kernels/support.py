@@ -11,11 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..ir.model import DType, Model, Operator, Tensor
+from ..ir.check import reachable
+from ..ir.model import DType, Graph, Model, Operator, Tensor
 from .requests import REFERENCE
 
 ObstacleKind = Literal[
-    "weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "computed_size", "flex", "missing"
+    "weights_only",
+    "uint8",
+    "float16",
+    "int16",
+    "positions",
+    "types",
+    "shapes",
+    "computed_size",
+    "flex",
+    "missing",
+    "unassigned",
+    "uncalled",
+    "parts",
 ]
 
 
@@ -25,8 +38,9 @@ class Obstacle:
 
     ``kind``: "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": TFLM
     has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that
-    computes shapes. "computed_size": a SLICE in a loop whose size is computed. "flex": one of TensorFlow's own.
-    "missing": no kernel at all. ``types``: of its inputs and outputs.
+    computes shapes. "computed_size": the size of its output depends on values. "flex": one of TensorFlow's own.
+    "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph
+    that nothing calls. "parts": more inputs than a CONCATENATION has. ``types``: of its inputs and outputs.
     """
 
     kind: ObstacleKind
@@ -60,10 +74,14 @@ ADVICE: Mapping[ObstacleKind, str] = {
     "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
     "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
     "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
-    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: unroll the layer (unroll=True), "
-    "or return its last step alone",
+    "computed_size": "the size of its output is computed from values, and TFLM plans that of the file: in a recurrent "
+    "layer unroll it (unroll=True) or return its last step alone, elsewhere give sizes as numbers",
     "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
     "missing": "TFLM has no such kernel, replace the layer that makes it",
+    "unassigned": "the file has no weights, since nothing assigns this variable: convert with "
+    "TFLiteConverter.from_keras_model or from_saved_model",
+    "uncalled": "TFLM crashes on a subgraph that nothing calls, such as a second signature: convert with one signature",
+    "parts": "TFLM joins at most 10 tensors at once",
 }
 """The problem and its remedy, by kind."""
 
@@ -114,14 +132,36 @@ _WEIGHTED = frozenset(
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
 """Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
+_CALLERS = ("IF", "WHILE", "CALL_ONCE")
+_SIZES: Mapping[str, tuple[int, ...]] = {
+    "BROADCAST_TO": (1,),
+    "FILL": (0,),
+    "PAD": (1,),
+    "PADV2": (1,),
+    "RESHAPE": (1,),
+    "RESIZE_BILINEAR": (1,),
+    "RESIZE_NEAREST_NEIGHBOR": (1,),
+    "SLICE": (2,),
+    "STRIDED_SLICE": (1, 2, 3),
+    "TRANSPOSE_CONV": (0,),
+}
+"""The inputs whose values make the shape of the output."""
+MAX_PARTS = 10
+"""Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
 
 
 def support_of(model: Model) -> TflmSupport:
-    """Return whether TFLM has kernels for all operators of a model, called subgraphs included."""
+    """Return whether TFLM can run all operators of a model, called subgraphs included."""
     found: dict[ObstacleKind, Obstacle] = {}
+    unassigned, called = _unassigned(model), reachable(model, 0)
     for number, graph in enumerate(model.graphs):
+        fixed = _fixed_values(graph)
         for index, operator in enumerate(graph.operators):
-            kind = _kind(operator) or ("computed_size" if number and _has_computed_size(operator) else None)
+            kind: ObstacleKind | None = "uncalled" if number not in called else _kind(operator)
+            if kind is None and any(tensor in unassigned for tensor in operator.outputs):
+                kind = "unassigned"
+            if kind is None and _has_computed_size(operator, fixed):
+                kind = "computed_size"
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
             elif kind is not None:
@@ -134,10 +174,10 @@ def types_of(operator: Operator) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tensor.dtype.label for tensor in (*operator.present_inputs(), *operator.outputs)))
 
 
-def said_of(support: TflmSupport) -> str:
+def said_of(support: TflmSupport, first: str = "TFLM cannot run this model") -> str:
     """Return the obstacles of a model that TFLM cannot run, with their remedies, in words."""
     said = "; ".join(map(_said, support.reasons)) or support.refusal or "it gave no reason"
-    return f"TFLM cannot run this model: {said.encode('utf-8', 'replace').decode('utf-8')}"
+    return f"{first}: {said.encode('utf-8', 'replace').decode('utf-8')}"
 
 
 def _said(obstacle: Obstacle) -> str:
@@ -186,6 +226,8 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return None  # the check of the file's structure says so
     if operator.name in _ARGUMENTS and operator.outputs and operator.outputs[0].dtype is I64:
         return "positions"
+    if operator.name == "CONCATENATION" and len(operator.inputs) > MAX_PARTS:
+        return "parts"
     if operator.name in TYPES and activation.dtype not in TYPES[operator.name]:
         return kind_by_types(operator)
     weights = _input(operator, 1) if operator.name in _WEIGHTED else None
@@ -194,10 +236,41 @@ def _kind(operator: Operator) -> ObstacleKind | None:
     return None
 
 
-def _has_computed_size(operator: Operator) -> bool:
-    """Return whether it is a SLICE whose size is computed, as Keras 3 writes items of a list in a loop."""
-    size = _input(operator, 2) if operator.name == "SLICE" else None
-    return size is not None and not size.is_constant
+def _fixed_values(graph: Graph) -> set[Tensor]:
+    """Return the tensors whose values are the same in every run: constants, shapes, and what is computed from them."""
+    found = {tensor for tensor in graph.tensors if tensor.is_constant}
+    for operator in graph.operators:
+        is_fixed = all(tensor in found for tensor in operator.present_inputs()) and any(operator.inputs)
+        if operator.name in ("SHAPE", "RANK") or (is_fixed and operator.name not in _CALLERS):
+            found.update(operator.outputs)
+    return found
+
+
+def _has_computed_size(operator: Operator, fixed: set[Tensor]) -> bool:
+    """Return whether the shape of its output depends on values, as where Keras 3 sets items of a list in a loop."""
+    sizes = [_input(operator, slot) for slot in _SIZES.get(operator.name, ())]
+    if all(tensor is None or tensor in fixed for tensor in sizes):
+        return False
+    if operator.name != "STRIDED_SLICE":
+        return True
+    first = sizes[0]  # an index that is computed takes its dimension away: that is one element, whichever it is
+    dropped = int(operator.option("shrinkAxisMask", 0))
+    return first is None or dropped != (1 << first.elements) - 1
+
+
+def _unassigned(model: Model) -> set[Tensor]:
+    """Return the handles of variables that no operator assigns, where each assignment says its variable."""
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    handles = {each.outputs[0]: _variable(each) for each in operators if each.name == "VAR_HANDLE" and each.outputs}
+    assigned = [each.inputs[0] for each in operators if each.name == "ASSIGN_VARIABLE" and each.inputs]
+    if any(handle not in handles for handle in assigned):
+        return set()
+    names = {handles[handle] for handle in assigned if handle is not None}
+    return {handle for handle, name in handles.items() if handle.uses and name not in names}
+
+
+def _variable(operator: Operator) -> tuple[object, object]:
+    return operator.option("container"), operator.option("sharedName")
 
 
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:

@@ -15,6 +15,7 @@ from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
+from ..io.writer import write_model
 from ..ir.change import Exactness, loosest
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -24,7 +25,7 @@ from ..memory.file import read_planned
 from ..memory.layout import head_in_force, memory_layout
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
-from ..pipeline import Result, optimize
+from ..pipeline import Result, loadable, optimize
 from ..rewrite.stage import clean_up
 from ..transform import Cache, Progress
 from ..version import __version__
@@ -103,6 +104,10 @@ def optimize_in_parts(
     options = options.started()
     data, name = load(source)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
+    mends = loadable(data, given, options, progress)
+    if mends is not None:
+        data = write_model(mends.model)
+        given = read_planned(data)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
     model = _to_cut(data, options, progress, fed)

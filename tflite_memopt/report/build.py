@@ -125,6 +125,7 @@ class RunOutcome:
     metadata_left_out: tuple[str, ...]
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     declined: Declined | None = None
+    mended: TflmSupport | None = None
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
@@ -179,6 +180,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         tflm=_support(model, verification),
+        mended=outcome.mended,
         device=device_use(options.device),
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
     )
@@ -196,9 +198,17 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
 
 
 def build_analysis(
-    model: Model, name: str | None, data: bytes, profile: KernelProfile, device: DeviceUse | None = None
+    model: Model,
+    name: str | None,
+    data: bytes,
+    profile: KernelProfile,
+    device: DeviceUse | None = None,
+    mends: bool = False,
 ) -> Analysis:
-    """Describe a model as it stands, its plan in force if it has one; ``data`` is its file."""
+    """Describe a model as it stands, its plan in force if it has one; ``data`` is its file.
+
+    ``mends``: whether rewrites make one of it that TFLM can run.
+    """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     problem = schedule_problem(model.main, layout)
@@ -209,7 +219,7 @@ def build_analysis(
     support = support_of(model)
     advice = tuple(of_types(memory, model))
     is_ours, has_target = label is not None, profile.target is not None
-    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device)
+    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device, mends)
     return Analysis(
         model=name,
         target=profile.target,
@@ -225,6 +235,7 @@ def build_analysis(
         arena=arena,
         loops=loop_uses(model),
         tflm=support,
+        mends=mends,
         device=device,
     )
 
