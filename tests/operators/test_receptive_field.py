@@ -182,7 +182,7 @@ def test_a_constant_in_a_channel_concat_is_refused() -> None:
     b = ModelBuilder()
     x, c = b.input("x", IMAGE, DType.FLOAT32), b.constant("c", np.ones(IMAGE, np.float32))
     way = row_map_of(b.operator("CONCATENATION", (x, c), [b.tensor("y", (1, 8, 8, 8))], "ConcatenationOptions", axis=3))
-    assert way == "it joins a constant"
+    assert way == "it computes from a constant image"
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, 1, 4), (8, 1), (1, 1, 8, 1)])

@@ -188,7 +188,10 @@ def row_map_of(operator: Operator) -> RowMap | str:
     kind = kind_of(operator)
     if len(operator.outputs) != 1 or not _has_rows(operator, kind):
         return "its output is not one NHWC tensor with batch 1"
-    return kind.rows(operator)
+    found = kind.rows(operator)
+    if isinstance(found, RowMap) and any(tensor.is_constant for tensor in found.images(operator)):
+        return "it computes from a constant image"
+    return found
 
 
 def _has_rows(operator: Operator, kind: OperatorKind) -> bool:

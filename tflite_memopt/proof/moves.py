@@ -408,7 +408,7 @@ def converted(call: Call) -> Values:
         return [wrapped(value.astype(np.int64), output.dtype)]
     if call.operator.name == "CAST" and source.dtype is DType.BOOL and output.dtype is DType.INT32:
         call.lean_on(INTEGER_ARITHMETIC)
-        return [value]
+        return [value.copy()]  # its bytes are others
     if call.operator.name == "DEQUANTIZE" and not is_ring(value) and source.dtype is DType.FLOAT16:
         call.lean_on(WIDER_FLOAT)
         return [value.astype(np.float32)]
