@@ -29,7 +29,7 @@ def analyze(
     kernels: str | None = None,
     target: str | None = None,
 ) -> Analysis:
-    """The memory of a model as it stands, its plan in force if it has one.
+    """The memory of a model as it stands, its plan in force if it has one; or as ``optimize`` makes TFLM load it.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     Raises as :func:`tflite_memopt.optimize`.
@@ -41,7 +41,9 @@ def analyze(
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
     found = mended(model)
-    return build_analysis(model, name, data, profile, device_use(target), found is not None and found.after.runs)
+    if found is None or not found.after.runs:
+        return build_analysis(model, name, data, profile, device_use(target))
+    return build_analysis(found.model, name, data, profile, device_use(target), found.before)
 
 
 def verify(

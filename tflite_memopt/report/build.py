@@ -203,11 +203,11 @@ def build_analysis(
     data: bytes,
     profile: KernelProfile,
     device: DeviceUse | None = None,
-    mends: bool = False,
+    mended: TflmSupport | None = None,
 ) -> Analysis:
     """Describe a model as it stands, its plan in force if it has one; ``data`` is its file.
 
-    ``mends``: whether rewrites make one of it that TFLM can run.
+    ``mended``: what keeps TFLM from loading the file, where ``model`` is rewritten so that it can.
     """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
@@ -216,10 +216,10 @@ def build_analysis(
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
-    support = support_of(model)
+    support = support_of(model) if mended is None else mended
     advice = tuple(of_types(memory, model))
     is_ours, has_target = label is not None, profile.target is not None
-    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device, mends)
+    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device, mended is not None)
     return Analysis(
         model=name,
         target=profile.target,
@@ -235,7 +235,7 @@ def build_analysis(
         arena=arena,
         loops=loop_uses(model),
         tflm=support,
-        mends=mends,
+        mends=mended is not None,
         device=device,
     )
 

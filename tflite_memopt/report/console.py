@@ -18,7 +18,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Way
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
-from .words import FUSION_COLUMNS, counted, fusion_rows, percent, short_name
+from .words import FUSION_COLUMNS, counted, fusion_rows, percent, printable, short_name
 
 _MAX_LIVE = 12
 _MOST_ADVICE = 2
@@ -183,7 +183,7 @@ def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
     ]
     lines += [f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
-    return as_text("\n".join(lines)).plain
+    return "\n".join(map(printable, lines))
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
@@ -394,7 +394,7 @@ def _peak(step: StepUse, when: str) -> RenderableType:
 def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     table = table_with("largest working sets", "operator", "output", ">MACs", ">bytes", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(f"{step.index} {step.operator}", as_text(short_name(step.output)), _n(step.macs), _n(step.bytes))
+        table.add_row(as_text(f"{step.index} {step.operator}"), as_text(short_name(step.output)), _n(step.macs), _n(step.bytes))
     return table
 
 
@@ -407,8 +407,8 @@ def table_with(title: str | Text, *columns: str, overflow: OverflowMethod = "ell
 
 
 def as_text(name: str, style: str = "") -> Text:
-    """A name from the file, shown as it is; bytes that are not UTF-8 become question marks."""
-    return Text(name.encode("utf-8", "replace").decode("utf-8"), style=style)
+    """A name from the file, as a terminal takes it."""
+    return Text(printable(name), style=style)
 
 
 def _n(number: int | str) -> str:

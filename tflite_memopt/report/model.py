@@ -157,7 +157,7 @@ class Analysis:
     """The analysis of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``tflm``: whether
-    TFLM can run the model. ``mends``: whether ``optimize`` makes one of it that TFLM can run.
+    TFLM can run the file. ``mends``: whether rewrites change that; figures are those of the model after these.
     """
 
     model: str | None

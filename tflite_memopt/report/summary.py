@@ -16,6 +16,7 @@ from .words import (
     in_short,
     in_words,
     over_libraries,
+    printable,
     short_name,
 )
 
@@ -37,7 +38,7 @@ _MENDED = "TFLM cannot load this file as it is, and optimize mends that"
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     """The sentences of an ``optimize`` report, given the advice."""
     limits = (*limits_of(report.after, report.bounds, report.objective == "head"), *_limits_of_search(report))
-    return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
+    return Summary(printable(headline(report)), tuple(_changes(report)), limits, tuple(advice))
 
 
 def summary_of_analysis(
@@ -53,8 +54,8 @@ def summary_of_analysis(
 ) -> Summary:
     """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
 
-    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether rewrites make
-    a model of it that TFLM can run.
+    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether figures are those
+    of the model rewritten so that TFLM can run it.
     """
     need = memory.required_for_target
     fit = _fit(need, libraries, has_target, device)
@@ -62,12 +63,12 @@ def summary_of_analysis(
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if mends:
-        first = f"{said_of(support, _MENDED)}. {_IF_IT_COULD} {need:,} bytes of RAM"
+        first = f"{said_of(support, _MENDED)}. Mended it needs {need:,} bytes of RAM"
         advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
     elif support.runs and not is_ours:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
-    return Summary(first, (), limits_of(memory, bounds, False), advice)
+    return Summary(printable(first), (), limits_of(memory, bounds, False), advice)
 
 
 def headline(report: Report) -> str:

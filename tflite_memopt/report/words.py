@@ -41,12 +41,26 @@ LONGEST_LISTED = 100
 """In lists that may wrap: a refused cascade names its region with its stripes."""
 
 
+def printable(text: str) -> str:
+    """Text of a file as a terminal and XML take it: on one line, control characters by number, no byte but UTF-8."""
+    shown = "".join(each if each.isprintable() or _is_surrogate(each) else _numbered(each) for each in text)
+    return shown.encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_surrogate(letter: str) -> bool:
+    return "\ud800" <= letter <= "\udfff"
+
+
+def _numbered(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
+
 def short_name(name: str, longest: int = LONGEST) -> str:
     """The first of several names that the converter joined by ``;``, without leading scopes that do not fit.
 
-    Bytes that are not UTF-8 become question marks. Two tensors may share a short name: show the operator's number too.
+    Two tensors may share a short name: show the operator's number too.
     """
-    text = name.partition(";")[0].encode("utf-8", "replace").decode("utf-8")
+    text = printable(name.partition(";")[0])
     while len(text) > longest and "/" in text[:-1]:
         text = text.partition("/")[2]
     if len(text) <= longest:
