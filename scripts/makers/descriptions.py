@@ -83,7 +83,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "least_in_stripes": "Bytes of the objective that nothing goes below that the search for stripes looks at; null "
         "without such a search.",
         "tflm": f"{_TFLM} For the result.",
-        "mended": "What kept TensorFlow Lite Micro from loading the file as it came, where rewrites mend that; else null.",
+        "mended": "What kept TFLM from loading the file as it came, where rewrites mend that; else null.",
         "device": _DEVICE,
         "proofs": 'Proofs for all inputs, of the "result" and of its "plan"; empty without verification.',
     },

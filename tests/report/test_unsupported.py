@@ -48,7 +48,9 @@ def test_what_tflm_refuses_and_the_table_does_not_know_is_said_first() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 8), DType.FLOAT32), b.tensor("y", (1, 2), DType.FLOAT32)
     b.operator("GATHER", (x, b.constant("at", np.asarray((0, 2), np.int64))), (y,), "GatherOptions", axis=1)
-    with pytest.raises(UnsupportedModelError, match=r"^TFLM cannot run this model: subgraph 0, operator 0 \(GATHER, 'y'\)"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"^TFLM cannot run this model: subgraph 0, operator 0 \(GATHER, 'y'\)"
+    ):
         tflite_memopt.optimize(write_model(b.finish(y)), Options(samples=2))
 
 

@@ -28,7 +28,8 @@ _INDEX_SLOTS = {"GATHER": (1, 0), "EMBEDDING_LOOKUP": (0, 1)}
 _SHIFTS = ("ADD", "MAXIMUM", "MINIMUM", "SUB")
 _CARRIES: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(_SHIFTS, (0, 1)),
-    **dict.fromkeys("CAST EXPAND_DIMS GATHER RESHAPE SLICE SQUEEZE STRIDED_SLICE TRANSPOSE UNPACK".split(), (0,)),
+    **dict.fromkeys(("CAST", "EXPAND_DIMS", "GATHER", "RESHAPE", "SLICE", "SQUEEZE"), (0,)),
+    **dict.fromkeys(("STRIDED_SLICE", "TRANSPOSE", "UNPACK"), (0,)),
     **dict.fromkeys(("CONCATENATION", "PACK"), tuple(range(10))),
     **dict.fromkeys(("SELECT", "SELECT_V2"), (1, 2)),
     **dict.fromkeys(("SPLIT",), (1,)),

@@ -239,7 +239,7 @@ def _some(*sizes: int) -> tuple[int, ...]:
 
 
 def _convolution(operator: Operator, found: Requests, build: Build) -> Requests:
-    """CONV_2D: multipliers only when quantized; Prepare asks for int16's scratch whatever the bias, and Eval may not."""
+    """CONV_2D: multipliers only when quantized. Prepare asks for int16's scratch whatever the bias; Eval may not."""
     data = needed(operator, IN0).dtype
     if data not in _QUANTIZED:
         return replace(found, prepare=(), scratch=())

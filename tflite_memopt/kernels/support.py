@@ -66,24 +66,57 @@ class TflmSupport:
 
 
 RUNS = TflmSupport(True)
-ADVICE: Mapping[ObstacleKind, str] = {
-    "weights_only": "weights alone are quantized, give the converter a representative dataset",
-    "uint8": "TFLM no longer has kernels for uint8 activations, convert to int8",
-    "float16": "TFLM has no kernels for float16, convert to int8 or to float32",
-    "int16": "TFLM has fewer kernels for 16 bits, convert to int8 or float, or replace the layer",
-    "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
-    "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
-    "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
-    "computed_size": "the size of its output is computed from values, and TFLM plans that of the file: in a recurrent "
-    "layer unroll it (unroll=True) or return its last step alone, elsewhere give sizes as numbers",
-    "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
-    "missing": "TFLM has no such kernel, replace the layer that makes it",
-    "unassigned": "the file has no weights, since nothing assigns this variable: convert with "
-    "TFLiteConverter.from_keras_model or from_saved_model",
-    "uncalled": "TFLM crashes on a subgraph that nothing calls, such as a second signature: convert with one signature",
-    "parts": "TFLM joins at most 10 tensors at once",
+MAX_PARTS = 10
+"""Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
+_ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
+    "weights_only": ("weights alone are quantized", "give the converter a representative dataset"),
+    "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
+    "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
+    "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
+    "positions": ("TFLM gives positions in 32 bits alone", "ask for these (tf.argmax(..., output_type=tf.int32))"),
+    "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
+    "shapes": ("it works out shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
+    "computed_size": (
+        "the size of its output is computed from values, and TFLM plans that of the file",
+        "in a recurrent layer unroll it (unroll=True) or return its last step alone, elsewhere give sizes as numbers",
+    ),
+    "flex": ("it is TensorFlow's own", "convert without SELECT_TF_OPS and replace the layer that is refused then"),
+    "missing": ("TFLM has no such kernel", "replace the layer that makes it"),
+    "unassigned": (
+        "the file has no weights, since nothing assigns this variable",
+        "convert with TFLiteConverter.from_keras_model or from_saved_model",
+    ),
+    "uncalled": (
+        "TFLM crashes on a subgraph that nothing calls, such as a second signature",
+        "convert with one signature",
+    ),
+    "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
 }
 """The problem and its remedy, by kind."""
+_POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
+_PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
+_RECURRENT = "unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
+_SQUARES = "write a product (x * x), or sqrt and exp"
+_LAYERS: Mapping[str, str] = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _RECURRENT,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
+    "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
+    "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
+    "GELU": _PLAIN,
+    "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
+    "NON_MAX_SUPPRESSION_V4": _POST,
+    "NON_MAX_SUPPRESSION_V5": _POST,
+    "POW": _SQUARES,
+    "RELU_0_TO_1": _PLAIN,
+    "RELU_N1_TO_1": _PLAIN,
+    "RFFT2D": "compute the spectrum before the model, with TFLM's signal library",
+    "RNN": _RECURRENT,
+    "SELECT": "give keras.ops.where (torch.where) operands of one shape, or multiply by a mask",
+    "TILE": "use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or broadcast",
+    "TOPK_V2": _POST,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
+}
+"""What to write in Keras or PyTorch in place of the layer that makes an operator, by its name."""
 
 F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
 _FLOAT = frozenset({F32})
@@ -107,7 +140,7 @@ TYPES: Mapping[str, frozenset[DType]] = {
     **_rows(_TO_8, "SPACE_TO_BATCH_ND SPACE_TO_DEPTH SVDF"),
     **_rows(_TO_16, "ABS AVERAGE_POOL_2D BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D EXPAND_DIMS FULLY_CONNECTED"),
     **_rows(_TO_16, "LEAKY_RELU LOGISTIC MAX_POOL_2D MEAN PRELU RELU RELU6 RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SUM"),
-    **_rows(_TO_16, "TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    **_rows(_TO_16, "SELECT_V2 TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM"),
     **_rows(_TO_32, "ADD MUL PAD PADV2 SPLIT SPLIT_V SQUARED_DIFFERENCE SUB UNPACK"),
     **_rows(_TO_64, "MAXIMUM MINIMUM PACK"),
     **_rows(_WITHOUT_16, "DIV"),
@@ -120,7 +153,7 @@ TYPES: Mapping[str, frozenset[DType]] = {
     "QUANTIZE": _TO_32 | {U8},
 }
 """By the builtin's schema name, the types that its first activation may have."""
-_ACTIVATION = {"SPLIT": 1, "TRANSPOSE_CONV": 2}
+_ACTIVATION = {"SELECT_V2": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2}
 """The position of the first activation, where it is not 0."""
 _WEIGHTED = frozenset(
     {
@@ -146,8 +179,6 @@ _SIZES: Mapping[str, tuple[int, ...]] = {
     "TRANSPOSE_CONV": (0,),
 }
 """The inputs whose values make the shape of the output."""
-MAX_PARTS = 10
-"""Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
 
 
 def support_of(model: Model) -> TflmSupport:
@@ -174,17 +205,27 @@ def types_of(operator: Operator) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tensor.dtype.label for tensor in (*operator.present_inputs(), *operator.outputs)))
 
 
-def said_of(support: TflmSupport, first: str = "TFLM cannot run this model") -> str:
-    """Return the obstacles of a model that TFLM cannot run, with their remedies, in words."""
-    said = "; ".join(map(_said, support.reasons)) or support.refusal or "it gave no reason"
-    return f"{first}: {said.encode('utf-8', 'replace').decode('utf-8')}"
+def said_of(support: TflmSupport, mended: str | None = None) -> str:
+    """Return the obstacles of a model that TFLM cannot run, with their remedies, in words.
+
+    ``mended``: the first words where rewrites are the remedy.
+    """
+    said = "; ".join(_said(each, mended is None) for each in support.reasons) or support.refusal or "it gave no reason"
+    return f"{mended or 'TFLM cannot run this model'}: {said.encode('utf-8', 'replace').decode('utf-8')}"
 
 
-def _said(obstacle: Obstacle) -> str:
+def advice_on(kind: ObstacleKind, operator: str = "") -> str:
+    """Return the problem and its remedy, for an operator of this name."""
+    problem, remedy = _ADVICE[kind]
+    return f"{problem}, {_LAYERS.get(operator, remedy) if kind == 'missing' else remedy}"
+
+
+def _said(obstacle: Obstacle, with_remedy: bool) -> str:
     first = f"operator {obstacle.index} {obstacle.operator} '{obstacle.output.partition(';')[0]}'"
     where = first if obstacle.subgraph == 0 else f"{first} of subgraph {obstacle.subgraph}"
     where = where if obstacle.operators == 1 else f"{obstacle.operators} operators, the first is {where}"
-    return f"{ADVICE[obstacle.kind]} ({where}: {', '.join(obstacle.types)})"
+    said = advice_on(obstacle.kind, obstacle.operator) if with_remedy else _ADVICE[obstacle.kind][0]
+    return f"{said} ({where}: {', '.join(obstacle.types)})"
 
 
 def kind_by_types(operator: Operator) -> ObstacleKind:

@@ -47,8 +47,8 @@ _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 6
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _TOO_SLOW = (
-    "an interpreter that is made anew for each part in each run takes more run time than --max-extra-work allows; parts "
-    "as they are would need about {:,} bytes (an estimate)"
+    "an interpreter that is made anew for each part in each run takes more run time than --max-extra-work allows; "
+    "parts as they are would need about {:,} bytes (an estimate)"
 )
 _ANY_WORK = 1 << 62
 _GAIN = 0.01
@@ -151,7 +151,12 @@ def _why_one(costs: StretchCosts, worth: float) -> str:
 
 def estimated_need(costs: StretchCosts, most_work: int) -> int | None:
     """Return the largest estimate on the best path; None where no path keeps to the limit."""
-    path = best_path(lambda stretch: [(Price(costs.estimate(stretch), costs.least_work(stretch)), 0)], costs.positions, MOST_PARTS, most_work)
+    path = best_path(
+        lambda stretch: [(Price(costs.estimate(stretch), costs.least_work(stretch)), 0)],
+        costs.positions,
+        MOST_PARTS,
+        most_work,
+    )
     return None if path is None else path.need
 
 

@@ -219,7 +219,9 @@ def build_analysis(
     support = support_of(model) if mended is None else mended
     advice = tuple(of_types(memory, model))
     is_ours, has_target = label is not None, profile.target is not None
-    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device, mended is not None)
+    summary = summary_of_analysis(
+        memory, bounds, needs, support, advice, is_ours, has_target, device, mended is not None
+    )
     return Analysis(
         model=name,
         target=profile.target,

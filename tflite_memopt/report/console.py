@@ -394,7 +394,9 @@ def _peak(step: StepUse, when: str) -> RenderableType:
 def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     table = table_with("largest working sets", "operator", "output", ">MACs", ">bytes", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(as_text(f"{step.index} {step.operator}"), as_text(short_name(step.output)), _n(step.macs), _n(step.bytes))
+        table.add_row(
+            as_text(f"{step.index} {step.operator}"), as_text(short_name(step.output)), _n(step.macs), _n(step.bytes)
+        )
     return table
 
 

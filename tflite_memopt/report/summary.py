@@ -54,8 +54,8 @@ def summary_of_analysis(
 ) -> Summary:
     """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
 
-    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether figures are those
-    of the model rewritten so that TFLM can run it.
+    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether figures are
+    those of the model rewritten so that TFLM can run it.
     """
     need = memory.required_for_target
     fit = _fit(need, libraries, has_target, device)

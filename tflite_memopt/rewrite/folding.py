@@ -343,8 +343,8 @@ and likewise through a RESHAPE or SQUEEZE that keeps the channels. The ADD's act
 
 Exact: a float kernel adds the bias to the complete sum of products and then clamps (tensorflow/lite/kernels/internal/
 reference/conv.h), which is what the ADD does. It is done only where the convolution has no activation and no bias but
-zeros, and no sum overflows. A sum is never -0, so that adding +0 to it first changes no bit. Integers are left alone: the ADD rounds them
-once more.
+zeros, and no sum overflows. A sum is never -0, so that adding +0 to it first changes no bit. Integers are left alone:
+the ADD rounds them once more.
 
 The converter leaves such an ADD behind a dilated convolution; without it one tensor of the output's size is gone.
 

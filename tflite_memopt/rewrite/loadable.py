@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from ..io import offline_plan, plan_label
-from ..ir.change import RewriteUse
+from ..ir.change import UNCALLED, RewriteUse
 from ..ir.check import reachable, renumber_subgraphs
 from ..ir.copying import copy_model, drop_dead_tensors
 from ..ir.editor import Editor
@@ -28,7 +28,6 @@ from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, Folded, fold
 from .pixels import BROADCAST, REPEATED_PIXELS
-from .shapes import write_reshape
 
 _MOST_AXES = 5
 """Of a tensor that TFLM's BROADCAST_TO makes: ``kMaxDims`` of micro/kernels/broadcast_to.cc."""
@@ -60,7 +59,7 @@ def mended(model: Model) -> Mended | None:
     # Its offsets are for other tensors.
     offline_plan.detach(copied)
     plan_label.detach(copied)
-    found: dict[str, list[str]] = {"uncalled_subgraphs": dropped} if dropped else {}
+    found: dict[str, list[str]] = {UNCALLED: dropped} if dropped else {}
     for each in driver.applied:
         found.setdefault(each.rule, []).append(each.operator)
     uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
@@ -133,7 +132,11 @@ def _check_tiles(match: Match) -> Tiles | str:
         is_alike = joined and (axis[0] == axis[1]) == (joined[-1][0] == joined[-1][1])
         if axis == (1, 1):
             continue
-        joined = [*joined[:-1], (prod((joined[-1][0], axis[0])), prod((joined[-1][1], axis[1])))] if is_alike else [*joined, axis]
+        joined = (
+            [*joined[:-1], (prod((joined[-1][0], axis[0])), prod((joined[-1][1], axis[1])))]
+            if is_alike
+            else [*joined, axis]
+        )
     if len(joined) > _MOST_AXES:
         return f"it takes more than the {_MOST_AXES} dimensions of TFLM's BROADCAST_TO"
     narrow, wide = (tuple(axis[at] for axis in joined) or (1,) for at in (0, 1))

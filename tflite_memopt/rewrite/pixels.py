@@ -513,8 +513,10 @@ def _copied(operator: Operator, place: Array) -> Array | None:
 
 def _is_repeated(source: Tensor, output: Tensor, place: Array) -> bool:
     """Tell whether the elements are those of an image whose rows and columns are repeated."""
-    times = [made // size if size and made % size == 0 else 0 for size, made in zip(source.shape, output.shape, strict=True)]
-    if times[0] != 1 or times[3] != 1 or not times[1] or not times[2]:
+    if any(not size or made % size for size, made in zip(source.shape, output.shape, strict=True)):
+        return False
+    times = [made // size for size, made in zip(source.shape, output.shape, strict=True)]
+    if times[0] != 1 or times[3] != 1:
         return False
     whole = np.arange(source.elements).reshape(source.shape)
     return bool((np.repeat(np.repeat(whole, times[1], 1), times[2], 2) == place).all())
@@ -542,124 +544,6 @@ def _centers(operator: Operator) -> bool:
     return bool(operator.option("halfPixelCenters", False))
 
 
-REPEATED_PIXELS = (DType.FLOAT32, DType.INT8, DType.INT16)
-_MOST_MOVED = 1 << 24
-"""Elements of a tensor that are followed to where they are copied from."""
-_COPIES = ("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", _RESIZE, "SQUEEZE", "TILE")
-
-
-@dataclass(frozen=True)
-class RepeatedPixels:
-    """An image, and the output that has its pixels several times."""
-
-    source: Tensor
-    output: Tensor
-
-
-def _check_repeated_pixels(match: Match) -> RepeatedPixels | str | None:
-    output = match.anchor.outputs[0]
-    if len(output.shape) != 4:
-        return "it repeats no image"
-    for source, place in moved_from(output):
-        if len(source.shape) == 4 and _is_repeated(source, output, place):
-            reason = _reason_against_values_repeated_pixels(source, output)
-            return reason or RepeatedPixels(source, output)
-    return "it repeats other things than rows or columns, or a number of times that is computed"
-
-
-def _check_joined(match: Match) -> RepeatedPixels | str | None:
-    first, second = match["first"], match.anchor
-    source, between, output = first.inputs[0], first.outputs[0], second.outputs[0]
-    if source is None or any(_centers(each) or each.option("alignCorners", False) for each in (first, second)):
-        return None
-    if len(between.uses) > 1 or match.is_returned(between):
-        return f"'{between.name}' is needed by others too"
-    if not (_repeats(source, between) and _repeats(between, output)):
-        return None
-    return _reason_against_values_repeated_pixels(source, output) or RepeatedPixels(source, output)
-
-
-def _rewrite_repeated_pixels(found: RepeatedPixels, edit: Editor) -> None:
-    size = edit.constant(f"{found.output.name}/size", np.asarray(found.output.shape[1:3], np.int32))
-    fields = {"alignCorners": False, "halfPixelCenters": False}
-    edit.operator(_RESIZE, (found.source, size), (found.output,), "ResizeNearestNeighborOptions", **fields)
-
-
-def moved_from(output: Tensor) -> Iterator[tuple[Tensor, Array]]:
-    """Yield the tensors that ``output`` has copies of, the nearest first, and which of their elements lies where."""
-    chain, source = list[Operator](), output
-    if output.elements > _MOST_MOVED:
-        return
-    while (operator := source.producer) is not None and operator.name in _COPIES:
-        first = operands(operator, 1)[0]
-        if first is None or not quantized_alike(first.quantization, output.quantization) or first.is_variable:
-            return
-        chain.insert(0, operator)
-        source = first
-        place: Array | None = np.arange(source.elements).reshape(source.shape)
-        for each in chain:
-            place = None if place is None else _copied(each, place)
-        if place is None:
-            return
-        yield source, place
-
-
-def _copied(operator: Operator, place: Array) -> Array | None:
-    """Return what the operator makes of elements; None where that is computed, or does not fit the output."""
-    shape, operand = operator.outputs[0].shape, integers(operands(operator, 2)[1])
-    if operator.name == _RESIZE:
-        source = operator.inputs[0]
-        if source is None or _centers(operator) or operator.option("alignCorners", False):
-            return None
-        if not _repeats(source, operator.outputs[0]):
-            return None
-        for axis in (1, 2):
-            place = np.repeat(place, shape[axis] // place.shape[axis], axis)
-    elif operator.name == "TILE":
-        if operand is None or operand.size != place.ndim:
-            return None
-        place = np.tile(place, operand.tolist())
-    elif operator.name == "BROADCAST_TO":
-        if any(size not in (1, wanted) for size, wanted in zip(place.shape[::-1], shape[::-1], strict=False)):
-            return None
-        place = np.broadcast_to(place, shape)
-    return place.reshape(shape) if place.size == operator.outputs[0].elements else None
-
-
-def _is_repeated(source: Tensor, output: Tensor, place: Array) -> bool:
-    """Tell whether the elements are those of an image whose rows and columns are repeated."""
-    times = [made // size if size and made % size == 0 else 0 for size, made in zip(source.shape, output.shape, strict=True)]
-    if times[0] != 1 or times[3] != 1 or not times[1] or not times[2]:
-        return False
-    whole = np.arange(source.elements).reshape(source.shape)
-    return bool((np.repeat(np.repeat(whole, times[1], 1), times[2], 2) == place).all())
-
-
-def _reason_against_values_repeated_pixels(source: Tensor, output: Tensor) -> str | None:
-    if source.dtype not in _TYPES_REPEATED_PIXELS or not quantized_alike(source.quantization, output.quantization):
-        return f"'{output.name}' is of another type or scale than '{source.name}', or TFLM cannot resize it"
-    return None if _repeats(source, output) else "float32 does not find the right pixel"
-
-
-def _repeats(source: Tensor, output: Tensor) -> bool:
-    """Tell whether RESIZE_NEAREST_NEIGHBOR makes every pixel as often as every other one."""
-    return all(_repeats_along(source.shape[axis], output.shape[axis]) for axis in (1, 2))
-
-
-def _repeats_along(size: int, made: int) -> bool:
-    if not size or made % size:
-        return False
-    found = np.floor(np.arange(made, dtype=np.float32) * (np.float32(size) / np.float32(made)))
-    return bool((found.astype(np.int64) == np.arange(made) // (made // size)).all())
-
-
-def _centers(operator: Operator) -> bool:
-    return bool(operator.option("halfPixelCenters", False))
-
-
-_MOST_MOVED = 1 << 24
-"""Elements of a tensor that are followed to where they are copied from."""
-_COPIES = ("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", _RESIZE, "SQUEEZE", "TILE")
 REPEATED_PIXELS = (
     Rule(
         "repeated_pixels",
