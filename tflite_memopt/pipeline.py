@@ -180,11 +180,13 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
 def _check_runs(support: TflmSupport, options: Options) -> None:
     """Raise UnsupportedModelError for a model that TFLM cannot run; the user's own TFLM may have more kernels.
 
-    Sizes that are computed in a loop make any TFLM hang, or compute other values than LiteRT.
+    Old versions of TFLM have kernels for uint8: LiteRT verifies such a model, and the answer says so first. Sizes that
+    are computed in a loop make any TFLM hang, or compute other values than LiteRT.
     Source: tensorflow/tflite-micro issue 3674, open in November 2026.
     """
-    is_hopeless = any(obstacle.kind == "computed_size" for obstacle in support.reasons)
-    if not support.runs and (options.runner is None or is_hopeless):
+    kinds = {obstacle.kind for obstacle in support.reasons}
+    is_elsewhere = kinds == {"uint8"} or (options.runner is not None and "computed_size" not in kinds)
+    if not support.runs and not is_elsewhere:
         raise UnsupportedModelError(said_of(support))
 
 

@@ -19,7 +19,7 @@ from .io import offline_plan, plan_label
 from .io.writer import write_model
 from .ir.change import Changed, Decision, Exactness, Refusal, loosest, out_of_time
 from .ir.check import check_model
-from .ir.copying import copy_model
+from .ir.copying import copy_model, drop_unused_codes
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
@@ -304,6 +304,7 @@ def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes)
         fitting = made if run.before is None else fitted(model, made, run.before, profile, options)
         arrangement, fits = fitting or made, fitting is not None
         model.main.reorder(arrangement.placement.order)
+        drop_unused_codes(model)
         check_model(model)
     is_no_worse = _is_no_worse(run, options, model, fits)
     return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse)

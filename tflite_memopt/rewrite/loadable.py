@@ -17,8 +17,7 @@ import numpy as np
 
 from ..io import offline_plan, plan_label
 from ..ir.change import UNCALLED, RewriteUse
-from ..ir.check import reachable, renumber_subgraphs
-from ..ir.copying import copy_model, drop_dead_tensors
+from ..ir.copying import copy_model, drop_dead_tensors, drop_uncalled
 from ..ir.editor import Editor
 from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike
@@ -49,7 +48,9 @@ def mended(model: Model) -> Mended | None:
     if before.runs:
         return None
     copied = copy_model(model)
-    dropped = _drop_uncalled(copied)
+    signatures = copied.signatures or []
+    graphs = drop_uncalled(copied)
+    dropped = [each.key for each in signatures if each.graph in graphs] or [graph.name for graph in graphs]
     driver = Driver(copied)
     for rules in _RULES:
         driver.apply_everywhere(rules)
@@ -64,24 +65,6 @@ def mended(model: Model) -> Mended | None:
         found.setdefault(each.rule, []).append(each.operator)
     uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
     return Mended(copied, uses, before, support_of(copied))
-
-
-def _drop_uncalled(model: Model) -> list[str]:
-    """Drop the subgraphs that the first one does not call, and their signatures; the names of both."""
-    called = sorted(reachable(model, 0))
-    if len(called) == len(model.graphs):
-        return []
-    kept = [model.graphs[at] for at in called]
-    signatures = model.signatures or []
-    names = [each.key for each in signatures if each.graph not in kept]
-    others = [graph.name for graph in model.graphs if graph not in kept]
-    for graph in kept:
-        for operator in graph.operators:
-            renumber_subgraphs(operator, {at: number for number, at in enumerate(called)})
-    model.graphs[:] = kept
-    if model.signatures is not None:
-        model.signatures = [each for each in signatures if each.graph in kept]
-    return names or others
 
 
 def _check_widened_constant(match: Match) -> Folded | str | None:
