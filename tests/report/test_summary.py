@@ -16,6 +16,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
+from tflite_memopt.errors import printable
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
@@ -27,7 +28,6 @@ from tflite_memopt.report.words import (
     counted,
     in_short,
     in_words,
-    printable,
     short_name,
 )
 

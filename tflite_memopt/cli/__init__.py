@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..errors import EquivalenceError, MemoptError
+from ..errors import EquivalenceError, MemoptError, printable
 from ..version import __version__
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 
@@ -132,7 +132,5 @@ def _report_wanted(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from ..report.words import printable
-
     click.echo(f"tflite-memopt: {printable(' '.join(message.split()))}", err=True)
     sys.exit(code)

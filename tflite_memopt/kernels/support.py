@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..errors import printable
 from ..ir.check import reachable
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from .requests import REFERENCE
@@ -211,7 +212,7 @@ def said_of(support: TflmSupport, mended: str | None = None) -> str:
     ``mended``: the first words where rewrites are the remedy.
     """
     said = "; ".join(_said(each, mended is None) for each in support.reasons) or support.refusal or "it gave no reason"
-    return f"{mended or 'TFLM cannot run this model'}: {said.encode('utf-8', 'replace').decode('utf-8')}"
+    return f"{mended or 'TFLM cannot run this model'}: {printable(said)}"
 
 
 def advice_on(kind: ObstacleKind, operator: str = "") -> str:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..equivalence.verdict import Verdict
+from ..errors import printable
 from ..io.plan_label import PlanLabel
 from ..kernels.profiles import PROFILES
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
@@ -18,7 +19,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Way
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
-from .words import FUSION_COLUMNS, counted, fusion_rows, percent, printable, short_name
+from .words import FUSION_COLUMNS, counted, fusion_rows, percent, short_name
 
 _MAX_LIVE = 12
 _MOST_ADVICE = 2

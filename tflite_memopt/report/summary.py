@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..equivalence.verdict import Verdict
+from ..errors import printable
 from ..ir.change import DEAD_CHANNELS, RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
@@ -16,7 +17,6 @@ from .words import (
     in_short,
     in_words,
     over_libraries,
-    printable,
     short_name,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import printable
 from ..memory.work import slowdowns
 from .model import Comparison, FusionUse
 
@@ -39,20 +40,6 @@ LONGEST = 40
 
 LONGEST_LISTED = 100
 """In lists that may wrap: a refused cascade names its region with its stripes."""
-
-
-def printable(text: str) -> str:
-    """Text of a file as a terminal and XML take it: on one line, control characters by number, no byte but UTF-8."""
-    shown = "".join(each if each.isprintable() or _is_surrogate(each) else _numbered(each) for each in text)
-    return shown.encode("utf-8", "replace").decode("utf-8")
-
-
-def _is_surrogate(letter: str) -> bool:
-    return "\ud800" <= letter <= "\udfff"
-
-
-def _numbered(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
 
 
 def short_name(name: str, longest: int = LONGEST) -> str:
