@@ -173,7 +173,11 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SUB": _ELEMENTWISE_BY_PHASE,
     "SUM": _REDUCTION,
     "TANH": _ELEMENTWISE_BY_PHASE,
-    "TRANSPOSE_CONV": OperatorKind(rows.transposed_convolution_rows, ShapeOperand(0)),
+    "TRANSPOSE_CONV": OperatorKind(
+        rows.transposed_convolution_rows,
+        ShapeOperand(0),
+        along_h=AlongH(overrides.transposes_one_row, overrides.shape_along_h, filters=1, is_worth_it=True),
+    ),
 }
 """Every kind that is run row by row, by its name."""
 
