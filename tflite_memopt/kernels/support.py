@@ -103,6 +103,7 @@ _LAYERS: Mapping[str, str] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
     "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
     "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
+    "DENSIFY": "convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)",
     "GELU": _PLAIN,
     "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
     "NON_MAX_SUPPRESSION_V4": _POST,
