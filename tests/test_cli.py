@@ -165,6 +165,19 @@ def test_verbose_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     assert "no rule fits" in run("optimize", source, *options, "-v", "--changes", "rewrites").stdout
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_full_output_is_no_fault_of_the_tool(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.tflite"
+    words = ("-m", "tflite_memopt", "optimize", str(source), "-o", str(output), "--no-verify", "-q")
+    command = [sys.executable, *words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("tflite-memopt: cannot print the answer")
+    assert done.stderr.count("\n") == 1
+    assert output.exists()
+
+
 def test_analyze_json_is_json(source: Path) -> None:
     done = run("analyze", source, "--json")
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""The one error tree. Every message names the fault, its location, and the fix."""
+"""The one error tree, and text of a file in a message. Every message names the fault, its location, and the fix."""
 
 from __future__ import annotations
 
@@ -29,3 +29,17 @@ class EquivalenceError(MemoptError):
 
 class OutputError(MemoptError):
     """The result could not be written."""
+
+
+def printable(text: str) -> str:
+    """Text of a file as a terminal and XML take it: on one line, control characters by number, no byte but UTF-8."""
+    shown = "".join(each if each.isprintable() or _is_surrogate(each) else _numbered(each) for each in text)
+    return shown.encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_surrogate(letter: str) -> bool:
+    return "\ud800" <= letter <= "\udfff"
+
+
+def _numbered(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")

@@ -17,6 +17,7 @@ from .options import Options
 from .proof import prove_plan
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
+from .rewrite.loadable import mended
 
 Progress = Callable[[str], None]
 PLAN = "plan"
@@ -28,7 +29,7 @@ def analyze(
     kernels: str | None = None,
     target: str | None = None,
 ) -> Analysis:
-    """The memory of a model as it stands, its plan in force if it has one.
+    """The memory of a model as it stands, its plan in force if it has one; or as ``optimize`` makes TFLM load it.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     Raises as :func:`tflite_memopt.optimize`.
@@ -39,7 +40,10 @@ def analyze(
     if label is not None:
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
-    return build_analysis(model, name, data, profile, device_use(target))
+    found = mended(model)
+    if found is None or not found.after.runs:
+        return build_analysis(model, name, data, profile, device_use(target))
+    return build_analysis(found.model, name, data, profile, device_use(target), found.before)
 
 
 def verify(

@@ -7,17 +7,17 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .equivalence.static_lists import make_lists_static
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
-from .errors import UnsupportedModelError
+from .errors import EquivalenceError, UnsupportedModelError
 from .graph.limits import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
+from .ir.check import has_npu
 from .ir.copying import copy_model
 from .ir.model import Model
-from .kernels.support import said_of, support_of
+from .kernels.support import TflmSupport, said_of, support_of
 from .memory.file import attach_plan, read_planned
 from .memory.layout import places_in_force
 from .memory.problems import with_ties
@@ -27,6 +27,7 @@ from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
+from .rewrite.loadable import Mended, mended
 from .transform import Cache, Candidate, Progress, RunContext, subject_of, worthy_candidate
 
 _REFUTED = {
@@ -80,19 +81,21 @@ def optimize(
         data, name = load(source)
         model = read_planned(data, name)
         if options.ties:
-            with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
-        facts = facts_of(model, name, data, options)
-        _refuse_computed_sizes(model)
+            with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
+        original, found = data, loadable(data, model, options, progress)
+        if found is not None:
+            data = write_model(found.model)
+            model = read_planned(data)
+        facts = facts_of(model, name, original, options)
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
             baseline = inspect(data, options, progress, running)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
-            is_changed = bool(shapes.wrong or shapes.lists)
-            is_right = not is_changed if baseline is None else baseline.runs_right_on_tflm
-            if is_changed:
-                model = read_planned(shapes.for_tflm)
-                facts = facts_of(shapes.model, name, data, options)
+            is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
+            if shapes.wrong:
+                model = read_planned(shapes.data)
+                facts = facts_of(shapes.model, name, original, options)
 
         before = facts.libraries if is_right else None
         known = {} if cache is None else cache
@@ -135,8 +138,7 @@ def optimize(
         arrangement=candidate.arrangement,
         written=written,
         inferred=shapes.names,
-        lists=shapes.lists,
-        rewrites=(*candidate.rewritten.uses, *candidate.cascaded.uses),
+        rewrites=(*(() if found is None else found.uses), *candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         verification=verification,
         seconds=clock.seconds(),
@@ -146,20 +148,45 @@ def optimize(
         metadata_left_out=metadata_left_out,
         proofs=proofs,
         declined=declined,
+        mended=None if found is None else found.before,
     )
-    return Result(written, build_report(facts, candidate.model, outcome, options))
+    report = build_report(facts, candidate.model, outcome, options)
+    if not has_npu(candidate.model):
+        _check_runs(report.tflm, options)
+    return Result(written, report)
 
 
-def _refuse_computed_sizes(model: Model) -> None:
-    """Raise UnsupportedModelError for a loop on which TFLM hangs or computes other values than LiteRT.
+def loadable(data: bytes, model: Model, options: Options, progress: Progress) -> Mended | None:
+    """The model of a file as TFLM can load it, proved equal; None where it can as it is.
 
-    One that sets items of lists is written so that TFLM runs it. Source: tensorflow/tflite-micro issue 3674, open in
-    November 2026.
+    Raises UnsupportedModelError for what no rewrite makes TFLM run, EquivalenceError for a rewrite that is not proved.
     """
-    static = copy_model(model)
-    make_lists_static(static)
-    support = support_of(static)
-    if any(obstacle.kind == "computed_size" for obstacle in support.reasons):
+    if has_npu(model):
+        return None
+    found = mended(model)
+    _check_runs(support_of(model) if found is None else found.after, options)
+    if found is None:
+        return None
+    progress("rewriting what TFLM cannot load")
+    shapes = infer_shapes(data, options, progress)
+    if shapes.wrong:
+        found = mended(read_model(shapes.data)) or found
+    proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
+    if not proof.proved:
+        raise EquivalenceError(f"{said_of(found.before)}; it has no proof of the rewrite that mends it: {proof}")
+    return found
+
+
+def _check_runs(support: TflmSupport, options: Options) -> None:
+    """Raise UnsupportedModelError for a model that TFLM cannot run; the user's own TFLM may have more kernels.
+
+    Old versions of TFLM have kernels for uint8: LiteRT verifies such a model, and the answer says so first. Sizes that
+    are computed in a loop make any TFLM hang, or compute other values than LiteRT.
+    Source: tensorflow/tflite-micro issue 3674, open in November 2026.
+    """
+    kinds = {obstacle.kind for obstacle in support.reasons}
+    is_elsewhere = kinds == {"uint8"} or (options.runner is not None and "computed_size" not in kinds)
+    if not support.runs and not is_elsewhere:
         raise UnsupportedModelError(said_of(support))
 
 

@@ -19,7 +19,7 @@ from .io import offline_plan, plan_label
 from .io.writer import write_model
 from .ir.change import Changed, Decision, Exactness, Refusal, loosest
 from .ir.check import check_model
-from .ir.copying import copy_model
+from .ir.copying import copy_model, drop_unused_codes
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
@@ -40,7 +40,6 @@ from .memory.figures import LibraryNeed, operator_kinds
 from .memory.problems import with_ties
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, Options, fallbacks
-from .rewrite.channels import LEGAL_CONCATENATION
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch
@@ -57,7 +56,7 @@ class Candidate:
     """A model that may be the result, ordered, with a place for every tensor.
 
     ``rewritten`` is the model before stripes, ``unplanned`` its file. ``is_no_worse``: no library of the profile needs
-    more than for the original, and none gets slower than the limit allows; or TFLM loads the model only now.
+    more than for the original, and none gets slower than the limit allows.
     """
 
     rewritten: Changed
@@ -207,17 +206,12 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
 def _pays(run: RunContext, plain: Candidate, other: Candidate, options: Options) -> bool:
     """Return whether ``other`` costs no more, and all that it has and ``plain`` does without pays."""
     (is_worse, cost), (was_worse, before) = other.price(options), plain.price(options)
-    if (is_worse, cost) > (was_worse, before) and not _makes_loadable(other.rewritten):
+    if (is_worse, cost) > (was_worse, before):
         return False
-    if was_worse or _makes_loadable(other.rewritten) or not _news(run, other) - _news(run, plain):
+    if was_worse or not _news(run, other) - _news(run, plain):
         return True
     is_needed = options.meets_budget(cost.need) and not options.meets_budget(before.need)
     return is_needed or cost.need <= (1 - WORTH) * before.need
-
-
-def _makes_loadable(rewritten: Changed) -> bool:
-    """Return whether TFLM loads the model only as it is rewritten."""
-    return any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
 
 
 def _news(run: RunContext, candidate: Candidate) -> frozenset[str]:
@@ -303,19 +297,17 @@ def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes)
         fitting = made if run.before is None else fitted(model, made, run.before, profile, options)
         arrangement, fits = fitting or made, fitting is not None
         model.main.reorder(arrangement.placement.order)
+        drop_unused_codes(model)
         check_model(model)
-    is_no_worse = _is_no_worse(run, options, found.rewritten, model, fits)
+    is_no_worse = _is_no_worse(run, options, model, fits)
     return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse)
 
 
-def _is_no_worse(run: RunContext, options: Options, rewritten: Changed, model: Model, fits: bool) -> bool:
+def _is_no_worse(run: RunContext, options: Options, model: Model, fits: bool) -> bool:
     """As ``Candidate`` says. ``fits``: no library needs more."""
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
     if not set(miscomputed(model, run.profile)) <= set(miscomputed(run.original, run.profile)):
         return False
-    # A model that TFLM does not load needs nothing, and takes no time, that the result could exceed.
-    if _makes_loadable(rewritten):
-        return True
     return fits and run.work_limit(options).is_kept_by(model)
 
 

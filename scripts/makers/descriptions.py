@@ -83,6 +83,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "least_in_stripes": "Lower bound of the search for stripes, in bytes of the objective; null "
         "without such a search.",
         "tflm": f"{_TFLM} For the result.",
+        "mended": "What kept TFLM from loading the file as it came, where rewrites mend that; else null.",
         "device": _DEVICE,
         "proofs": 'Proofs for all inputs, of the "result" and of its "plan"; empty without verification.',
     },
@@ -113,6 +114,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "arena": _ARENA,
         "loops": _LOOPS,
         "tflm": _TFLM,
+        "mends": "Whether optimize makes a model of it that TensorFlow Lite Micro can run.",
         "device": _DEVICE,
     },
     "Comparison": {

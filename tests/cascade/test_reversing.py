@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +13,9 @@ import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.profiles import examples
-from tflite_memopt.cascade.in_order import OrderSearch
+from tflite_memopt.cascade.in_order import OrderSearch, Plans
 from tflite_memopt.cascade.measure import Measured
+from tflite_memopt.cascade.reversing import reversible
 from tflite_memopt.cascade.space import Modes
 from tflite_memopt.cascade.tiling import Reversed, Tiling, Tilings, apply_tilings
 from tflite_memopt.io.writer import write_model
@@ -95,3 +97,24 @@ def test_where_there_is_none(options: Options) -> None:
 def test_what_is_known_is_not_found_again() -> None:
     cost, _ = reversed_in(HEAD)
     assert reversed_in(HEAD, cost) == (cost, ())
+
+
+def padded_below() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 11, 4, 4)), 4)
+    z = b.tensor("z", (1, 12, 4, 4))
+    b.operator("PAD", (y, b.constant("amounts", np.asarray([[0, 0], [0, 1], [0, 0], [0, 0]], np.int32))), (z,))
+    return b.finish(z)
+
+
+def test_rows_below_are_no_rows_of_the_input() -> None:
+    assert {step for step, _ in reversible(padded_below(), 0, HEAD)} == {0}
+    assert tflite_memopt.optimize(write_model(padded_below()), HEAD).report.equivalence["tflm"].equal
+
+
+def test_a_candidate_that_cannot_be_written_ends_itself_and_not_the_run() -> None:
+    plans = Plans(padded_below(), HEAD.profile, replace(HEAD, max_extra_work=1.0))
+    fits, fits_not = (Tiling(step, step + 1, Reversed(ends)) for step, ends in ((0, (4, 8, 11)), (1, (4, 8, 11, 12))))
+    costs = plans.full([(fits,), (fits_not,)], ANY.need)
+    assert costs[0] is not None
+    assert costs[1] is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt import Options, optimize
+from tflite_memopt import Options, UnsupportedModelError, optimize
 from tflite_memopt.equivalence.unloaded import explained, is_refusal
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, OpCode, Operator
@@ -35,18 +35,13 @@ def multiplied() -> Model:
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
-        (enlarged, ("operator 0 (RESIZE_BILINEAR, 'y') of version 3, int16, int32", "convert to int8 or float")),
-        (multiplied, ("operator 0 (REDUCE_PROD, 'y') of version 1, float32, int32", "batch_size=1")),
+        (enlarged, r"convert to int8 or float.* \(operator 0 RESIZE_BILINEAR 'y': int16, int32\)"),
+        (multiplied, r"batch_size=1\)\) \(operator 0 REDUCE_PROD 'y': float32, int32\)"),
     ],
 )
-def test_it_is_planned_and_proved_on_litert_and_the_report_says_what_stands_in_the_way(
-    make: Callable[[], Model], wanted: tuple[str, ...]
-) -> None:
-    report = optimize(write_model(make()), Options(samples=2)).report
-    assert report.equivalence["litert"].equal
-    assert not report.basis.plan_executed
-    (said,) = [each for each in report.warnings if "TFLM did not execute the plan" in each]
-    assert all(each in said for each in wanted)
+def test_the_refusal_says_what_stands_in_the_way(make: Callable[[], Model], wanted: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=wanted):
+        optimize(write_model(make()), Options(samples=2))
 
 
 def one(name: str, custom: str | None = None, *types: DType) -> Model:

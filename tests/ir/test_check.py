@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, if_model, split_model
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
-from tflite_memopt.ir.check import MAX_TENSOR_BYTES, check_model, describe
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.check import MAX_ACTIVATION_BYTES, MAX_TENSOR_BYTES, check_model, describe
 from tflite_memopt.ir.model import Buffer, DType, Graph, Model, OperatorOptions, Tensor, Use
 
 
@@ -113,11 +115,24 @@ def test_variables_and_empty_tensors_may_be_read_unwritten() -> None:
 
 def test_the_largest_tensor_passes_and_one_byte_more_does_not() -> None:
     model = dense_model()
-    model.main.tensors[0].shape = (MAX_TENSOR_BYTES,)
+    model.main.tensors[0].shape = (MAX_ACTIVATION_BYTES,)
     check_model(model)
+    model.main.tensors[0].shape = (MAX_ACTIVATION_BYTES + 1,)
+    with pytest.raises(UnsupportedModelError, match="no microcontroller has them"):
+        check_model(model)
     model.main.tensors[0].shape = (MAX_TENSOR_BYTES + 1,)
     with pytest.raises(UnsupportedModelError, match="overflows"):
         check_model(model)
+
+
+def test_a_small_file_with_a_huge_input_is_refused_by_every_command() -> None:
+    builder = ModelBuilder()
+    x, y = builder.input("x", (1, 2**31 - 1)), builder.tensor("y", (1, 2**31 - 1))
+    builder.operator("RELU", (x,), (y,))
+    data = write_model(builder.finish(y))
+    for command in (tflite_memopt.analyze, tflite_memopt.optimize, tflite_memopt.ram_of):
+        with pytest.raises(UnsupportedModelError, match="2,147,483,647 bytes of the arena"):
+            command(data)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,13 @@ def _argument(name: str) -> Make:
     return make
 
 
+def _select(b: ModelBuilder, dtype: DType) -> tuple[Tensor, ...]:
+    y = b.tensor("y", IMAGE, dtype)
+    condition = b.input("condition", IMAGE, DType.BOOL)
+    b.operator("SELECT_V2", (condition, *(b.input(f"x{at}", IMAGE, dtype) for at in range(2))), (y,), "SelectV2Options")
+    return (y,)
+
+
 def _compare(name: str) -> Make:
     def make(b: ModelBuilder, dtype: DType) -> tuple[Tensor, ...]:
         y = b.tensor("y", IMAGE, DType.BOOL)
@@ -227,6 +234,7 @@ MAKERS: Mapping[str, Make] = {
     "PAD": _with("PAD", "PadOptions", [_PADS], (1, 6, 6, 4)),
     "QUANTIZE": _quantize,
     "RESHAPE": _with("RESHAPE", "ReshapeOptions", [(1, 64)], (1, 64)),
+    "SELECT_V2": _select,
     "SQUEEZE": _with("SQUEEZE", "SqueezeOptions", [], (4, 4, 4), squeezeDims=np.asarray((0,), np.int32)),
     "RESIZE_BILINEAR": _with("RESIZE_BILINEAR", "ResizeBilinearOptions", [(8, 8)], (1, 8, 8, 4)),
     "RESIZE_NEAREST_NEIGHBOR": _with("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions", [(8, 8)], (1, 8, 8, 4)),

@@ -66,6 +66,30 @@ def test_the_guard_is_for_helium_one_row_and_a_stride() -> None:
     assert not MVE.may_miscompute(b.finish(y).main.operators[0])
 
 
+@pytest.mark.parametrize(
+    ("rank", "dtype", "is_wrong"), [(5, DType.INT8, True), (4, DType.INT8, False), (5, DType.INT16, False)]
+)
+def test_transpose_of_five_dimensions_is_named(rank: int, dtype: DType, is_wrong: bool) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (2,) * rank, dtype), b.tensor("y", (2,) * rank, dtype)
+    order = b.constant("order", np.arange(rank, dtype=np.int32)[::-1].copy())
+    model = b.finish(b.operator("TRANSPOSE", (x, order), (y,), "TransposeOptions").outputs[0])
+    assert profile_named("cmsis-nn-dsp").may_miscompute(model.main.operators[0]) == is_wrong
+    assert not profile_named("reference").may_miscompute(model.main.operators[0])
+    warnings = optimize(write_model(model), Options(kernels="cmsis-nn-dsp", verify=False)).report.warnings
+    assert any("they may compute wrongly 'y'" in said for said in warnings) == is_wrong
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_transposed_convolution_of_several_images_is_named(batch: int) -> None:
+    b = ModelBuilder()
+    shape = (batch, 4, 4, 4)
+    x, y = b.input("x", shape), b.tensor("y", shape)
+    operands = (b.constant("s", np.asarray(shape, np.int32)), b.constant("w", np.ones((4, 1, 1, 4), np.int8)), x)
+    operator = b.operator("TRANSPOSE_CONV", operands, (y,), "TransposeConvOptions", strideH=1, strideW=1)
+    assert profile_named("cmsis-nn-dsp").may_miscompute(operator) == (batch > 1)
+
+
 @pytest.mark.parametrize("kernels", ["cmsis-nn-mve", "portable", "cmsis-nn-dsp"])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_no_region_holds_what_one_row_would_make_wrong(kernels: str, stride: int) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import LAYERS, MAKERS, alone, with_weights
 from tests.models import ALL
 from tests.tflm import run_models
+from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Graph, Model, OpCode, Operator
+from tflite_memopt.ir.model import DType, Graph, Model, OpCode, Operator, Tensor
 from tflite_memopt.kernels.support import TYPES, TflmSupport, said_of, support_of
-from tflite_memopt.pipeline import _refuse_computed_sizes
 
 TRIED = (*(DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL),)
 ASKS_FOR_MORE = {
@@ -104,18 +105,51 @@ def test_what_tflm_said_stands_in_for_what_the_file_does_not_show() -> None:
     assert said_of(TflmSupport(False, (), "operator 3 fails")) == "TFLM cannot run this model: operator 3 fails"
 
 
-def test_a_slice_of_computed_size_is_refused_in_a_loop_alone() -> None:
-    """TFLM plans the shape in the file: a loop of Keras 3 hangs, or computes other values than LiteRT."""
-    b = ModelBuilder()
-    x = b.input("x", (1, 4), DType.FLOAT32)
-    size = b.input("size", (2,), DType.INT32)
-    begin = b.constant("begin", np.zeros(2, np.int32))
+def computed_size(b: ModelBuilder, size: Tensor) -> Model:
+    x, begin = b.input("x", (1, 4), DType.FLOAT32), b.constant("begin", np.zeros(2, np.int32))
     y = b.tensor("y", (1, 1), DType.FLOAT32)
     b.operator("SLICE", (x, begin, size), (y,), "SliceOptions")
-    model = b.finish(y)
-    assert support_of(model).runs
+    return b.finish(y)
+
+
+def test_a_size_that_is_computed_from_values_is_read_from_the_file() -> None:
+    """TFLM plans the shape in the file: a loop of Keras 3 hangs, or computes other values than LiteRT."""
+    b = ModelBuilder()
+    model = computed_size(b, b.input("size", (2,), DType.INT32))
     model.graphs.insert(0, Graph("main"))
+    assert [each.kind for each in support_of(model).reasons] == ["uncalled"]
+    model.graphs.pop(0)
     (found,) = support_of(model).reasons
-    assert (found.kind, found.subgraph, found.operator) == ("computed_size", 1, "SLICE")
-    with pytest.raises(UnsupportedModelError, match="its size is computed in a loop"):
-        _refuse_computed_sizes(model)
+    assert (found.kind, found.subgraph, found.operator) == ("computed_size", 0, "SLICE")
+    with pytest.raises(UnsupportedModelError, match="the size of its output is computed from values"):
+        tflite_memopt.optimize(write_model(model), Options(verify=False))
+
+
+def test_a_size_that_follows_from_shapes_is_none_that_is_computed() -> None:
+    b = ModelBuilder()
+    image, shape = b.input("image", (1, 1), DType.FLOAT32), b.tensor("shape", (2,), DType.INT32)
+    b.operator("SHAPE", (image,), (shape,), "ShapeOptions")
+    assert support_of(computed_size(b, shape)).runs
+
+
+@pytest.mark.parametrize(("dropped", "runs"), [(0b11, True), (0b10, False)])
+def test_an_index_that_is_computed_takes_one_element_whichever_it_is(dropped: int, runs: bool) -> None:
+    b = ModelBuilder()
+    x, index = b.input("x", (4, 4), DType.FLOAT32), b.input("index", (2,), DType.INT32)
+    y = b.tensor("y", (), DType.FLOAT32)
+    ones = b.constant("ones", np.ones(2, np.int32))
+    b.operator("STRIDED_SLICE", (x, index, index, ones), (y,), "StridedSliceOptions", shrinkAxisMask=dropped)
+    assert support_of(b.finish(y)).runs == runs
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "b")])
+def test_a_variable_that_nothing_assigns_has_no_weights(names: tuple[str, str]) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (4,), DType.FLOAT32), b.tensor("y", (4,), DType.FLOAT32)
+    handles = [b.tensor(f"handle{at}", (), DType.RESOURCE) for at in range(2)]
+    for handle, name in zip(handles, names, strict=True):
+        b.operator("VAR_HANDLE", (), (handle,), "VarHandleOptions", container=b"", sharedName=name.encode())
+    b.operator("ASSIGN_VARIABLE", (handles[0], x), ())
+    b.operator("READ_VARIABLE", (handles[1],), (y,))
+    kinds = [each.kind for each in support_of(b.finish(y)).reasons]
+    assert kinds == ([] if names[0] == names[1] else ["unassigned"])

@@ -182,7 +182,20 @@ def test_a_constant_in_a_channel_concat_is_refused() -> None:
     b = ModelBuilder()
     x, c = b.input("x", IMAGE, DType.FLOAT32), b.constant("c", np.ones(IMAGE, np.float32))
     way = row_map_of(b.operator("CONCATENATION", (x, c), [b.tensor("y", (1, 8, 8, 8))], "ConcatenationOptions", axis=3))
-    assert way == "it joins a constant"
+    assert way == "it computes from a constant image"
+
+
+def test_no_kind_computes_from_a_constant_image() -> None:
+    b = ModelBuilder()
+    image = b.constant("image", np.ones(IMAGE, np.float32))
+    amounts = b.constant("amounts", np.asarray([[0, 0], [0, 0], [1, 1], [0, 0]], np.int32))
+    wide, dense = b.tensor("wide", (1, 8, 10, 4), DType.FLOAT32), b.tensor("dense", (1, 8, 8, 2), DType.FLOAT32)
+    weights = b.constant("w", np.ones((2, 4), np.float32))
+    for operator in (
+        b.operator("MIRROR_PAD", (image, amounts), (wide,), "MirrorPadOptions", mode=1),
+        b.operator("FULLY_CONNECTED", (image, weights, None), (dense,), "FullyConnectedOptions", keepNumDims=True),
+    ):
+        assert row_map_of(operator) == "it computes from a constant image"
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, 1, 4), (8, 1), (1, 1, 8, 1)])

@@ -16,7 +16,9 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
+from tflite_memopt.errors import printable
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.model import Advice, DeviceUse
 from tflite_memopt.report.summary import headline, summary_of
@@ -123,11 +125,34 @@ def test_the_head_alone_is_called_so() -> None:
     assert headline(report).startswith(f"head of the arena {report.before.arena_bytes:,} -> ")
 
 
+def uint8_at_the_boundary() -> Model:
+    """A QUANTIZE of integers alone, as micro-wake-word has it: nothing becomes a quarter."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 4, 4, 2)), 2)
+    z = b.tensor("z", y.shape, DType.UINT8, zero_point=128)
+    b.operator("QUANTIZE", (y,), (z,))
+    return b.finish(z)
+
+
+def test_names_are_printed_on_one_line() -> None:
+    assert printable("a\nRAM 10 bytes\x1b[2J\x07é\udcff") == "a\\nRAM 10 bytes\\x1b[2J\\x07é?"
+    model = mobile_chain()
+    for tensor in model.main.tensors:
+        tensor.name += "\nRAM 10 bytes\x1b[2J"
+    report = tflite_memopt.optimize(write_model(model), replace(OPTIONS, verify=False)).report
+    analysis = tflite_memopt.analyze(write_model(model))
+    shown = "\n".join((brief_of(report), *report.summary.limits, *analysis.summary.limits))
+    assert "\x1b" not in shown
+    assert not any(line.startswith("RAM 10") for line in shown.splitlines())
+
+
 def test_limits_and_advice_follow_the_figures() -> None:
     report = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), OPTIONS).report
     assert "--io int8" in [each.option for each in report.summary.advice]
     integers = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), replace(OPTIONS, io="int8")).report
     assert "--io int8" not in [each.option for each in integers.summary.advice]
+    bytes_ = tflite_memopt.optimize(write_model(uint8_at_the_boundary()), OPTIONS).report
+    assert "--io int8" not in [each.option for each in bytes_.summary.advice]
     irregular = tflite_memopt.optimize(write_model(irregular_model()), replace(OPTIONS, rewrite=False)).report
     assert {"--changes stripes"} <= {each.option for each in irregular.summary.advice}
     step = irregular.after.peak

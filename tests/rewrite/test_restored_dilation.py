@@ -340,7 +340,8 @@ def _with_bias(change: str) -> Model:
     x, y, z = (b.tensor(name, (1, 4, 4, 2), F32) for name in "xyz")
     b.graph.inputs = (x,)
     bias = np.asarray([0.0, 0.5 if change == "bias" else 0.0], np.float32)
-    operands = (b.constant("w", np.ones((2, 1, 1, 2), np.float32)), b.constant("b", bias))
+    weights = np.full((2, 1, 1, 2), 1e30 if change == "overflow" else 1, np.float32)
+    operands = (b.constant("w", weights), b.constant("b", bias))
     fields = {"strideH": 1, "strideW": 1, "fusedActivationFunction": int(change == "activation")}
     b.operator("CONV_2D", (x, *operands), (y,), "Conv2DOptions", **fields)
     shape = (1, 1, 1, 2) if change != "pixels" else (1, 4, 1, 2)
@@ -354,6 +355,7 @@ def _with_bias(change: str) -> Model:
         ("bias", "a bias of its own"),
         ("activation", "an activation of its own"),
         ("returned", "is needed by others too"),
+        ("overflow", "may overflow, which a convolution clamps"),
     ],
 )
 def test_a_bias_that_would_round_otherwise_stays(change: str, reason: str) -> None:

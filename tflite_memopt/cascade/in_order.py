@@ -21,6 +21,7 @@ from dataclasses import astuple, replace
 from functools import partial
 
 from ..analysis.macs import model_macs
+from ..errors import InfeasibleError
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..graph.side_by_side import side_by_side
 from ..ir.copying import copy_model
@@ -103,8 +104,14 @@ class Plans:
                 self._orders[chosen] = order
 
     def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
-        """Return the cost of a set, its order if it is planned in full, and the operators of its model."""
-        model = apply_tilings(copy_model(self._model), chosen)
+        """Return the cost of a set, its order if it is planned in full, and the operators of its model.
+
+        A set that cannot be written has no cost.
+        """
+        try:
+            model = apply_tilings(copy_model(self._model), chosen)
+        except InfeasibleError:
+            return None, None, 0
         cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
         return cost, order, operator_count(model)
 

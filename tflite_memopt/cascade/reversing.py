@@ -61,7 +61,7 @@ def reversible(model: Model, least: int, options: Options) -> Iterator[tuple[int
 def _is_row_by_row(region: Region, operator: Operator) -> bool:
     """Tell whether each row of the output needs the same row of one input, and no other one."""
     axis = region.row_maps[0].rows
-    is_same = (axis.reach, axis.stride, axis.factor, axis.before) == (1, 1, 1, 0)
+    is_same = (axis.reach, axis.stride, axis.factor, axis.before, axis.after) == (1, 1, 1, 0, 0)
     return is_same and len(region.inputs) == 1 and not operator.outputs[0].is_piece
 
 

@@ -148,6 +148,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
             raise InfeasibleError(f"the order of the decision is none of {len(variant.order)} operators")
         variant = variant.in_order(decision.order)
     plans = Plans(variant.model, profile, variant.options)
+    plans.tiled(chosen)  # says what does not fit
     if plans.full([chosen], ANY) == [None]:
         raise InfeasibleError("the decision is beyond the limits on run time and operators: allow more of them")
     return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import os
 import signal
 import sys
 import traceback
@@ -18,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..errors import EquivalenceError, MemoptError
+from ..errors import EquivalenceError, MemoptError, printable
 from ..version import __version__
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 
@@ -108,6 +109,9 @@ def main() -> NoReturn:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the pipe is gone; Python would complain at exit
         sys.exit(0)
+    except OSError as error:  # files are read and written by functions that say so
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left is lost, and Python would complain of it at exit)
+        _fail(f"cannot print the answer ({error.strerror or error}); files that were asked for are written", BAD_INPUT)
     except Exception as error:
         _fail(_report_wanted(error), INTERNAL_ERROR)
     sys.exit(code if isinstance(code, int) else 0)
@@ -128,5 +132,5 @@ def _report_wanted(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"tflite-memopt: {' '.join(message.split())}", err=True)
+    click.echo(f"tflite-memopt: {printable(' '.join(message.split()))}", err=True)
     sys.exit(code)

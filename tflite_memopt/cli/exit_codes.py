@@ -25,7 +25,7 @@ EXIT_CODES = (
         NOT_EQUAL,
         "not equal, or not verified although requested; no model is written. batch: a model has no result",
     ),
-    ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned; nothing is written"),
+    ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned or run by TFLM; nothing is written"),
     ExitCode(OVER_BUDGET, "over budget (the model is still written), or larger than the baseline"),
     ExitCode(INTERNAL_ERROR, "internal error, please report it; nothing is written"),
     ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which the same command continues"),

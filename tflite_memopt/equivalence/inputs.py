@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.model import DType, Model, Tensor, Use
-from ..ir.tensors import affine_of
+from ..ir.tensors import affine_of, integers
 from .adapter import Array, Sample
 
 LEVELS = 1 << 16
@@ -25,6 +25,18 @@ _WEAKEST = 8
 _NOT_EXCHANGED = (DType.RESOURCE, DType.VARIANT, DType.STRING, DType.INT4, DType.UINT4, DType.INT2)
 _INDEX_SLOTS = {"GATHER": (1, 0), "EMBEDDING_LOOKUP": (0, 1)}
 """The slot that takes indices, and the one that they index."""
+_SHIFTS = ("ADD", "MAXIMUM", "MINIMUM", "SUB")
+_CARRIES: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(_SHIFTS, (0, 1)),
+    **dict.fromkeys(("CAST", "EXPAND_DIMS", "GATHER", "RESHAPE", "SLICE", "SQUEEZE"), (0,)),
+    **dict.fromkeys(("STRIDED_SLICE", "TRANSPOSE", "UNPACK"), (0,)),
+    **dict.fromkeys(("CONCATENATION", "PACK"), tuple(range(10))),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), (1, 2)),
+    **dict.fromkeys(("SPLIT",), (1,)),
+}
+"""By kind, the inputs whose elements its output has, as they are or moved by a constant."""
+_MOST_STEPS = 20
+"""Operators between an input and the table that it is an index of."""
 _NUMPY_TYPES = {DType.BFLOAT16: np.uint16, DType.RESOURCE: np.int32, DType.INT4: np.int8, DType.UINT4: np.uint8}
 _PACKED_LIMITS = {DType.INT4: (-8, 7), DType.UINT4: (0, 15), DType.INT2: (-2, 1)}
 _LARGEST_INTEGER = 1 << 30
@@ -150,21 +162,67 @@ def range_of(tensor: Tensor) -> InputRange:
     wanted = numpy_type(tensor.dtype)
     if wanted.kind == "b":
         return InputRange(0, 1, 0)
-    if wanted.kind in "iu":
-        return _integer_range(tensor, wanted)
-    return _float_range(tensor)
+    limits = _taken(tensor, 0)
+    if limits is not None:
+        low, high = limits
+        return InputRange(low, high, min(max(0, low), high))
+    return _integer_range(tensor, wanted) if wanted.kind in "iu" else _float_range(tensor)
 
 
 def _integer_range(tensor: Tensor, wanted: np.dtype[Any]) -> InputRange:
-    sizes = [size for use in tensor.uses if (size := _indexed_size(use)) is not None]
-    if sizes:
-        return InputRange(0, max(0, min(sizes) - 1), 0)
     info = np.iinfo(wanted)
     low, high = _PACKED_LIMITS.get(tensor.dtype, (int(info.min), int(info.max)))
     low, high = max(low, -_LARGEST_INTEGER), min(high, _LARGEST_INTEGER)
     quantized = affine_of(tensor)
     zero = 0 if quantized is None else quantized.zero_point
     return InputRange(low, high, min(max(zero, low), high))
+
+
+Limits = tuple[int, int]
+"""The lowest and the highest value that is taken."""
+
+
+def _taken(tensor: Tensor, depth: int) -> Limits | None:
+    """The values from which an index into a table is made: those that all readers take; None where no index is.
+
+    Where none suits all, those of most from 0 on: of Keras 3's Embedding, which adds the size of its table to negative
+    positions, the others.
+    """
+    if depth > _MOST_STEPS:
+        return None
+    found = [limits for use in tensor.uses if (limits := _taken_by(use, depth)) is not None]
+    if not found:
+        return None
+    low, high = max(limits[0] for limits in found), min(limits[1] for limits in found)
+    return (low, high) if low <= high else max(found)
+
+
+def _taken_by(use: Use, depth: int) -> Limits | None:
+    """The values in an input slot from which an operator, and those that read it, make an index that its table has."""
+    operator, name = use.operator, use.operator.name
+    size = _indexed_size(use)
+    if size is not None:
+        return 0, max(0, size - 1)
+    if name not in _CARRIES or use.slot not in _CARRIES[name] or not operator.outputs:
+        return None
+    limits = _taken(operator.outputs[0], depth + 1)
+    if limits is None or name not in _SHIFTS:
+        return limits
+    other = integers(next((each for each in operator.present_inputs() if each is not operator.inputs[use.slot]), None))
+    # What is computed, such as a distance for negative positions alone, is taken to change nothing.
+    return limits if other is None or other.size != 1 else _before(name, use.slot, limits, int(other[0]))
+
+
+def _before(name: str, slot: int, limits: Limits, by: int) -> Limits | None:
+    """The values of one operand from which an operator with the constant ``by`` makes those within limits."""
+    low, high = limits
+    if name == "ADD":
+        return low - by, high - by
+    if name == "SUB":
+        return (low + by, high + by) if slot == 0 else (by - high, by - low)
+    if name == "MAXIMUM":
+        return (-_LARGEST_INTEGER if low <= by <= high else low), high
+    return low, (_LARGEST_INTEGER if low <= by <= high else high)
 
 
 def _indexed_size(use: Use) -> int | None:

@@ -128,8 +128,6 @@ class _Judge:
         if not is_sound and before.is_sound:
             return self._wrong(run, self._differing(_UNWRITTEN))
         if before.run is not None and before.is_sound:
-            if self.baseline.shaped.lists:  # TFLM's run before was one of the loops as it can run them
-                note = "; ".join(filter(None, (note, f"TFLM does not run the original{self._beside_litert(run)}")))
             return RuntimeResult(self._compared(before.run, run), run.facts, True, note=note)
         reason = before.reason if before.is_sound else _UNSOUND
         verdict = self._silent(f"{reason}{self._beside_litert(run)}")

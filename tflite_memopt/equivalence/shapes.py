@@ -4,13 +4,11 @@ A converter that was given no batch size leaves shapes in the file that hold for
 one image of every block, says a batch of 1. LiteRT infers the shapes anew before it runs; TFLM believes the file and
 computes something else (tensorflow/tflite-micro issues 1629, 1646, 2319, 3185). So everything after the look at the
 original works on the model with the inferred shapes. Values do not change: they are those of LiteRT.
-
-Loops whose shapes change from turn to turn have none that hold: ``static_lists.py`` writes those that it knows anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from ..errors import UnsupportedModelError
@@ -18,12 +16,10 @@ from ..io import offline_plan, plan_label
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.check import check_model, describe
-from ..ir.copying import copy_model
 from ..ir.model import Graph, Model, Tensor
 from .adapter import OPTIMIZED_KERNELS, REFERENCE, Run, RunJob
 from .inputs import is_exchanged, seeded_inputs
 from .runner import Interpreters
-from .static_lists import make_lists_static
 
 
 @dataclass(frozen=True)
@@ -41,20 +37,12 @@ class InferredModel:
     """A model whose static shapes are those that LiteRT infers, as bytes too.
 
     ``wrong``: the operators that write a tensor whose shape in the file was another one, with that tensor, the file's
-    shape and the inferred one. Without any, ``data`` are the bytes as they came. ``lists``: those that loops set items
-    of, by name; then ``static`` is the same model as TFLM can run it.
+    shape and the inferred one. Without any, ``data`` are the bytes as they came.
     """
 
     data: bytes
     model: Model
     wrong: tuple[WrongShape, ...] = ()
-    lists: tuple[str, ...] = ()
-    static: bytes | None = None
-
-    @property
-    def for_tflm(self) -> bytes:
-        """The model with shapes that hold in every turn of its loops."""
-        return self.data if self.static is None else self.static
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,7 +69,7 @@ def shaped_by(data: bytes, model: Model, run: Run) -> InferredModel:
     """
     wrong = _wrong_shapes(model, run)
     if not wrong:
-        return _with_static_lists(InferredModel(data, model))
+        return InferredModel(data, model)
     restored = read_model(data)
     for position, each in wrong.items():
         restored.main.tensors[position].shape = each.inferred
@@ -89,19 +77,7 @@ def shaped_by(data: bytes, model: Model, run: Run) -> InferredModel:
     offline_plan.detach(restored)
     plan_label.detach(restored)
     check_model(restored)
-    return _with_static_lists(InferredModel(write_model(restored), restored, tuple(wrong.values())))
-
-
-def _with_static_lists(found: InferredModel) -> InferredModel:
-    model = copy_model(found.model)
-    lists = make_lists_static(model)
-    if not lists:
-        return found
-    # A plan is for other tensors.
-    offline_plan.detach(model)
-    plan_label.detach(model)
-    check_model(model)
-    return replace(found, lists=lists, static=write_model(model))
+    return InferredModel(write_model(restored), restored, tuple(wrong.values()))
 
 
 def shaped_by_litert(data: bytes, model: Model, interpreters: Interpreters) -> InferredModel:
@@ -114,7 +90,7 @@ def shaped_by_litert(data: bytes, model: Model, interpreters: Interpreters) -> I
         run = interpreters["litert"].run(RunJob(data, samples, 0, computed_tensors(model.main), kernels))
         if run.ran:
             return shaped_by(data, model, run)
-    return _with_static_lists(InferredModel(data, model))
+    return InferredModel(data, model)
 
 
 def _wrong_shapes(model: Model, run: Run) -> dict[int, WrongShape]:

@@ -7,7 +7,7 @@ import re
 from ..ir.check import describe
 from ..ir.model import Model, Operator
 from ..kernels.requests import REFERENCE
-from ..kernels.support import ADVICE, is_own, kind_by_types, kind_of_missing, types_of
+from ..kernels.support import advice_on, is_own, kind_by_types, kind_of_missing, types_of
 
 _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 """micro_interpreter_graph.cc: an operator's Prepare or Eval failed."""
@@ -52,7 +52,7 @@ def _advice(operator: Operator, said: str) -> str:
     if _is_elsewhere(operator, said):
         return f": {_ELSEWHERE}"
     if _NODE.search(said) is None:
-        return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"
+        return f": {_OWN if is_own(operator) else advice_on(kind_of_missing(operator), operator.name)}"
     kind = kind_by_types(operator)
     # The reason may be other than the types if these are common ones.
-    return "" if kind == "types" else f": {ADVICE[kind]}"
+    return "" if kind == "types" else f": {advice_on(kind)}"

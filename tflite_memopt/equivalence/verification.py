@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
-from ..ir.check import check_model
+from ..ir.check import check_model, has_npu
 from ..ir.model import Graph, Model
 from ..options import Options
 from ..proof import Proof, Status, prove
@@ -186,10 +186,8 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
             raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}")
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
-        raise EquivalenceError(
-            f"nothing can be verified: no interpreter runs the original model ({reasons}); "
-            "--no-verify writes the result without it"
-        )
+        said = f"nothing can be verified: no interpreter runs the original model ({reasons})"
+        raise EquivalenceError(f"{said}; {_way_out(baseline, options)}")
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
     basis = _basis(baseline, results)
@@ -198,6 +196,15 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
     tflm = baseline.runs.get("tflm")
     refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
     return Verification(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
+
+
+def _way_out(baseline: Baseline, options: Options) -> str:
+    """Return what would let an interpreter run the original: inputs that it takes, or its own kernels."""
+    if has_npu(baseline.model):
+        return "it runs on the chip alone: --no-verify writes the result without it"
+    if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
+        return "give inputs that it takes with --inputs"
+    return "give a TFLM that has its kernels with --runner"
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:

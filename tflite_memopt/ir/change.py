@@ -82,10 +82,12 @@ DEAD_CHANNELS = "dead_channels"
 """The first word of the rule that deletes channels, in reports."""
 BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
+UNCALLED = "uncalled_subgraphs"
+"""The rule by which subgraphs that nothing calls are dropped, as those of a second signature."""
 INFERRED_SHAPES = "inferred_shapes"
 """The rule by which static shapes become those that LiteRT infers from the operands."""
 STATIC_LISTS = "static_lists"
-"""The rule by which loops set items of lists in place (``equivalence/static_lists.py``)."""
+"""The rule by which loops set items of lists in place (``rewrite/static_lists.py``)."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]
 """``judged``: by the rule or the cost. ``out_of_time``: in reports of earlier versions alone.
 ``needs_approximation``: it would change values more than is allowed."""

@@ -97,6 +97,8 @@ def reachable(model: Model, index: int) -> set[int]:
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """TFLM's planner counts in signed 32-bit integers (greedy_memory_planner.h)."""
+MAX_ACTIVATION_BYTES = 2**26
+"""Of one tensor in the arena: more than a microcontroller's memory. Samples and proofs take many times as much here."""
 _WINDOWED = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV"),
     *("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"),
@@ -253,6 +255,11 @@ def _check_tensor(tensor: Tensor, where: str) -> None:
     if tensor.nbytes > MAX_TENSOR_BYTES:
         raise UnsupportedModelError(
             f"{where}: shape {shape} of {tensor.dtype.label} overflows: {tensor.nbytes} bytes of {MAX_TENSOR_BYTES}"
+        )
+    if not tensor.is_constant and tensor.nbytes > MAX_ACTIVATION_BYTES:
+        raise UnsupportedModelError(
+            f"{where}: shape {shape} of {tensor.dtype.label} takes {tensor.nbytes:,} bytes of the arena: no "
+            f"microcontroller has them, and tensors of over {MAX_ACTIVATION_BYTES:,} are not planned"
         )
     if tensor.buffer.data is not None and tensor.is_constant:
         _check_constant(tensor, tensor.buffer.data.size, where)

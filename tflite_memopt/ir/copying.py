@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from .check import reachable, renumber_subgraphs
 from .model import Buffer, Graph, Model, Operator, Quantization, Signature, Tensor
 
 
@@ -96,6 +97,26 @@ def drop_dead_tensors(model: Model) -> tuple[Tensor, ...]:
         removed += dead
     _drop_buffers(model, removed)
     return tuple(removed)
+
+
+def drop_uncalled(model: Model) -> tuple[Graph, ...]:
+    """Drop the subgraphs that the first one does not call, and their signatures; returns these subgraphs."""
+    called = sorted(reachable(model, 0))
+    kept = [model.graphs[at] for at in called]
+    dropped = tuple(graph for graph in model.graphs if graph not in kept)
+    if dropped:
+        for operator in (operator for graph in kept for operator in graph.operators):
+            renumber_subgraphs(operator, {old: new for new, old in enumerate(called)})
+        model.graphs = kept
+        if model.signatures is not None:
+            model.signatures = [each for each in model.signatures if each.graph in kept]
+    return dropped
+
+
+def drop_unused_codes(model: Model) -> None:
+    """Drop operator codes that no operator has: LiteRT refuses a file with one that it lacks, used or not."""
+    used = {operator.opcode for graph in model.graphs for operator in graph.operators}
+    model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
 
 
 def tensors_to_keep(model: Model) -> set[int]:

@@ -86,6 +86,7 @@ class GraphWriter:
 # not know, and TFLM looks at none. Source: tensorflow/lite/tools/versioning/op_version.cc, GetBuiltinOperatorVersion
 # (tensorflow 02087409073e).
 _BY_TYPE: Mapping[str, Mapping[DType, int]] = {
+    "BROADCAST_TO": dict.fromkeys(DType, 2),
     "ADD": {DType.INT8: 2, DType.INT16: 3, DType.INT64: 4},
     "CONCATENATION": {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4},
     "FULLY_CONNECTED": {DType.FLOAT32: 5},

@@ -11,12 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..ir.check import has_computed_size
-from ..ir.model import DType, Model, Operator, Tensor
+from ..errors import printable
+from ..ir.check import reachable
+from ..ir.model import DType, Graph, Model, Operator, Tensor
 from .requests import REFERENCE
 
 ObstacleKind = Literal[
-    "weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "computed_size", "flex", "missing"
+    "weights_only",
+    "uint8",
+    "float16",
+    "int16",
+    "positions",
+    "types",
+    "shapes",
+    "computed_size",
+    "flex",
+    "missing",
+    "unassigned",
+    "uncalled",
+    "parts",
 ]
 
 
@@ -26,8 +39,9 @@ class Obstacle:
 
     ``kind``: "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": TFLM
     has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that
-    computes shapes. "computed_size": a SLICE in a loop whose size is computed. "flex": one of TensorFlow's own.
-    "missing": no kernel at all. ``types``: of its inputs and outputs.
+    computes shapes. "computed_size": the size of its output depends on values. "flex": one of TensorFlow's own.
+    "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph
+    that nothing calls. "parts": more inputs than a CONCATENATION has. ``types``: of its inputs and outputs.
     """
 
     kind: ObstacleKind
@@ -53,20 +67,58 @@ class TflmSupport:
 
 
 RUNS = TflmSupport(True)
-ADVICE: Mapping[ObstacleKind, str] = {
-    "weights_only": "weights alone are quantized, give the converter a representative dataset",
-    "uint8": "TFLM no longer has kernels for uint8 activations, convert to int8",
-    "float16": "TFLM has no kernels for float16, convert to int8 or to float32",
-    "int16": "TFLM has fewer kernels for 16 bits, convert to int8 or float, or replace the layer",
-    "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
-    "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
-    "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
-    "computed_size": "its size is computed in a loop, and TFLM plans that of the file: optimize rewrites loops of "
-    "Keras 3; unroll others (unroll=True), or return the last step alone",
-    "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
-    "missing": "TFLM has no such kernel, replace the layer that makes it",
+MAX_PARTS = 10
+"""Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
+_ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
+    "weights_only": ("weights alone are quantized", "give the converter a representative dataset"),
+    "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
+    "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
+    "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
+    "positions": ("TFLM gives positions in 32 bits alone", "ask for these (tf.argmax(..., output_type=tf.int32))"),
+    "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
+    "shapes": ("it works out shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
+    "computed_size": (
+        "the size of its output is computed from values, and TFLM plans that of the file",
+        "in a recurrent layer unroll it (unroll=True) or return its last step alone, elsewhere give sizes as numbers",
+    ),
+    "flex": ("it is TensorFlow's own", "convert without SELECT_TF_OPS and replace the layer that is refused then"),
+    "missing": ("TFLM has no such kernel", "replace the layer that makes it"),
+    "unassigned": (
+        "the file has no weights, since nothing assigns this variable",
+        "convert with TFLiteConverter.from_keras_model or from_saved_model",
+    ),
+    "uncalled": (
+        "TFLM crashes on a subgraph that nothing calls, such as a second signature",
+        "convert with one signature",
+    ),
+    "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
 }
 """The problem and its remedy, by kind."""
+_POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
+_PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
+_RECURRENT = "unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
+_SQUARES = "write a product (x * x), or sqrt and exp"
+_LAYERS: Mapping[str, str] = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _RECURRENT,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
+    "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
+    "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
+    "DENSIFY": "convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)",
+    "GELU": _PLAIN,
+    "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
+    "NON_MAX_SUPPRESSION_V4": _POST,
+    "NON_MAX_SUPPRESSION_V5": _POST,
+    "POW": _SQUARES,
+    "RELU_0_TO_1": _PLAIN,
+    "RELU_N1_TO_1": _PLAIN,
+    "RFFT2D": "compute the spectrum before the model, with TFLM's signal library",
+    "RNN": _RECURRENT,
+    "SELECT": "give keras.ops.where (torch.where) operands of one shape, or multiply by a mask",
+    "TILE": "use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or broadcast",
+    "TOPK_V2": _POST,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
+}
+"""What to write in Keras or PyTorch in place of the layer that makes an operator, by its name."""
 
 F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
 _FLOAT = frozenset({F32})
@@ -90,7 +142,7 @@ TYPES: Mapping[str, frozenset[DType]] = {
     **_rows(_TO_8, "SPACE_TO_BATCH_ND SPACE_TO_DEPTH SVDF"),
     **_rows(_TO_16, "ABS AVERAGE_POOL_2D BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D EXPAND_DIMS FULLY_CONNECTED"),
     **_rows(_TO_16, "LEAKY_RELU LOGISTIC MAX_POOL_2D MEAN PRELU RELU RELU6 RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SUM"),
-    **_rows(_TO_16, "TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    **_rows(_TO_16, "SELECT_V2 TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM"),
     **_rows(_TO_32, "ADD MUL PAD PADV2 SPLIT SPLIT_V SQUARED_DIFFERENCE SUB UNPACK"),
     **_rows(_TO_64, "MAXIMUM MINIMUM PACK"),
     **_rows(_WITHOUT_16, "DIV"),
@@ -103,7 +155,7 @@ TYPES: Mapping[str, frozenset[DType]] = {
     "QUANTIZE": _TO_32 | {U8},
 }
 """By the builtin's schema name, the types that its first activation may have."""
-_ACTIVATION = {"SPLIT": 1, "TRANSPOSE_CONV": 2}
+_ACTIVATION = {"SELECT_V2": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2}
 """The position of the first activation, where it is not 0."""
 _WEIGHTED = frozenset(
     {
@@ -115,14 +167,34 @@ _WEIGHTED = frozenset(
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
 """Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
+_CALLERS = ("IF", "WHILE", "CALL_ONCE")
+_SIZES: Mapping[str, tuple[int, ...]] = {
+    "BROADCAST_TO": (1,),
+    "FILL": (0,),
+    "PAD": (1,),
+    "PADV2": (1,),
+    "RESHAPE": (1,),
+    "RESIZE_BILINEAR": (1,),
+    "RESIZE_NEAREST_NEIGHBOR": (1,),
+    "SLICE": (2,),
+    "STRIDED_SLICE": (1, 2, 3),
+    "TRANSPOSE_CONV": (0,),
+}
+"""The inputs whose values make the shape of the output."""
 
 
 def support_of(model: Model) -> TflmSupport:
-    """Return whether TFLM has kernels for all operators of a model, called subgraphs included."""
+    """Return whether TFLM can run all operators of a model, called subgraphs included."""
     found: dict[ObstacleKind, Obstacle] = {}
+    unassigned, called = _unassigned(model), reachable(model, 0)
     for number, graph in enumerate(model.graphs):
+        fixed = _fixed_values(graph)
         for index, operator in enumerate(graph.operators):
-            kind = _kind(operator) or ("computed_size" if number and has_computed_size(operator) else None)
+            kind: ObstacleKind | None = "uncalled" if number not in called else _kind(operator)
+            if kind is None and any(tensor in unassigned for tensor in operator.outputs):
+                kind = "unassigned"
+            if kind is None and _has_computed_size(operator, fixed):
+                kind = "computed_size"
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
             elif kind is not None:
@@ -135,17 +207,27 @@ def types_of(operator: Operator) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tensor.dtype.label for tensor in (*operator.present_inputs(), *operator.outputs)))
 
 
-def said_of(support: TflmSupport) -> str:
-    """Return the obstacles of a model that TFLM cannot run, with their remedies, in words."""
-    said = "; ".join(map(_said, support.reasons)) or support.refusal or "it gave no reason"
-    return f"TFLM cannot run this model: {said.encode('utf-8', 'replace').decode('utf-8')}"
+def said_of(support: TflmSupport, mended: str | None = None) -> str:
+    """Return the obstacles of a model that TFLM cannot run, with their remedies, in words.
+
+    ``mended``: the first words where rewrites are the remedy.
+    """
+    said = "; ".join(_said(each, mended is None) for each in support.reasons) or support.refusal or "it gave no reason"
+    return f"{mended or 'TFLM cannot run this model'}: {printable(said)}"
 
 
-def _said(obstacle: Obstacle) -> str:
+def advice_on(kind: ObstacleKind, operator: str = "") -> str:
+    """Return the problem and its remedy, for an operator of this name."""
+    problem, remedy = _ADVICE[kind]
+    return f"{problem}, {_LAYERS.get(operator, remedy) if kind == 'missing' else remedy}"
+
+
+def _said(obstacle: Obstacle, with_remedy: bool) -> str:
     first = f"operator {obstacle.index} {obstacle.operator} '{obstacle.output.partition(';')[0]}'"
     where = first if obstacle.subgraph == 0 else f"{first} of subgraph {obstacle.subgraph}"
     where = where if obstacle.operators == 1 else f"{obstacle.operators} operators, the first is {where}"
-    return f"{ADVICE[obstacle.kind]} ({where}: {', '.join(obstacle.types)})"
+    said = advice_on(obstacle.kind, obstacle.operator) if with_remedy else _ADVICE[obstacle.kind][0]
+    return f"{said} ({where}: {', '.join(obstacle.types)})"
 
 
 def kind_by_types(operator: Operator) -> ObstacleKind:
@@ -187,12 +269,51 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return None  # the check of the file's structure says so
     if operator.name in _ARGUMENTS and operator.outputs and operator.outputs[0].dtype is I64:
         return "positions"
+    if operator.name == "CONCATENATION" and len(operator.inputs) > MAX_PARTS:
+        return "parts"
     if operator.name in TYPES and activation.dtype not in TYPES[operator.name]:
         return kind_by_types(operator)
     weights = _input(operator, 1) if operator.name in _WEIGHTED else None
     if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
         return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
     return None
+
+
+def _fixed_values(graph: Graph) -> set[Tensor]:
+    """Return the tensors whose values are the same in every run: constants, shapes, and what is computed from them."""
+    found = {tensor for tensor in graph.tensors if tensor.is_constant}
+    for operator in graph.operators:
+        is_fixed = all(tensor in found for tensor in operator.present_inputs()) and any(operator.inputs)
+        if operator.name in ("SHAPE", "RANK") or (is_fixed and operator.name not in _CALLERS):
+            found.update(operator.outputs)
+    return found
+
+
+def _has_computed_size(operator: Operator, fixed: set[Tensor]) -> bool:
+    """Return whether the shape of its output depends on values, as where Keras 3 sets items of a list in a loop."""
+    sizes = [_input(operator, slot) for slot in _SIZES.get(operator.name, ())]
+    if all(tensor is None or tensor in fixed for tensor in sizes):
+        return False
+    if operator.name != "STRIDED_SLICE":
+        return True
+    first = sizes[0]  # an index that is computed takes its dimension away: that is one element, whichever it is
+    dropped = int(operator.option("shrinkAxisMask", 0))
+    return first is None or dropped != (1 << first.elements) - 1
+
+
+def _unassigned(model: Model) -> set[Tensor]:
+    """Return the handles of variables that no operator assigns, where each assignment says its variable."""
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    handles = {each.outputs[0]: _variable(each) for each in operators if each.name == "VAR_HANDLE" and each.outputs}
+    assigned = [each.inputs[0] for each in operators if each.name == "ASSIGN_VARIABLE" and each.inputs]
+    if any(handle not in handles for handle in assigned):
+        return set()
+    names = {handles[handle] for handle in assigned if handle is not None}
+    return {handle for handle, name in handles.items() if handle.uses and name not in names}
+
+
+def _variable(operator: Operator) -> tuple[object, object]:
+    return operator.option("container"), operator.option("sharedName")
 
 
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:

@@ -154,6 +154,21 @@ def has_filters_of_one_row(operator: Operator, sequences: Sequences) -> bool:
     return is_of_one_row and is_image_of_one_row(operator, sequences)
 
 
+def transposes_one_row(operator: Operator, sequences: Sequences) -> bool:
+    """A transposed convolution of a sequence by filters of 1 x k, whose shape is said by a constant."""
+    shape, filters, source = operator.inputs[:3]
+    is_of_one_row = filters is not None and filters.is_constant and len(filters.shape) == 4 and filters.shape[1] == 1
+    is_said = integers(shape) is not None and len(operator.outputs[0].shape) == 4
+    return is_of_one_row and is_said and source in sequences and source is not None and len(source.shape) == 4
+
+
+def shape_along_h(edit: Editor, operator: Operator) -> Overrides:
+    """Rows and columns are swapped in the options, and in the shape that is said."""
+    output = operator.outputs[0]
+    shape = edit.constant(f"{output.name}/shape", np.asarray(laid_along_h(output.shape), np.int32))
+    return Overrides({0: shape}, swapped_options(operator))
+
+
 def pools_one_row(operator: Operator, sequences: Sequences) -> bool:
     """Return a pool over 1 x k."""
     return operator.option("filterHeight", 1) == 1 and is_image_of_one_row(operator, sequences)

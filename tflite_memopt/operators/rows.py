@@ -126,7 +126,7 @@ def pool_rows(operator: Operator) -> RowMap | str:
 def _window(operator: Operator, taps: Sequence[int] | str) -> RowMap | str:
     """A window of so many taps along H and W; or the reason why these are not known."""
     source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.is_constant or not is_image(source):
+    if source is None or not is_image(source):
         return _NO_IMAGE
     if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
         return "its weights are computed"
@@ -151,7 +151,7 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
 def pad_rows(operator: Operator) -> RowMap | str:
     source, output = operator.inputs[0], operator.outputs[0]
     amounts = integers(operator.inputs[1])
-    if source is None or source.is_constant or not is_image(source) or amounts is None or amounts.size != 8:
+    if source is None or not is_image(source) or amounts is None or amounts.size != 8:
         return "its input is not an NHWC tensor with batch 1, or its paddings are not constant"
     if amounts.min() < 0 or amounts[:2].any():
         return "it pads the batch, or by a negative number"
@@ -194,8 +194,8 @@ def concatenation_rows(operator: Operator) -> RowMap | str:
     if int(operator.option("axis", 0)) % 4 not in (2, 3):
         return "it joins tensors along their rows"
     inputs = list(operator.present_inputs())
-    if any(tensor.is_constant or not is_image(tensor) for tensor in inputs) or len(inputs) != len(operator.inputs):
-        return "it joins a constant"
+    if not all(map(is_image, inputs)) or len(inputs) != len(operator.inputs):
+        return "it joins other things than images"
     return _same(output, tuple(range(len(inputs))))
 
 
@@ -233,8 +233,8 @@ def product_rows(operator: Operator) -> RowMap | str:
         return _HYBRID
     sliced = tuple(slot for slot, tensor in enumerate(both) if not set(tensor.shape[:-2]) <= {1})
     for slot in sliced:
-        if both[slot].is_constant or not is_image(both[slot]) or both[slot].shape[1] != output.shape[1]:
-            return "its matrices are constants, or neither one for each row nor one for all"
+        if not is_image(both[slot]) or both[slot].shape[1] != output.shape[1]:
+            return "its matrices are neither one for each row nor one for all"
     if not sliced:
         return "it multiplies one matrix by one"
     return _same(output, sliced)
@@ -243,7 +243,7 @@ def product_rows(operator: Operator) -> RowMap | str:
 def argument_rows(operator: Operator) -> RowMap | str:
     """ARG_MAX and ARG_MIN over the channels of every pixel: the result has none."""
     source, output, axis = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
-    if source is None or source.is_constant or not is_image(source) or axis is None:
+    if source is None or not is_image(source) or axis is None:
         return "its input is not an NHWC tensor with batch 1, or its axis is computed"
     if axis.size != 1 or int(axis.flat[0]) % 4 != 3:
         return "it compares rows or columns"
@@ -254,7 +254,7 @@ def slice_rows(operator: Operator) -> RowMap | str:
     """SLICE of columns and channels: all rows stay."""
     source, output = operator.inputs[0], operator.outputs[0]
     begin, size = (integers(tensor) for tensor in operator.inputs[1:3])
-    if source is None or source.is_constant or not is_image(source) or begin is None or size is None:
+    if source is None or not is_image(source) or begin is None or size is None:
         return "its input is not an NHWC tensor with batch 1, or what it cuts out is computed"
     if source.shape[1] != output.shape[1] or source.shape == output.shape:
         return "it cuts rows out, or nothing"
@@ -266,7 +266,7 @@ def slice_rows(operator: Operator) -> RowMap | str:
 def reshape_rows(operator: Operator) -> RowMap | str:
     """RESHAPE of columns and channels: all rows stay, and so do their bytes."""
     source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.is_constant or not is_image(source) or len(operator.inputs) != 2:
+    if source is None or not is_image(source) or len(operator.inputs) != 2:
         return _NO_IMAGE
     if source.shape[1] != output.shape[1] or integers(operator.inputs[1]) is None:
         return "it does not keep rows, or its shape is computed"
@@ -276,7 +276,7 @@ def reshape_rows(operator: Operator) -> RowMap | str:
 def reduction_rows(operator: Operator) -> RowMap | str:
     """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
     source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
-    if source is None or source.is_constant or not is_image(source) or axes is None:
+    if source is None or not is_image(source) or axes is None:
         return "its input is not an NHWC tensor with batch 1, or its axes are computed"
     if not operator.option("keepDims", False) or not {int(axis) % 4 for axis in axes} <= {2, 3}:
         return "it takes rows together"
@@ -286,7 +286,7 @@ def reduction_rows(operator: Operator) -> RowMap | str:
 def space_to_depth_rows(operator: Operator) -> RowMap | str:
     """SPACE_TO_DEPTH: rows become channels."""
     source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.is_constant or not is_image(source):
+    if source is None or not is_image(source):
         return _NO_IMAGE
     block = int(operator.option("blockSize", 1))
     axes = [Axis(source.shape[axis], output.shape[axis], block, block) for axis in (1, 2)]
@@ -356,7 +356,7 @@ def transposed_convolution_rows(operator: Operator) -> RowMap | str:
 
 def _enlarged(operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0) -> RowMap | str:
     source, output = operator.inputs[slot], operator.outputs[0]
-    if source is None or source.is_constant or not is_image(source):
+    if source is None or not is_image(source):
         return _NO_IMAGE
     if factor < 2:
         return "it makes no more rows than it reads"

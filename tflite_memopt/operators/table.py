@@ -173,7 +173,11 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SUB": _ELEMENTWISE_BY_PHASE,
     "SUM": _REDUCTION,
     "TANH": _ELEMENTWISE_BY_PHASE,
-    "TRANSPOSE_CONV": OperatorKind(rows.transposed_convolution_rows, ShapeOperand(0)),
+    "TRANSPOSE_CONV": OperatorKind(
+        rows.transposed_convolution_rows,
+        ShapeOperand(0),
+        along_h=AlongH(overrides.transposes_one_row, overrides.shape_along_h, filters=1, is_worth_it=True),
+    ),
 }
 """Every kind that is run row by row, by its name."""
 
@@ -188,7 +192,10 @@ def row_map_of(operator: Operator) -> RowMap | str:
     kind = kind_of(operator)
     if len(operator.outputs) != 1 or not _has_rows(operator, kind):
         return "its output is not one NHWC tensor with batch 1"
-    return kind.rows(operator)
+    found = kind.rows(operator)
+    if isinstance(found, RowMap) and any(tensor.is_constant for tensor in found.images(operator)):
+        return "it computes from a constant image"
+    return found
 
 
 def _has_rows(operator: Operator, kind: OperatorKind) -> bool:

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 from ..analysis.side_effects import keeps_state
 from ..errors import UnsupportedModelError
-from ..ir.check import check_model, describe, has_npu, reachable, renumber_subgraphs
-from ..ir.copying import copy_model, drop_dead_tensors
+from ..ir.check import check_model, describe, has_npu
+from ..ir.copying import copy_model, drop_dead_tensors, drop_uncalled, drop_unused_codes
 from ..ir.model import Model, Tensor
 
 
@@ -79,17 +79,8 @@ def part_of(model: Model, first: int, end: int) -> Model:
     outputs = model.main.outputs if is_last else across[end]
     graph.inputs = tuple(graph.tensors[places[tensor]] for tensor in across[first])
     graph.outputs = tuple(graph.tensors[places[tensor]] for tensor in outputs)
-    _drop_unreachable(part)
+    drop_uncalled(part)
     drop_dead_tensors(part)
-    used = {operator.opcode for each in part.graphs for operator in each.operators}
-    part.opcodes = [opcode for opcode in part.opcodes if opcode in used]
+    drop_unused_codes(part)
     check_model(part)
     return part
-
-
-def _drop_unreachable(model: Model) -> None:
-    """Drop the subgraphs that nothing calls."""
-    kept = sorted(reachable(model, 0))
-    for operator in (operator for at in kept for operator in model.graphs[at].operators):
-        renumber_subgraphs(operator, {old: new for new, old in enumerate(kept)})
-    model.graphs = [model.graphs[at] for at in kept]

@@ -25,7 +25,7 @@ from ..cascade.loop import NHWC, IterationGraph, RollingBody, reason_against_loo
 from ..cascade.loop_rows import Masked, masked, padded_in, strides_of
 from ..cascade.region import Region, region_of
 from ..ir.check import check_model
-from ..ir.copying import copy_model, drop_dead_tensors
+from ..ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ..ir.editor import Editor
 from ..ir.model import DType, Graph, Model, Tensor
 from ..ir.tensors import quantized_alike
@@ -155,8 +155,7 @@ def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
     rows.name, result.name = image.name, region.exit.name
     model = replace(model, graphs=[turn.graph], ties=ties)
     drop_dead_tensors(model)
-    used = {operator.opcode for operator in turn.graph.operators}
-    model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
+    drop_unused_codes(model)
     lay_in_one_row(model)
     check_model(model)
     lead = -(window.start + turns.first_iteration * step)

@@ -15,6 +15,7 @@ from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
+from ..io.writer import write_model
 from ..ir.change import Exactness, loosest
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -24,11 +25,11 @@ from ..memory.file import read_planned
 from ..memory.layout import head_in_force, memory_layout
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
-from ..pipeline import Result, optimize
+from ..pipeline import Result, loadable, optimize
 from ..rewrite.stage import clean_up
 from ..transform import Cache, Progress
 from ..version import __version__
-from .choice import Choice, Stretches, at_most, choose, fewest
+from .choice import Choice, Price, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .fronts import FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
@@ -45,6 +46,11 @@ _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 6
 """Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
+_TOO_SLOW = (
+    "an interpreter that is made anew for each part in each run takes more run time than --max-extra-work allows; "
+    "parts as they are would need about {:,} bytes (an estimate)"
+)
+_ANY_WORK = 1 << 62
 _GAIN = 0.01
 """The share of the whole that parts must save to be written."""
 
@@ -102,6 +108,10 @@ def optimize_in_parts(
     _check(options, most_parts, feed)
     data, name = load(source)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
+    mends = loadable(data, given, options, progress)
+    if mends is not None:
+        data = write_model(mends.model)
+        given = read_planned(data)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
     model = _to_cut(data, options, progress, fed)
@@ -120,7 +130,7 @@ def optimize_in_parts(
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
     program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
-    as_one = ProgramResult(whole, (whole,), program, reason or _NO_GAIN)
+    as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, whole_bytes * (1 - _GAIN)))
     if choice is None or not choice.cuts or choice.need > whole_bytes * (1 - _GAIN):
         return as_one
     parts = _optimized_parts(costs, choice, 0)
@@ -128,6 +138,25 @@ def optimize_in_parts(
     if program.arena > whole_bytes * (1 - _GAIN):
         return as_one
     return _verified(data, ProgramResult(whole, parts, program), options, progress)
+
+
+def _why_one(costs: StretchCosts, worth: float) -> str:
+    """Return the reason for one part: no cut saves as much, or those that do are beyond the limit on run time."""
+    least = estimated_need(costs, costs.most_work)
+    anyhow = estimated_need(costs, _ANY_WORK)
+    is_slow = anyhow is not None and anyhow <= worth and (least is None or least > worth)
+    return _TOO_SLOW.format(anyhow) if is_slow else _NO_GAIN
+
+
+def estimated_need(costs: StretchCosts, most_work: int) -> int | None:
+    """Return the largest estimate on the best path; None where no path keeps to the limit."""
+    path = best_path(
+        lambda stretch: [(Price(costs.estimate(stretch), costs.least_work(stretch)), 0)],
+        costs.positions,
+        MOST_PARTS,
+        most_work,
+    )
+    return None if path is None else path.need
 
 
 def _fed(

@@ -104,7 +104,7 @@ def verify_program(
             )
     if not ran:
         raise EquivalenceError(
-            "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
+            "nothing can be verified: no interpreter runs the original; give inputs that it takes with --inputs"
         )
     proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)

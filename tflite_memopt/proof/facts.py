@@ -17,6 +17,8 @@ DENSE_PIXEL = "dense pixel"
 NEVER_MINUS_ZERO = "never minus zero"
 SAME_EITHER_WAY = "same either way"
 UNORDERED = "unordered"
+INTEGER_ARITHMETIC = "integer arithmetic"
+WIDER_FLOAT = "wider float"
 
 FACTS: Mapping[str, str] = {
     WINDOW: "a convolution, pool or dense layer computes an output element from its window, its channel's weights, "
@@ -31,6 +33,9 @@ FACTS: Mapping[str, str] = {
     DENSE_PIXEL: "CONV_2D of 1x1 and FULLY_CONNECTED add the same float products in the same order, and then the bias",
     NEVER_MINUS_ZERO: "a sum of float products starts from +0 and is never -0, so that adding +0 changes no bit of it",
     SAME_EITHER_WAY: "SELECT and IF of two equal values give this value",
+    INTEGER_ARITHMETIC: "ADD, SUB and MUL of integers of 32 bits that are not quantized are exact modulo a power of "
+    "two, and a condition is cast to 0 or 1",
+    WIDER_FLOAT: "DEQUANTIZE of float16 gives the same number in float32",
     UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
 }
 """Why each holds, by name."""

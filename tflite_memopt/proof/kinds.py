@@ -36,7 +36,7 @@ _UNARY = (
 )
 _BINARY = (
     "ADD_N ATAN2 DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR MAXIMUM "
-    "MINIMUM MUL NOT_EQUAL POW PRELU SQUARED_DIFFERENCE"
+    "MINIMUM NOT_EQUAL POW PRELU SQUARED_DIFFERENCE"
 )
 _WHOLE = (
     "CONV_3D LOCAL_RESPONSE_NORMALIZATION ONE_HOT REVERSE_SEQUENCE SCATTER_ND SVDF TOPK_V2 "
@@ -72,6 +72,7 @@ KINDS: Mapping[str, Evaluated] = {
     "GATHER": moves.gathered,
     "GATHER_ND": moves.gathered_at,
     "MIRROR_PAD": moves.mirrored,
+    "MUL": sums.product_of,
     "PACK": moves.stacked,
     "RANGE": moves.counted,
     "RESIZE_BILINEAR": sums.resized_bilinearly,

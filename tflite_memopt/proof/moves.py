@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.model import DType, Tensor
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
-from .facts import SAME_EITHER_WAY, SAME_QUANTIZATION
+from .facts import INTEGER_ARITHMETIC, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
 from .outcome import BrokenModelError
 from .ring import Keys, Known, Ring, U, Value, is_ring
 
@@ -373,7 +373,18 @@ def selected(call: Call) -> Values:
         if is_ring(x) or is_ring(y):
             x, y = call.keys.constant(x), call.keys.constant(y)
         return [np.where(condition.astype(bool), x, y)]
-    return [either(call, call.ring(0), call.ring(1), call.ring(2))]
+    condition, x, y = (call.ring(slot) for slot in range(3))
+    if is_plain_integer(call):  # the condition is 0 or 1
+        call.lean_on(INTEGER_ARITHMETIC)
+        return [y + condition * (x - y)]
+    return [either(call, condition, x, y)]
+
+
+def is_plain_integer(call: Call) -> bool:
+    """Whether integers of 32 bits are computed as they are."""
+    tensors = (*call.operator.present_inputs(), call.output)
+    is_plain = all(tensor.dtype in (DType.BOOL, DType.INT32) and not quantization_of(tensor)[0] for tensor in tensors)
+    return is_plain and not call.option("fusedActivationFunction")
 
 
 def either(call: Call, condition: Ring, x: Ring, y: Ring) -> Ring:
@@ -395,6 +406,12 @@ def converted(call: Call) -> Values:
     value = call.value(0)
     if call.operator.name == "CAST" and not is_ring(value) and value.dtype.kind in "iub" and output.dtype in INTEGERS:
         return [wrapped(value.astype(np.int64), output.dtype)]
+    if call.operator.name == "CAST" and source.dtype is DType.BOOL and output.dtype is DType.INT32:
+        call.lean_on(INTEGER_ARITHMETIC)
+        return [value.copy()]  # its bytes are others
+    if call.operator.name == "DEQUANTIZE" and not is_ring(value) and source.dtype is DType.FLOAT16:
+        call.lean_on(WIDER_FLOAT)
+        return [value.astype(np.float32)]
     return [conversion(call.keys, call.operator.name, call.ring(0), source, output)]
 
 

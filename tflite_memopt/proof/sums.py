@@ -19,6 +19,7 @@ from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
     DENSE_PIXEL,
     EQUAL_SCALES,
+    INTEGER_ARITHMETIC,
     NEVER_MINUS_ZERO,
     SUM_OF_INTEGERS,
     UNORDERED,
@@ -26,7 +27,7 @@ from .facts import (
     WINDOW_OF_ONE,
     ZERO_TAP,
 )
-from .moves import activated
+from .moves import activated, is_plain_integer
 from .outcome import BrokenModelError
 from .ring import Ring, U, Value, is_ring, product
 
@@ -331,7 +332,11 @@ def matrix_product(call: Call) -> Values:
 
 
 def sum_of(call: Call) -> Values:
-    """ADD and SUB of floats that are not known."""
+    """ADD and SUB of floats that are not known, and of plain integers."""
+    if is_plain_integer(call):
+        call.lean_on(INTEGER_ARITHMETIC)
+        a, b = call.ring(0), call.ring(1)
+        return [a + b if call.operator.name == "ADD" else a - b]
     if not call.is_float:
         return elementwise(call)
     activation = int(call.option("fusedActivationFunction"))
@@ -342,6 +347,14 @@ def sum_of(call: Call) -> Values:
         return [activated(call, a - b, activation)]
     call.lean_on(NEVER_MINUS_ZERO)
     return [activated(call, added(call, *np.broadcast_arrays(a, b)), activation)]
+
+
+def product_of(call: Call) -> Values:
+    """MUL; of plain integers by known ones the product itself."""
+    if is_plain_integer(call) and not (is_ring(call.value(0)) and is_ring(call.value(1))):
+        call.lean_on(INTEGER_ARITHMETIC)
+        return [call.ring(0) * call.ring(1)]
+    return elementwise(call)
 
 
 def elementwise(call: Call) -> Values:

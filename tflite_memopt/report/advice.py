@@ -115,13 +115,10 @@ def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]
 
 
 def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
-    boundary = {
-        operator.opcode.label
-        for operator in model.main.operators
-        for tensor in (*operator.present_inputs(), *operator.outputs)
-        if tensor in (*model.main.inputs, *model.main.outputs)
-    }
-    if options.io == "keep" and boundary & {"QUANTIZE", "DEQUANTIZE"}:
+    given = [use.operator for each in model.main.inputs if each.dtype is DType.FLOAT32 for use in each.uses]
+    taken = [each.producer for each in model.main.outputs if each.dtype is DType.FLOAT32]
+    converts = any(each is not None and each.name in ("QUANTIZE", "DEQUANTIZE") for each in (*given, *taken))
+    if options.io == "keep" and converts:
         yield Advice(
             "--io int8",
             "the model quantizes float inputs or outputs itself; integers take a quarter of the memory, but your "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..analysis.loops import cleared_inputs
 from ..equivalence.verification import Verification
 from ..io import offline_plan, plan_label
-from ..ir.change import INFERRED_SHAPES, STATIC_LISTS, Refusal, RewriteUse
+from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.boards import device_named
 from ..kernels.code_size import flash_of
@@ -106,16 +106,15 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
 class RunOutcome:
     """The results of the stages of one run, for the report.
 
-    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``lists`` those of
-    lists that loops set items of, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage. ``decision``:
-    what ``--replay`` takes. ``least_in_stripes``: bytes of the objective that nothing goes below that the search for
-    stripes looks at. ``metadata_left_out``: by name, since it counts operators by their old positions.
+    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
+    head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes.
+    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
+    ``metadata_left_out``: by name, since it counts operators by their old positions.
     """
 
     arrangement: Arrangement
     written: bytes
     inferred: tuple[str, ...]
-    lists: tuple[str, ...]
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     verification: Verification
@@ -126,6 +125,7 @@ class RunOutcome:
     metadata_left_out: tuple[str, ...]
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     declined: Declined | None = None
+    mended: TflmSupport | None = None
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
@@ -140,8 +140,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     needs = arrangement.needs
     needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
     bounds = bounds_of(model, placement.layout, any_order)
-    given = ((INFERRED_SHAPES, outcome.inferred), (STATIC_LISTS, outcome.lists))
-    inferred = [RewriteUse(rule, names, "exact", 0) for rule, names in given if names]
+    inferred = (RewriteUse(INFERRED_SHAPES, outcome.inferred, "exact", 0),) if outcome.inferred else ()
     added = sorted(operator_kinds(model) - original.kinds)
     since = needed_since(added)
     report = Report(
@@ -181,6 +180,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         tflm=_support(model, verification),
+        mended=outcome.mended,
         device=device_use(options.device),
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
     )
@@ -198,9 +198,17 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
 
 
 def build_analysis(
-    model: Model, name: str | None, data: bytes, profile: KernelProfile, device: DeviceUse | None = None
+    model: Model,
+    name: str | None,
+    data: bytes,
+    profile: KernelProfile,
+    device: DeviceUse | None = None,
+    mended: TflmSupport | None = None,
 ) -> Analysis:
-    """Describe a model as it stands, its plan in force if it has one; ``data`` is its file."""
+    """Describe a model as it stands, its plan in force if it has one; ``data`` is its file.
+
+    ``mended``: what keeps TFLM from loading the file, where ``model`` is rewritten so that it can.
+    """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     problem = schedule_problem(model.main, layout)
@@ -208,10 +216,12 @@ def build_analysis(
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
-    support = support_of(model)
+    support = support_of(model) if mended is None else mended
     advice = tuple(of_types(memory, model))
     is_ours, has_target = label is not None, profile.target is not None
-    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device)
+    summary = summary_of_analysis(
+        memory, bounds, needs, support, advice, is_ours, has_target, device, mended is not None
+    )
     return Analysis(
         model=name,
         target=profile.target,
@@ -227,6 +237,7 @@ def build_analysis(
         arena=arena,
         loops=loop_uses(model),
         tflm=support,
+        mends=mended is not None,
         device=device,
     )
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..equivalence.verdict import Verdict
+from ..errors import printable
 from ..io.plan_label import PlanLabel
 from ..kernels.profiles import PROFILES
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
@@ -189,7 +190,7 @@ def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
     ]
     lines += [f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
-    return as_text("\n".join(lines)).plain
+    return "\n".join(map(printable, lines))
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
@@ -400,7 +401,9 @@ def _peak(step: StepUse, when: str) -> RenderableType:
 def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     table = table_with("largest working sets", "operator", "output", ">MACs", ">bytes", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(f"{step.index} {step.operator}", as_text(short_name(step.output)), _n(step.macs), _n(step.bytes))
+        table.add_row(
+            as_text(f"{step.index} {step.operator}"), as_text(short_name(step.output)), _n(step.macs), _n(step.bytes)
+        )
     return table
 
 
@@ -413,8 +416,8 @@ def table_with(title: str | Text, *columns: str, overflow: OverflowMethod = "ell
 
 
 def as_text(name: str, style: str = "") -> Text:
-    """A name from the file, shown as it is; bytes that are not UTF-8 become question marks."""
-    return Text(name.encode("utf-8", "replace").decode("utf-8"), style=style)
+    """A name from the file, as a terminal takes it."""
+    return Text(printable(name), style=style)
 
 
 def _n(number: int | str) -> str:

@@ -157,7 +157,7 @@ class Analysis:
     """The analysis of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``tflm``: whether
-    TFLM can run the model.
+    TFLM can run the file. ``mends``: whether rewrites change that; figures are those of the model after these.
     """
 
     model: str | None
@@ -174,6 +174,7 @@ class Analysis:
     arena: ArenaMap
     loops: tuple[LoopUse, ...] = ()
     tflm: TflmSupport = RUNS
+    mends: bool = False
     device: DeviceUse | None = None
 
 
@@ -219,8 +220,9 @@ class Report:
     ``ways``: where the budget is missed, what the model needs in parts and fed.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
     without such a search.
-    ``tflm``: whether TFLM can run the result. ``device``: the chip or board that was named. ``proofs``: of
-    the "result" and of its "plan", for all inputs; empty without verification. ``options``: those that
+    ``tflm``: whether TFLM can run the result. ``mended``: what kept TFLM from loading the file as it came, where
+    rewrites mend that; "before" is then the model after these. ``device``: the chip or board that was named.
+    ``proofs``: of the "result" and of its "plan", for all inputs; empty without verification. ``options``: those that
     decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``: seconds by stage, the only
     part in which two runs of the same differ.
     """
@@ -262,6 +264,7 @@ class Report:
     least_in_stripes: int | None = None
     ways: tuple[Way, ...] = ()
     tflm: TflmSupport = RUNS
+    mended: TflmSupport | None = None
     device: DeviceUse | None = None
     proofs: dict[str, ProofUse] = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..equivalence.verdict import Verdict
+from ..errors import printable
 from ..ir.change import DEAD_CHANNELS, RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
@@ -31,12 +32,13 @@ _MOST_NAMES = 3
 _CLEARLY_MORE = 1.1
 """A library that needs this many times as much is named in the first line."""
 _IF_IT_COULD = "If it could, it would need"
+_MENDED = "TFLM cannot load this file as it is, and optimize mends that"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     """The sentences of an ``optimize`` report, given the advice."""
     limits = (*limits_of(report.after, report.bounds, report.objective == "head"), *_limits_of_search(report))
-    return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
+    return Summary(printable(headline(report)), tuple(_changes(report)), limits, tuple(advice))
 
 
 def summary_of_analysis(
@@ -48,10 +50,12 @@ def summary_of_analysis(
     is_ours: bool = False,
     has_target: bool = False,
     device: DeviceUse | None = None,
+    mends: bool = False,
 ) -> Summary:
     """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
 
-    ``has_target``: whether a target is named; ``device``: the chip or board that was.
+    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether figures are
+    those of the model rewritten so that TFLM can run it.
     """
     need = memory.required_for_target
     fit = _fit(need, libraries, has_target, device)
@@ -59,10 +63,13 @@ def summary_of_analysis(
     first = f"RAM: {fit}" if says_need else _joined(f"RAM {need:,} bytes", fit)
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
-    if support.runs and not is_ours:
+    if mends:
+        first = f"{said_of(support, _MENDED)}. Mended it needs {need:,} bytes of RAM"
+        advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
+    elif support.runs and not is_ours:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
-    return Summary(first, (), limits_of(memory, bounds, False), advice)
+    return Summary(printable(first), (), limits_of(memory, bounds, False), advice)
 
 
 def headline(report: Report) -> str:
@@ -80,8 +87,9 @@ def headline(report: Report) -> str:
     if not report.tflm.runs:
         figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_verified(report)}"
         return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
+    mends = "" if report.mended is None else "; TFLM could not load the file before"
     return _joined(
-        f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}", _fit_of(report, after)
+        f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}{mends}", _fit_of(report, after)
     )
 
 
@@ -168,10 +176,11 @@ def _changes(report: Report) -> Iterator[str]:
 
 def done_of(report: Report) -> str:
     """Return the changes in one sentence of counts, without names."""
+    mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
     others = len(report.rewrites) - len(regions) - len(dead)
-    parts = [f"no weight reads {use.rule.partition(': ')[2]}: removed" for use in dead]
+    parts = [*mends, *(f"no weight reads {use.rule.partition(': ')[2]}: removed" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
         size = sum(len(use.operators) for use in regions)

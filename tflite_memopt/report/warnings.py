@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..equivalence.verdict import Verdict
-from ..ir.change import BOUNDARY
+from ..ir.change import BOUNDARY, UNCALLED
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -25,6 +25,7 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
         *_of_values(report),
         *_of_searches(report),
         *_of_interface(report, options),
+        *_of_uncalled(report),
     )
 
 
@@ -156,6 +157,13 @@ def _measured(verdicts: Sequence[Verdict]) -> str:
     text = f"outputs differ by up to {size}, {100 * share:.3g} % of their values, over {verdicts[0].samples} samples"
     agreeing = [each.agreeing_argmax_share for each in verdicts if each.agreeing_argmax_share is not None]
     return f"{text}, the largest score is the same one in {min(agreeing):.1%}" if agreeing else text
+
+
+def _of_uncalled(report: Report) -> Iterator[str]:
+    for use in report.rewrites:
+        if use.rule == UNCALLED:
+            names = ", ".join(f"'{name}'" for name in use.operators)
+            yield f"{names} left out: TFLM runs the first signature alone; convert each signature to a file of its own"
 
 
 def _of_interface(report: Report, options: Options) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import printable
 from ..memory.work import slowdowns
 from .model import Comparison, FusionUse
 
@@ -44,9 +45,9 @@ LONGEST_LISTED = 100
 def short_name(name: str, longest: int = LONGEST) -> str:
     """The first of several names that the converter joined by ``;``, without leading scopes that do not fit.
 
-    Bytes that are not UTF-8 become question marks. Two tensors may share a short name: show the operator's number too.
+    Two tensors may share a short name: show the operator's number too.
     """
-    text = name.partition(";")[0].encode("utf-8", "replace").decode("utf-8")
+    text = printable(name.partition(";")[0])
     while len(text) > longest and "/" in text[:-1]:
         text = text.partition("/")[2]
     if len(text) <= longest:

@@ -16,13 +16,12 @@ from ..ir.editor import Array, Editor
 from ..ir.model import DType, Operator, Quantization, Tensor
 from ..ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
 from ..kernels.relations import RESHAPES, axis_of, operands, view_reuses
+from ..kernels.support import MAX_PARTS
 from .engine import Match, Pattern, Rule
 
 ROLE = "concatenation"
 CONCATENATION = Pattern(ROLE, ("CONCATENATION",))
 """The concatenation of a rule's pattern, and the role under which a match has it."""
-MAX_PARTS = 10
-"""TFLM joins no more: ``kMaxInputNum`` of micro/kernels/concatenation.cc."""
 
 
 @dataclass(frozen=True)

@@ -267,6 +267,10 @@ _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _RESHAPES = ("RESHAPE", "SQUEEZE")
 
 
+_LARGEST_SUM = 2.0**100
+"""Of weights: inputs below 2**27 then make no sum that overflows."""
+
+
 @dataclass(frozen=True)
 class FoldedBias:
     """The convolution, what is between it and the ADD, the ADD, and its constant as a vector."""
@@ -295,13 +299,16 @@ def _check_folded_bias(match: Match) -> FoldedBias | str | None:
         return "the constant is broadcast, or does not meet the convolution's channels"
     if int(convolution.option("fusedActivationFunction", 0)):
         return "the convolution has an activation of its own"
-    return _reason_against_sums(convolution) or FoldedBias(convolution, reshape, add, bias)
+    return _reason_against_sums(convolution, found) or FoldedBias(convolution, reshape, add, bias)
 
 
-def _reason_against_sums(convolution: Operator) -> str | None:
+def _reason_against_sums(convolution: Operator, bias: Array) -> str | None:
     x, weights, old = operands(convolution, 3)
     if x is None or weights is None or weights.dtype is not DType.FLOAT32:
         return "it is hybrid: its sums are integers"
+    factors = values(weights)
+    if factors is None or not np.abs(factors.astype(np.float64)).sum() + np.abs(bias).max() < _LARGEST_SUM:
+        return "its sums may overflow, which a convolution clamps before the ADD"
     zeros = None if old is None else values(old)
     if old is not None and (zeros is None or zeros.view(np.uint32).any()):
         return "the convolution has a bias of its own: two constants, added one by one, round twice"
@@ -336,8 +343,8 @@ and likewise through a RESHAPE or SQUEEZE that keeps the channels. The ADD's act
 
 Exact: a float kernel adds the bias to the complete sum of products and then clamps (tensorflow/lite/kernels/internal/
 reference/conv.h), which is what the ADD does. It is done only where the convolution has no activation and no bias but
-zeros. A sum is never -0, so that adding +0 to it first changes no bit. Integers are left alone: the ADD rounds them
-once more.
+zeros, and no sum overflows. A sum is never -0, so that adding +0 to it first changes no bit. Integers are left alone:
+the ADD rounds them once more.
 
 The converter leaves such an ADD behind a dilated convolution; without it one tensor of the output's size is gone.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..ir.editor import SAME, VALID, Editor
 from ..ir.model import DType, Operator, Tensor
@@ -15,6 +17,8 @@ from ..ir.tensors import integers, is_quantized, quantized_alike, same_padding, 
 from ..kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from .engine import CopyReader, Match, Pattern, Rule, source_for_one_reader, source_of
 from .shapes import write_reshape
+
+Array = npt.NDArray[Any]
 
 
 def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor, output: Tensor) -> None:
@@ -424,6 +428,9 @@ products of this convolution by the taps of the window; it takes two operators, 
 
 _RESIZE = "RESIZE_NEAREST_NEIGHBOR"
 _TYPES_REPEATED_PIXELS = (DType.FLOAT32, DType.INT8, DType.INT16)
+_MOST_MOVED = 1 << 24
+"""Elements of a tensor that are followed to where they are copied from."""
+_COPIES = ("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", _RESIZE, "SQUEEZE", "TILE")
 
 
 @dataclass(frozen=True)
@@ -435,18 +442,14 @@ class RepeatedPixels:
 
 
 def _check_repeated_pixels(match: Match) -> RepeatedPixels | str | None:
-    expand, tile, output = match["expand"], match["tile"], match.anchor.outputs[0]
-    source, expanded, tiled = expand.inputs[0], expand.outputs[0], tile.outputs[0]
-    times = integers(operands(tile, 2)[1])
-    if source is None or times is None or times.size != 5 or len(source.shape) != 4 or len(output.shape) != 4:
-        return "it repeats no image, or a number of times that is computed"
-    axis = _axis_of_repeats(source, expanded, times.tolist())
-    if axis is None:
-        return "it repeats other things than rows or columns"
-    wanted = tuple(size * (times[axis + 1] if at == axis else 1) for at, size in enumerate(source.shape))
-    if output.shape != wanted or tiled.elements != output.elements:
-        return "what is repeated does not stay beside what it repeats"
-    return _reason_against_values_repeated_pixels(source, output) or RepeatedPixels(source, output)
+    output = match.anchor.outputs[0]
+    if len(output.shape) != 4:
+        return "it repeats no image"
+    for source, place in moved_from(output):
+        if len(source.shape) == 4 and _is_repeated(source, output, place):
+            reason = _reason_against_values_repeated_pixels(source, output)
+            return reason or RepeatedPixels(source, output)
+    return "it repeats other things than rows or columns, or a number of times that is computed"
 
 
 def _check_joined(match: Match) -> RepeatedPixels | str | None:
@@ -467,13 +470,56 @@ def _rewrite_repeated_pixels(found: RepeatedPixels, edit: Editor) -> None:
     edit.operator(_RESIZE, (found.source, size), (found.output,), "ResizeNearestNeighborOptions", **fields)
 
 
-def _axis_of_repeats(source: Tensor, expanded: Tensor, times: list[int]) -> int | None:
-    """1 or 2, where the axis behind it is new and the only one that is repeated."""
-    for axis in (1, 2):
-        shape = (*source.shape[: axis + 1], 1, *source.shape[axis + 1 :])
-        if expanded.shape == shape and all(count == 1 for at, count in enumerate(times) if at != axis + 1):
-            return axis
-    return None
+def moved_from(output: Tensor) -> Iterator[tuple[Tensor, Array]]:
+    """Yield the tensors that ``output`` has copies of, the nearest first, and which of their elements lies where."""
+    chain, source = list[Operator](), output
+    if output.elements > _MOST_MOVED:
+        return
+    while (operator := source.producer) is not None and operator.name in _COPIES:
+        first = operands(operator, 1)[0]
+        if first is None or not quantized_alike(first.quantization, output.quantization) or first.is_variable:
+            return
+        chain.insert(0, operator)
+        source = first
+        place: Array | None = np.arange(source.elements).reshape(source.shape)
+        for each in chain:
+            place = None if place is None else _copied(each, place)
+        if place is None:
+            return
+        yield source, place
+
+
+def _copied(operator: Operator, place: Array) -> Array | None:
+    """Return what the operator makes of elements; None where that is computed, or does not fit the output."""
+    shape, operand = operator.outputs[0].shape, integers(operands(operator, 2)[1])
+    if operator.name == _RESIZE:
+        source = operator.inputs[0]
+        if source is None or _centers(operator) or operator.option("alignCorners", False):
+            return None
+        if not _repeats(source, operator.outputs[0]):
+            return None
+        for axis in (1, 2):
+            place = np.repeat(place, shape[axis] // place.shape[axis], axis)
+    elif operator.name == "TILE":
+        if operand is None or operand.size != place.ndim:
+            return None
+        place = np.tile(place, operand.tolist())
+    elif operator.name == "BROADCAST_TO":
+        if any(size not in (1, wanted) for size, wanted in zip(place.shape[::-1], shape[::-1], strict=False)):
+            return None
+        place = np.broadcast_to(place, shape)
+    return place.reshape(shape) if place.size == operator.outputs[0].elements else None
+
+
+def _is_repeated(source: Tensor, output: Tensor, place: Array) -> bool:
+    """Tell whether the elements are those of an image whose rows and columns are repeated."""
+    if any(not size or made % size for size, made in zip(source.shape, output.shape, strict=True)):
+        return False
+    times = [made // size for size, made in zip(source.shape, output.shape, strict=True)]
+    if times[0] != 1 or times[3] != 1:
+        return False
+    whole = np.arange(source.elements).reshape(source.shape)
+    return bool((np.repeat(np.repeat(whole, times[1], 1), times[2], 2) == place).all())
 
 
 def _reason_against_values_repeated_pixels(source: Tensor, output: Tensor) -> str | None:
@@ -498,10 +544,12 @@ def _centers(operator: Operator) -> bool:
     return bool(operator.option("halfPixelCenters", False))
 
 
-_TILED = Pattern("tile", ("TILE",), {0: Pattern("expand", ("EXPAND_DIMS", "RESHAPE"))})
 REPEATED_PIXELS = (
     Rule(
-        "repeated_pixels", Pattern("flat", ("RESHAPE",), {0: _TILED}), _check_repeated_pixels, _rewrite_repeated_pixels
+        "repeated_pixels",
+        Pattern("flat", ("RESHAPE", "SQUEEZE"), {0: Pattern("tile", ("BROADCAST_TO", "TILE"))}),
+        _check_repeated_pixels,
+        _rewrite_repeated_pixels,
     ),
     Rule(
         "repeated_pixels",
@@ -515,13 +563,69 @@ REPEATED_PIXELS = (
     x (1, H, W, C) -- EXPAND_DIMS (1, H, 1, W, C) -- TILE (1, H, k, W, C) -- RESHAPE (1, k * H, W, C)
                                                         =>        x -- RESIZE_NEAREST_NEIGHBOR to (k * H, W)
 
-Keras 3 writes UpSampling2D so, once for the rows and once for the columns; TFLM has no TILE. Two resizes in a row
-become one.
+Keras 3 writes UpSampling2D so, once for the rows and once for the columns, and the converter joins the reshapes between
+the two; TFLM has no TILE. Two resizes in a row become one.
 
 Exact: output row r is row floor(r * (1 / k)) of the input, computed in float32 (tensorflow/lite/kernels/internal/
 reference/resize_nearest_neighbor.h); the rule applies where that is r // k for all rows and all columns.
 
 A TILE, and two resizes in a row.
+"""
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """An operator, one of its two inputs, and the tensor whose elements that input repeats."""
+
+    reader: Operator
+    slot: int
+    source: Tensor
+
+
+def _check_broadcast(slot: int, match: Match) -> Broadcast | str | None:
+    reader, copied = match.anchor, match["copy"].outputs[0]
+    other, output = reader.inputs[1 - slot], reader.outputs[0]
+    if len(copied.uses) > 1 or match.is_returned(copied):
+        return f"'{copied.name}' is needed by others too"
+    if other is None or other.shape != output.shape or copied.shape != output.shape:
+        return "without the copies its output would be smaller"
+    least = None
+    for source, place in moved_from(copied):
+        if len(source.shape) == len(output.shape) and source.elements < copied.elements:
+            is_like = all(size in (1, made) for size, made in zip(source.shape, output.shape, strict=True))
+            whole = np.arange(source.elements).reshape(source.shape)
+            least = source if is_like and (np.broadcast_to(whole, output.shape) == place).all() else least
+    return "it repeats its elements in another order" if least is None else Broadcast(reader, slot, least)
+
+
+def _rewrite_broadcast(found: Broadcast, edit: Editor) -> None:
+    inputs = [found.source if at == found.slot else each for at, each in enumerate(found.reader.inputs)]
+    edit.twin(found.reader, inputs, found.reader.outputs)
+
+
+_REPEATING = Pattern("repeat", ("BROADCAST_TO", "TILE"))
+BROADCAST = tuple(
+    Rule(
+        "broadcast",
+        Pattern("reader", ("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), {slot: copy}),
+        partial(_check_broadcast, slot),
+        _rewrite_broadcast,
+    )
+    for slot in (0, 1)
+    for copy in (
+        Pattern("copy", ("BROADCAST_TO", "TILE")),
+        Pattern("copy", ("RESHAPE", "SQUEEZE"), {0: _REPEATING}),
+    )
+)
+"""An operator that repeats the elements of a small input by itself needs no copies of them.
+
+    x (1, 1, 1, C) -- TILE (1, H, W, C) -- MUL with y (1, H, W, C)        =>        x -- MUL with y
+
+Exact: kernels compute each output element from the two elements at its place, and take the only one along a dimension
+of size 1 (micro/kernels/add.cc, ``BroadcastAddSlow``, and likewise the others). It takes the copies out of the arena;
+TFLM has no TILE at all.
+
+For either input, and with a RESHAPE behind the copies.
 """
 
 

@@ -309,7 +309,7 @@ def _is_of_filters(use: Use, sequences: Collection[Tensor]) -> bool:
     found = kind_of(use.operator).along_h
     if found is None or found.filters != use.slot:
         return False
-    return use.operator.inputs[0] in sequences and use.operator.outputs[0] in sequences
+    return any(each in sequences for each in use.operator.inputs) and use.operator.outputs[0] in sequences
 
 
 def _along_h(operator: Operator) -> AlongH:

@@ -42,7 +42,6 @@ from ..memory.figures import operator_kinds
 from ..memory.work import WorkLimit, instructions, slowest
 from ..options import Options
 from .channels import (
-    LEGAL_CONCATENATION,
     NESTED_CONCATENATION,
     SPLIT_CHANNELWISE,
     SPLIT_DEPTHWISE,
@@ -53,6 +52,7 @@ from .engine import AnyRule, Driver
 from .folding import ADJOINT_MATMUL, CONSTANT_FOLDING, FOLDED_BIAS, FOLDED_SHAPES
 from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .pixels import (
+    BROADCAST,
     DENSE_PIXELS,
     JOINED_PADDING,
     PLAIN_SLICE,
@@ -88,10 +88,10 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     SAME_PADDING,
     UNDONE_RESHAPES,
     *ADJOINT_MATMUL,
+    *BROADCAST,
     *REPEATED_PIXELS,
-    LEGAL_CONCATENATION,
 )
-"""Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
+"""Always an improvement: applied everywhere, before the search."""
 
 SPLITS: tuple[AnyRule, ...] = (
     SPLIT_GROUPED_CONVOLUTION,
@@ -244,7 +244,7 @@ _EFFORT = 40_000
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Changed:
     """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
 
-    No library gets slower than the limit on run time allows, but by what makes TFLM load the model at all.
+    No library gets slower than the limit on run time allows, but by what is always an improvement.
     """
     if has_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
