@@ -21,6 +21,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import prove
 
 ARENA = 1 << 20
@@ -84,6 +85,20 @@ def test_what_is_no_item_of_a_list_stays_refused(model: Model) -> None:
     assert make_lists_static(copy_model(model)) == ()
     with pytest.raises(UnsupportedModelError, match="its size is computed in a loop"):
         optimize(write_model(model), Options(runtimes=("litert",)))
+
+
+@pytest.mark.parametrize("name", ["item", "blank_now"])
+def test_what_a_concatenation_rescales_is_no_item(name: str) -> None:
+    model = loop_with_a_list()
+    next(tensor for tensor in model.graphs[2].tensors if tensor.name == name).quantization = per_tensor(0.5, 0)
+    assert make_lists_static(model) == ()
+
+
+def test_operands_that_do_not_fit_are_no_items() -> None:
+    model = loop_with_a_list()
+    cut = next(operator for operator in model.graphs[2].operators if operator.name == "SLICE")
+    model.graphs[2].set_input(cut, 2, None)
+    assert make_lists_static(model) == ()
 
 
 def test_without_verification_lists_are_static_as_well() -> None:

@@ -30,6 +30,7 @@ from math import prod
 
 import numpy as np
 
+from ..analysis.side_effects import has_side_effects
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import Array, Editor, last_part, stem
@@ -39,7 +40,6 @@ from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 NAME = "steps_in_a_loop"
 _LEAST = 3
 """Steps of the shortest loop that is looked at."""
-_STATEFUL = frozenset({"UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "CUSTOM", "IF", "WHILE", "CALL_ONCE", "READ_VARIABLE"})
 
 
 @dataclass
@@ -133,7 +133,7 @@ def _steps(graph: Graph, before: _Before, anchors: Sequence[Operator]) -> Steps 
     """The steps of which each has one of the anchors; or why they are not equal."""
     inside = before.bits[anchors[1]] & ~before.bits[anchors[0]]
     operators = tuple(op for op in graph.operators if inside >> before.position[op] & 1)
-    if any(op.name in _STATEFUL for op in operators):
+    if any(has_side_effects(op) for op in operators):
         return "a step has an effect beyond its outputs"
     steps: list[_Step] = []
     used: set[Operator] = set()
@@ -209,8 +209,8 @@ def _pair(step: _Step, inside: frozenset[Operator], one: Operator, other: Operat
 
 def _kind(operator: Operator) -> tuple[object, ...]:
     """The operator, its options, and the types and shapes of its tensors."""
-    fields = {} if operator.options is None else operator.options.fields
-    options = {name: repr(value) for name, value in fields.items()}
+    tables = [each.fields for each in (operator.options, operator.options2) if each is not None]
+    options = [{name: repr(value) for name, value in fields.items()} for fields in tables]
     sides = [None if each is None else (each.dtype, each.shape) for each in operator.inputs]
     return operator.opcode.label, options, sides, [(each.dtype, each.shape) for each in operator.outputs]
 
