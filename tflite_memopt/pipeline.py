@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 from .equivalence.static_lists import make_lists_static
@@ -17,7 +18,9 @@ from .io.reader import read_model
 from .io.writer import write_model
 from .ir.copying import copy_model
 from .ir.model import Model
+from .kernels.since import has_operators, needed_since
 from .kernels.support import said_of, support_of
+from .memory.figures import operator_kinds
 from .memory.file import attach_plan, read_planned
 from .memory.layout import memory_layout, places_in_force
 from .memory.problems import with_ties
@@ -83,7 +86,7 @@ def optimize(
         if options.ties:
             with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
         facts = facts_of(model, name, data, options)
-        _refuse_computed_sizes(model)
+        _refuse_computed_sizes(model, options.tflm_since)
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
@@ -151,14 +154,19 @@ def optimize(
     return Result(written, build_report(facts, candidate.model, outcome, options))
 
 
-def _refuse_computed_sizes(model: Model) -> None:
+def _refuse_computed_sizes(model: Model, firmware: date | None) -> None:
     """Raise UnsupportedModelError for a loop on which TFLM hangs or computes other values than LiteRT.
 
-    One that sets items of lists is written so that TFLM runs it. Source: tensorflow/tflite-micro issue 3674, open in
-    November 2026.
+    One that sets items of lists is written so that TFLM runs it, if the ``firmware``'s is of this date or later.
+    Source: tensorflow/tflite-micro issue 3674, open in November 2026.
     """
     static = copy_model(model)
-    make_lists_static(static)
+    lists, needed = make_lists_static(static), operator_kinds(static)
+    if lists and not has_operators(needed, firmware):
+        raise UnsupportedModelError(
+            f"a loop sets items of the list '{lists[0]}', for which TFLM must be of {needed_since(needed)} or later, and "
+            f"--tflm-since says {firmware}: unroll the layer (unroll=True)"
+        )
     support = support_of(static)
     if any(obstacle.kind == "computed_size" for obstacle in support.reasons):
         raise UnsupportedModelError(said_of(support))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -99,6 +100,11 @@ def test_operands_that_do_not_fit_are_no_items() -> None:
     cut = next(operator for operator in model.graphs[2].operators if operator.name == "SLICE")
     model.graphs[2].set_input(cut, 2, None)
     assert make_lists_static(model) == ()
+
+
+def test_an_older_tflm_lacks_what_writes_items_in_place() -> None:
+    with pytest.raises(UnsupportedModelError, match="must be of 2025-11-10 or later, and --tflm-since says 2025-01-01"):
+        optimize(write_model(loop_with_a_list()), Options(tflm_since=date(2025, 1, 1)))
 
 
 def test_without_verification_lists_are_static_as_well() -> None:

@@ -118,4 +118,4 @@ def test_a_slice_of_computed_size_is_refused_in_a_loop_alone() -> None:
     (found,) = support_of(model).reasons
     assert (found.kind, found.subgraph, found.operator) == ("computed_size", 1, "SLICE")
     with pytest.raises(UnsupportedModelError, match="its size is computed in a loop"):
-        _refuse_computed_sizes(model)
+        _refuse_computed_sizes(model, None)
