@@ -164,8 +164,8 @@ def _refuse_computed_sizes(model: Model, firmware: date | None) -> None:
     lists, needed = make_lists_static(static), operator_kinds(static)
     if lists and not has_operators(needed, firmware):
         raise UnsupportedModelError(
-            f"a loop sets items of the list '{lists[0]}', for which TFLM must be of {needed_since(needed)} or later, and "
-            f"--tflm-since says {firmware}: unroll the layer (unroll=True)"
+            f"a loop sets items of the list '{lists[0]}', for which TFLM must be of {needed_since(needed)} or later, "
+            f"and --tflm-since says {firmware}: unroll the layer (unroll=True)"
         )
     support = support_of(static)
     if any(obstacle.kind == "computed_size" for obstacle in support.reasons):
