@@ -233,7 +233,7 @@ def _joined(
             rows[tensor] = of_row
         else:
             return f"'{stem(tensor)}' is neither made by the step before nor a row of one tensor"
-    items = {}
+    items: dict[Tensor, tuple[Operator, _Rows]] = {}
     for tensor in made:
         reads = [_read_outside(graph, step.made(tensor), used) for step in steps]
         if not any(reads[:-1]):
@@ -243,6 +243,8 @@ def _joined(
         packed = _packed(reads, tensor, tensor in states.values())
         if packed is None:
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
+        if any(packed[0] is pack for pack, _ in items.values()):
+            return f"'{stem(packed[0].outputs[0])}' takes several tensors of every step"
         items[tensor] = packed
     scales = _common_scales(steps, made, states)
     joined = Steps(operators, steps, states, rows, tuple(same), items, scales)
