@@ -135,7 +135,8 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
-            "some concatenations can be taken apart only if integers are rounded once more; outputs then differ",
+            "some concatenations can be taken apart, or unrolled steps run as a loop, only if integers are rounded "
+            "otherwise; outputs then differ",
         )
 
 
