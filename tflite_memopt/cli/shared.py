@@ -88,7 +88,7 @@ SAMPLES = click.option(
 APPROXIMATE = click.option(
     "--allow-approximate",
     is_flag=True,
-    help="Also make changes that round integers once more or otherwise. Outputs may then differ; the report says how far.",
+    help="Also make changes that round integers once more or otherwise. Outputs may then differ: see the report.",
 )
 TFLM_SINCE = click.option(
     "--tflm-since",
