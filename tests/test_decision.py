@@ -100,6 +100,7 @@ def test_what_was_decided_is_done_again_without_a_search(name: str, monkeypatch:
         ("order 0-2", "none of"),
         ("sites 99", "the rewritten model has"),
         ("along H", "no sequence"),
+        ("steps in loops", "no unrolled steps"),
         ("0-2 masked 1; 1-3 masked 1", "in common"),
         ("0-1 unrolled 3,2 rolling pad", "cannot be cut"),
     ],

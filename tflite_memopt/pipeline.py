@@ -17,7 +17,9 @@ from .io.writer import write_model
 from .ir.check import has_npu
 from .ir.copying import copy_model
 from .ir.model import Model
+from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
+from .memory.figures import operator_kinds
 from .memory.file import attach_plan, read_planned
 from .memory.layout import places_in_force
 from .memory.problems import with_ties
@@ -167,6 +169,12 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     _check_runs(support_of(model) if found is None else found.after, options)
     if found is None:
         return None
+    new = operator_kinds(found.model) - operator_kinds(model)
+    if not has_operators(new, options.tflm_since):
+        raise UnsupportedModelError(
+            f"{said_of(found.before)}; the rewrite that mends it takes TFLM of {needed_since(new)} or later, and "
+            f"--tflm-since says {options.tflm_since}"
+        )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:

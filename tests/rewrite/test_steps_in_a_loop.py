@@ -184,6 +184,11 @@ def chain(reads: str) -> Model:
         states.append(cell(b, taken, states[-1], w, u, f"step{at}"))
     if reads == "states":
         return b.finish(*states[1:])
+    if reads == "two packed":
+        sums = [tensor for tensor in b.graph.tensors if tensor.name.endswith("/sum")]
+        packed = b.tensor("packed", (8, 1, WIDTH), F32)
+        b.operator("PACK", (*states[1:], *sums), (packed,), "PackOptions", valuesCount=8, axis=0)
+        return b.finish(packed)
     inner = next(tensor for tensor in b.graph.tensors if tensor.name == "step3/sum")
     return b.finish(states[-1], inner) if reads == "a sum" else b.finish(states[-1])
 
@@ -192,6 +197,7 @@ def chain(reads: str) -> Model:
     ("reads", "reason"),
     [
         ("states", "'step0/state' is read outside, and not as an item of every step"),
+        ("two packed", "'packed' takes several tensors of every step"),
         ("a sum", "others read 'step0/sum' of the last step alone, and it is no state"),
     ],
 )

@@ -73,7 +73,7 @@ SAMPLES = click.option(
 APPROXIMATE = click.option(
     "--allow-approximate",
     is_flag=True,
-    help="Allow changes that round integers once more. Outputs may then differ; the report says by how much.",
+    help="Allow changes that round integers once more or otherwise. Outputs may then differ; the report says how much.",
 )
 TFLM_SINCE = click.option(
     "--tflm-since",

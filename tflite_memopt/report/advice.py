@@ -132,7 +132,8 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
-            "some concatenations can be split only if integers are rounded once more; outputs then differ",
+            "concatenations can be split, or unrolled steps run as a loop, only if integers are rounded otherwise; "
+            "outputs then differ",
         )
 
 

@@ -26,6 +26,7 @@ from ..analysis.side_effects import has_side_effects
 from ..ir.copying import drop_dead_tensors
 from ..ir.editor import Editor, stem
 from ..ir.model import DType, Graph, Model, Operator, Tensor
+from ..ir.tensors import quantized_alike
 
 Turns = Mapping[Tensor, tuple[tuple[int, ...], ...]]
 
@@ -68,8 +69,11 @@ def _item_at(operator: Operator, graph: Graph, known: Turns) -> _Item | None:
     whole, made = before.producer.inputs[0], operator.outputs[0]
     if whole is None or whole is not after.producer.inputs[0] or whole.shape != made.shape:
         return None
+    if made.dtype is DType.BOOL or not all(quantized_alike(t.quantization, made.quantization) for t in (whole, value)):
+        return None  # TFLM writes no booleans so, and CONCATENATION rescales
     items = [(end, start) for (_, end), (start, _) in zip(heads, tails, strict=True)]
-    is_around = all(rows[0] == 0 for rows in heads) and all(rows[1] == whole.shape[0] for rows in tails)
+    last = whole.shape[0]
+    is_around = all(head[0] == 0 and tail[0] <= tail[1] == last for head, tail in zip(heads, tails, strict=True))
     if not is_around or any(start - end != value.shape[0] for end, start in items):
         return None
     at = _first_with(tuple((end,) for end, _ in items), graph, operator, known)
@@ -78,11 +82,13 @@ def _item_at(operator: Operator, graph: Graph, known: Turns) -> _Item | None:
 
 def _rows_of(cut: Operator | None, known: Turns) -> list[tuple[int, int]] | None:
     """The rows that a SLICE reads in each turn, as (start, end); None where it leaves out a part of them."""
-    if cut is None or cut.name != "SLICE" or any(tensor is None for tensor in cut.inputs):
+    if cut is None or cut.name != "SLICE" or len([*cut.present_inputs()]) != 3:
         return None
     whole, begin, size = cut.present_inputs()
     rows = []
     for begins, sizes in zip(known.get(begin, ()), known.get(size, ()), strict=False):
+        if not len(begins) == len(sizes) == len(whole.shape):
+            return None
         ends = [full if count == -1 else at + count for at, count, full in zip(begins, sizes, whole.shape, strict=True)]
         if any(begins[1:]) or tuple(ends[1:]) != whole.shape[1:]:
             return None

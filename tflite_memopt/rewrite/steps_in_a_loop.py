@@ -30,6 +30,7 @@ from math import prod
 
 import numpy as np
 
+from ..analysis.side_effects import has_side_effects
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import Array, Editor, last_part, stem
@@ -39,7 +40,6 @@ from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 NAME = "steps_in_a_loop"
 _LEAST = 3
 """Steps of the shortest loop that is looked at."""
-_STATEFUL = frozenset({"UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "CUSTOM", "IF", "WHILE", "CALL_ONCE", "READ_VARIABLE"})
 
 
 @dataclass
@@ -133,7 +133,7 @@ def _steps(graph: Graph, before: _Before, anchors: Sequence[Operator]) -> Steps 
     """The steps of which each has one of the anchors; or why they are not equal."""
     inside = before.bits[anchors[1]] & ~before.bits[anchors[0]]
     operators = tuple(op for op in graph.operators if inside >> before.position[op] & 1)
-    if any(op.name in _STATEFUL for op in operators):
+    if any(has_side_effects(op) for op in operators):
         return "a step has an effect beyond its outputs"
     steps: list[_Step] = []
     used: set[Operator] = set()
@@ -209,8 +209,8 @@ def _pair(step: _Step, inside: frozenset[Operator], one: Operator, other: Operat
 
 def _kind(operator: Operator) -> tuple[object, ...]:
     """The operator, its options, and the types and shapes of its tensors."""
-    fields = {} if operator.options is None else operator.options.fields
-    options = {name: repr(value) for name, value in fields.items()}
+    tables = [each.fields for each in (operator.options, operator.options2) if each is not None]
+    options = [{name: repr(value) for name, value in fields.items()} for fields in tables]
     sides = [None if each is None else (each.dtype, each.shape) for each in operator.inputs]
     return operator.opcode.label, options, sides, [(each.dtype, each.shape) for each in operator.outputs]
 
@@ -233,7 +233,7 @@ def _joined(
             rows[tensor] = of_row
         else:
             return f"'{stem(tensor)}' is neither made by the step before nor a row of one tensor"
-    items = {}
+    items: dict[Tensor, tuple[Operator, _Rows]] = {}
     for tensor in made:
         reads = [_read_outside(graph, step.made(tensor), used) for step in steps]
         if not any(reads[:-1]):
@@ -243,6 +243,8 @@ def _joined(
         packed = _packed(reads, tensor, tensor in states.values())
         if packed is None:
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
+        if any(packed[0] is pack for pack, _ in items.values()):
+            return f"'{stem(packed[0].outputs[0])}' takes several tensors of every step"
         items[tensor] = packed
     scales = _common_scales(steps, made, states)
     joined = Steps(operators, steps, states, rows, tuple(same), items, scales)
