@@ -34,8 +34,7 @@ Line = dict[str, Any]
 def key_of(options: Options) -> str:
     """Return the key of everything that determines a result besides the model."""
     decisive = {"version": __version__, **asdict(options)}
-    for name in ("jobs", "until"):
-        del decisive[name]
+    del decisive["jobs"]
     return sha256(json.dumps(decisive, default=str, sort_keys=True).encode()).hexdigest()
 
 
