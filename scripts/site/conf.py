@@ -31,7 +31,7 @@ autodoc_member_order = "bysource"
 copybutton_prompt_text = "$ "
 
 _MADE = Path(__file__).parents[2] / "docs" / "_made"
-_SECTION = re.compile(r"^### (.*)\n\n(?:<!--.*-->\n\n)?((?:- \[.*\n(?: .*\n)*)+)", re.MULTILINE)
+_SECTION = re.compile(r"^### (.*)\n\n+((?:- \[.*\n(?: .*\n)*)+)", re.MULTILINE)
 _PAGE = re.compile(r"^- \[.*?\]\((\w+)\.md\)", re.MULTILINE)
 
 
