@@ -191,6 +191,9 @@ def test_a_library_that_was_not_measured_is_priced_as_another_one_and_that_is_sa
     assert said == "run time +4.0 % (instructions, estimated as with reference kernels: esp-nn-s3 was not measured)"
     assert in_short({"reference": 100}, {"reference": 104}) == "+4.0 % run time"
     assert in_short({}, {}) == in_short({"reference": 0}, {"reference": 4}) == "the same run time"
+    several = {"cmsis-nn": 100, "reference": 100}
+    assert in_short(several, {"cmsis-nn": 104, "reference": 99}) == "up to +4.0 % run time"
+    assert in_short(several, {"cmsis-nn": 97, "reference": 90}) == "-3.0 % run time or better"
 
 
 def test_an_analysis_says_what_to_do_next() -> None:
