@@ -72,7 +72,7 @@ def test_a_wrong_plan_is_an_error_once_each_step_was_left_out(monkeypatch: pytes
     with pytest.raises(EquivalenceError, match=r"the memory plan is wrong: different: .* which it still reads"):
         tflite_memopt.optimize(DATA, OPTIONS, said.append)
     assert len(calls) == 4  # the original with no memory shared, and three attempts
-    assert [each.split(" left out")[0] for each in said if " left out" in each] == ["stripes", "rewrites"]
+    assert [each.split(" dropped")[0] for each in said if " dropped" in each] == ["stripes", "rewrites"]
 
 
 @pytest.mark.slow
