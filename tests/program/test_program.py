@@ -126,9 +126,16 @@ def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest
     assert asked_for(shared, (0, end - 1)) < asked_for(alone, (0, end - 1))
 
 
-def test_without_gain_there_is_one_part() -> None:
-    result = optimize_in_parts(write_model(ALL["mobile_chain"]()), Options(verify=False, max_extra_work=0.0))
-    assert result.why_whole == "no cut saves one percent of what the whole needs"
+@pytest.mark.parametrize(
+    ("name", "work", "why"),
+    [
+        ("mobile_chain", 0.0, "re-creating an interpreter for each part in every run adds more run time"),
+        ("dense_model", 1.0, "no cut saves one percent of what the whole needs"),
+    ],
+)
+def test_without_gain_or_time_there_is_one_part(name: str, work: float, why: str) -> None:
+    result = optimize_in_parts(write_model(ALL[name]()), Options(verify=False, max_extra_work=work, effort="quick"))
+    assert str(result.why_whole).startswith(why)
     assert len(result.program.parts) == 1
     assert result.parts[0].model == result.whole.model
 

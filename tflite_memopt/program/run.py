@@ -29,7 +29,7 @@ from ..pipeline import Result, loadable, optimize
 from ..rewrite.stage import clean_up
 from ..transform import Cache, Progress
 from ..version import __version__
-from .choice import Choice, Price, Stretches, at_most, best_path, choose, fewest
+from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .fronts import FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
@@ -47,8 +47,8 @@ _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 6
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _TOO_SLOW = (
-    "an interpreter that is made anew for each part in each run takes more run time than --max-extra-work allows; "
-    "parts as they are would need about {:,} bytes (an estimate)"
+    "re-creating an interpreter for each part in every run adds more run time than --max-extra-work allows; with a "
+    "higher limit parts may need less"
 )
 _ANY_WORK = 1 << 62
 _GAIN = 0.01
@@ -145,17 +145,17 @@ def _why_one(costs: StretchCosts, worth: float) -> str:
     least = estimated_need(costs, costs.most_work)
     anyhow = estimated_need(costs, _ANY_WORK)
     is_slow = anyhow is not None and anyhow <= worth and (least is None or least > worth)
-    return _TOO_SLOW.format(anyhow) if is_slow else _NO_GAIN
+    return _TOO_SLOW if is_slow else _NO_GAIN
 
 
 def estimated_need(costs: StretchCosts, most_work: int) -> int | None:
-    """Return the largest estimate on the best path; None where no path keeps to the limit."""
-    path = best_path(
-        lambda stretch: [(Price(costs.estimate(stretch), costs.least_work(stretch)), 0)],
-        costs.positions,
-        MOST_PARTS,
-        most_work,
-    )
+    """Return the largest estimate on the best path with a cut, or a front; None where none keeps to the limit."""
+    whole = None if isinstance(costs, FeedCosts) else (0, costs.positions[-1])
+
+    def priced(stretch: Stretch) -> list[tuple[Price, int]]:
+        return [] if stretch == whole else [(Price(costs.estimate(stretch), costs.least_work(stretch)), 0)]
+
+    path = best_path(priced, costs.positions, MOST_PARTS, most_work)
     return None if path is None else path.need
 
 

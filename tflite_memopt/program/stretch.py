@@ -103,12 +103,20 @@ class StretchCosts:
         """
         if limit == _NO_LOOPS and not stretch[0]:
             return None  # the inputs of the model come later
-        part, options = part_of(self.model, *stretch), self.options_for(stretch, limit)
+        part = part_of(self.model, *stretch)
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
         before, clock = needs_by_library(part, {}, self._profile), StageClock()
         data, quiet = write_model(part), lambda _: None
         run = RunContext(data, part, self._profile, before, clock, quiet, self.cache, self.measured)
-        self.found[stretch, limit] = found = known_or_made(run, options)
+        # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
+        limits = (limit,) if limit else (limit, _SHARE_LIMIT)
+        made = [known_or_made(run, self.options_for(stretch, each)) for each in limits]
+        price, self.found[stretch, limit] = min(
+            ((self._price(stretch, part, each), each) for each in made), key=lambda pair: (pair[0].need, pair[0].work)
+        )
+        return price
+
+    def _price(self, stretch: Stretch, part: Model, found: Candidate) -> Price:
         own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
         added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
