@@ -40,7 +40,7 @@ from typing import Literal
 import numpy as np
 
 from ..ir.copying import drop_dead_tensors
-from ..ir.editor import Array, Editor, last_part, stem
+from ..ir.editor import Array, Editor, last_part, stem, turn_condition
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..operators.rows import Rows
 from ..operators.table import kind_of
@@ -129,7 +129,7 @@ class IterationGraph:
         unchanged = [self.twins[tensor] for tensor in self.carried]
         self.graph.inputs = (self.counter, *unchanged, self.result, *(before for before, _ in kept))
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
-        self._model.graphs += [self._condition(), self.graph]
+        self._model.graphs += [turn_condition(self._model, self.graph, self._count, NHWC), self.graph]
         return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
     def slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:
@@ -141,18 +141,6 @@ class IterationGraph:
         """Return the counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
         table = np.repeat(np.arange(1, self._count + 1, dtype=np.int32) * NHWC, NHWC)
         return self.slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
-
-    def _condition(self) -> Graph:
-        """Return the subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
-        graph = Graph(f"{self.graph.name}/condition")
-        edit = Editor(self._model, graph, 0)
-        twins = [graph.add_tensor(replace(tensor)) for tensor in self.graph.inputs]
-        more = edit.integers("more", (1,), DType.BOOL)
-        table = edit.constant("is_turn", np.repeat(np.arange(self._count + 1) < self._count, NHWC))
-        one = edit.constant("one", np.ones(1, np.int32))
-        edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
-        graph.inputs, graph.outputs = tuple(twins), (more,)
-        return graph
 
 
 def _read_from_outside(region: Region) -> tuple[Tensor, ...]:

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 
 from ..errors import ModelFormatError, UnsupportedModelError
 from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
-from .tensors import integers
 
 NPU_CODES = frozenset({"ethos-u"})
 """Custom codes."""
@@ -292,12 +291,3 @@ def _check_calls(model: Model, index: int, path: tuple[int, ...], done: set[int]
                 raise ModelFormatError(f"{here}: it calls subgraph {called}, the model has {len(model.graphs)}")
             _check_calls(model, called, (*path, index), done)
     done.add(index)
-
-
-def has_computed_size(operator: Operator) -> bool:
-    """Tell whether it is a SLICE whose size is known at run time only, as Keras 3 cuts the lists of its loops."""
-    if operator.name != "SLICE" or len(operator.inputs) != 3:
-        return False
-    begin, size = operator.inputs[1:]
-    sizes = None if size is None else integers(size)
-    return sizes is None or (-1 in sizes and begin is not None and not begin.is_constant)

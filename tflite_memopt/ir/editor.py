@@ -222,3 +222,19 @@ class Editor(GraphWriter):
     def _no_data(self) -> Buffer:
         """Buffer 0, which the schema keeps for tensors without data."""
         return self.model.buffers[0]
+
+
+def turn_condition(model: Model, body: Graph, turns: int, step: int) -> Graph:
+    """Return the condition of a loop of ``turns`` turns, whose first carried tensor counts them in steps of ``step``.
+
+    TFLM gives the condition all that the body carries.
+    """
+    graph = Graph(f"{body.name}/condition")
+    edit = Editor(model, graph, 0)
+    twins = [graph.add_tensor(replace(tensor)) for tensor in body.inputs]
+    more = edit.integers("more", (1,), DType.BOOL)
+    table = edit.constant("is_turn", np.repeat(np.arange(turns + 1) < turns, step))
+    one = edit.constant("one", np.ones(1, np.int32))
+    edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
+    graph.inputs, graph.outputs = tuple(twins), (more,)
+    return graph

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..ir.check import called_subgraphs, has_computed_size, is_work_memory, reachable
+from ..ir.check import called_subgraphs, is_work_memory, reachable
 from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.tensors import integers
 from .call import Call, constant_of, is_float, plain, quantization_of
 from .kinds import KINDS, evaluate
 from .moves import either
@@ -127,7 +128,7 @@ class Run:
                 made = self._operator(graph, operator, given)
                 outputs = list(zip(operator.outputs, made, strict=True))
                 for tensor, value in outputs:
-                    if value.shape != tensor.shape and not (self.infers and has_computed_size(operator)):
+                    if value.shape != tensor.shape and not (self.infers and _has_computed_size(operator)):
                         raise BrokenModelError(f"it makes {list(value.shape)}, '{tensor.name}' is {list(tensor.shape)}")
                 if self.observer is not None and operator.name not in ("IF", "WHILE"):
                     read = [
@@ -365,3 +366,12 @@ class Run:
         if self.observer is not None:
             self.observer.put(list(zip(operator.outputs, looped, strict=True)))
         return list(looped)
+
+
+def _has_computed_size(operator: Operator) -> bool:
+    """Tell whether it is a SLICE whose size is known at run time only, as Keras 3 cuts the lists of its loops."""
+    if operator.name != "SLICE" or len(operator.inputs) != 3:
+        return False
+    begin, size = operator.inputs[1:]
+    sizes = None if size is None else integers(size)
+    return sizes is None or (-1 in sizes and begin is not None and not begin.is_constant)

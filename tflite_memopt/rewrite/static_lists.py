@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..analysis.loops import integers_in_turns, loops_of
-from ..analysis.side_effects import has_side_effects
 from ..ir.copying import drop_dead_tensors
 from ..ir.editor import Editor, stem
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import quantized_alike
+from .engine import is_dead
 
 Turns = Mapping[Tensor, tuple[tuple[int, ...], ...]]
 
@@ -122,6 +122,5 @@ def _write(edit: Editor, operator: Operator, item: _Item) -> None:
 def _drop_dead(graph: Graph) -> None:
     """Take out what nobody reads any more."""
     for operator in reversed(list(graph.operators)):
-        is_read = any(tensor.uses or tensor in graph.outputs for tensor in operator.outputs)
-        if not is_read and not has_side_effects(operator):
+        if is_dead(graph, operator):
             graph.remove_operator(operator)

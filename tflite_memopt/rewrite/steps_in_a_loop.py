@@ -33,7 +33,7 @@ import numpy as np
 from ..analysis.side_effects import has_side_effects
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
-from ..ir.editor import Array, Editor, last_part, stem
+from ..ir.editor import Array, Editor, last_part, stem, turn_condition
 from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 
@@ -486,7 +486,7 @@ class _Writer:
             carried.append(_Carried(self._first_items(edit, each), so_far, grown[each], results[each]))
         self._graph.inputs = (self._counter, *(each.before for each in carried))
         self._graph.outputs = (after, *(each.after for each in carried))
-        self._model.graphs += [self._condition(), self._graph]
+        self._model.graphs += [turn_condition(self._model, self._graph, self._turns, _RANK), self._graph]
         self._write_while(edit, carried)
         for each, whole in results.items():
             edit.reshape(whole, found.items[each][1].whole)
@@ -526,17 +526,6 @@ class _Writer:
         values = self._edit.constant(f"{name}/table", table)
         self._edit.operator("SLICE", (values, self._counter, size), (made,), "SliceOptions")
         return made
-
-    def _condition(self) -> Graph:
-        graph = Graph(f"{self._graph.name}/condition")
-        edit = Editor(self._model, graph, 0)
-        twins = [graph.add_tensor(replace(tensor)) for tensor in self._graph.inputs]
-        more = edit.integers("more", (1,), DType.BOOL)
-        table = edit.constant("is_turn", np.repeat(np.arange(self._turns + 1) < self._turns, _RANK))
-        one = edit.constant("one", np.ones(1, np.int32))
-        edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
-        graph.inputs, graph.outputs = tuple(twins), (more,)
-        return graph
 
     def _without_steps(self, place: int) -> Editor:
         """The main graph without the steps and what packs their items; the editor stands at the place."""
