@@ -54,6 +54,13 @@ ANY = 1 << 62
 """More than any need."""
 _LEAST_AT_ONCE = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
+Finish = Callable[[Model, KernelProfile], Model]
+"""The form in which a model that is cut is written."""
+
+
+def as_it_is(model: Model, _: KernelProfile) -> Model:
+    """Return the model itself."""
+    return model
 
 
 class Plans:
@@ -63,9 +70,9 @@ class Plans:
     library, and what is beyond it has no cost.
     """
 
-    def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
-        self._model, self._profile, self._options = model, profile, options
-        self._work = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
+    def __init__(self, model: Model, profile: KernelProfile, options: Options, finish: Finish = as_it_is) -> None:
+        self._model, self._profile, self._options, self._finish = model, profile, options, finish
+        self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_extra_work, profile)
         self.effort = 0
         """The operators of all models that have been planned."""
         self.drafts: dict[Tilings, Cost | None] = {}
@@ -109,7 +116,7 @@ class Plans:
         A set that cannot be written has no cost.
         """
         try:
-            model = apply_tilings(copy_model(self._model), chosen)
+            model = self._written(chosen)
         except InfeasibleError:
             return None, None, 0
         cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
@@ -148,9 +155,12 @@ class Plans:
         limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(own))
         return list(dict.fromkeys((own, solve_schedule(problem, self._options.scheduler, limit).order)))
 
+    def _written(self, chosen: Tilings) -> Model:
+        return self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)
+
     def tiled(self, chosen: Tilings) -> Model:
         """A copy with these tilings, in the order that is best. Raises InfeasibleError where one does not fit."""
-        model = apply_tilings(copy_model(self._model), chosen)
+        model = self._written(chosen)
         if chosen in self._orders:
             model.main.reorder(self._orders[chosen])
         return model
@@ -195,10 +205,12 @@ class OrderSearch:
         untiled: Cost,
         measured: Measured,
         modes: Modes | None = None,
+        finish: Finish = as_it_is,
     ) -> None:
         self.model, self._options, self._untiled = model, options, untiled
+        self.plans = Plans(model, profile, options, finish)
+        profile = profile if finish is as_it_is else profile.with_columns_as_rows
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
-        self.plans = Plans(model, profile, options)
         self._work = model_work(model, profile.prices)
         self.least = 0
 
