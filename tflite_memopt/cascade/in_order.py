@@ -39,10 +39,9 @@ from ..plan.methods import solve
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import memory_graph
 from .measure import Measured
-from .reversing import reversible
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
-from .tiling import Reversed, Tiling, Tilings, apply_tilings, text_of
+from .tiling import Tilings, apply_tilings, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -180,8 +179,6 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """The most iterations of the search."""
-_REVERSED = 48
-"""The most sets that are planned with stripes whose last one runs first."""
 _AFTERWARDS = 0.5
 """The part of the limit on effort that each step after the search may take."""
 _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
@@ -222,7 +219,7 @@ class OrderSearch:
         families = self.space.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
-        best = self._reversed(self._simpler(self._nearby(best, part)))
+        best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -336,26 +333,6 @@ class OrderSearch:
                 break
             best = first
         return best
-
-    def _reversed(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
-        """Add single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
-        least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards(best[0]))
-        candidates = [
-            Tiling(step, step + 1, Reversed(ends)) for step, ends in reversible(self.model, least, self._options)
-        ]
-        is_enough = self._options.meets_budget(best[0].need)
-        start = self.plans.full([best[1]], ANY)[0] if candidates and not is_enough else None
-        reached = None if start is None else (start, best[1])
-        while reached is not None and reached[0].head > least and left:
-            (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
-            more = [tuple(sorted((*chosen, each))) for each in candidates if each.first not in taken][:left]
-            left -= len(more)
-            found = [(each, tilings) for each, tilings in zip(self.plans.full(more, ANY), more, strict=True) if each]
-            lowest = min(found, key=lambda each: each[0], default=None)
-            if lowest is None or lowest[0].head >= cost.head:
-                break
-            reached = lowest
-        return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
 
     def _sets_afterwards(self, best: Cost) -> int:
         """Return the number of sets like the best one that a step after the search may plan."""
