@@ -92,7 +92,7 @@ def explore(
     from ..io.files import write_files
     from ..report.exploration import render_exploration, with_reasons
     from ..report.model import to_json
-    from ..report.pictures.front import exploration_page, front_plot
+    from ..report.pictures.front import exploration_page, front_file
 
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
@@ -111,7 +111,7 @@ def explore(
     makers: Makers = {
         ".json": lambda: to_json(found).encode(),
         ".html": lambda: exploration_page(found, is_chosen),
-        ".svg": lambda: front_plot(found),
+        ".svg": lambda: front_file(found),
     }
     files = reports_of(reports, makers)
     write_files(files if output is None or result is None else {output: result.model, **files})

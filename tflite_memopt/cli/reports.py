@@ -15,11 +15,10 @@ Makers = Mapping[str, Callable[[], bytes]]
 
 _FORMATS = {
     ".json": "everything, for programs",
-    ".html": "a page with pictures, one file for any browser",
-    ".svg": "the pictures alone",
+    ".html": "a page for any browser, one file",
+    ".svg": "the picture alone",
 }
 _DRAWN = (".html", ".svg")
-_DRAWN_BY = ("altair", "vl_convert", "jinja2")
 
 
 class _ReportPath(FilePath):
@@ -35,8 +34,8 @@ class _ReportPath(FilePath):
         path = super().convert(value, param, ctx)
         if path.suffix not in self._endings:
             self.fail(f"{path}: the name must end with {_either(self._endings)}", param, ctx)
-        for package in _DRAWN_BY if path.suffix in _DRAWN else ():
-            need(package)
+        if path.suffix in _DRAWN:
+            need("jinja2")
         return path
 
 
@@ -61,4 +60,4 @@ def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:
 
 
 def _either(endings: Sequence[str]) -> str:
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
+    return " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 
 from rich.console import Group, OverflowMethod, RenderableType
 from rich.table import Table
@@ -16,9 +15,9 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Way
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse
 from .options_used import options_text
-from .summary import done_of, price_of, registered_by
+from .summary import advice_of, done_of, price_of, registered_by, ways_of
 from .words import FUSION_COLUMNS, counted, fusion_rows, percent, short_name
 
 _MAX_LIVE = 12
@@ -49,23 +48,6 @@ def render_report(
     return Group(answer, *(_tables(report) if tables else ()))
 
 
-def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
-    for way, command in zip_longest(report.ways, commands, fillvalue=""):
-        assert isinstance(way, Way)
-        label = "fed" if way.flags.startswith("--feed") else "in parts"
-        if way.need is None:
-            yield label, f"not possible: {way.reason}"
-            continue
-        verdict = "fits" if way.fits else "does not fit either"
-        yield label, f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
-        if way.fits and command:
-            yield "", command
-    if report.ways and not any(way.fits for way in report.ways):
-        least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
-        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
-
-
 def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything: bool) -> list[tuple[str, str]]:
     """Return lines with their labels. Without ``everything`` names, and some limits and advice, are left out."""
     summary = report.summary
@@ -79,9 +61,7 @@ def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything
     told += [("warning", warning) for warning in report.warnings]
     fits = report.tflm.runs and report.within_budget is not False
     flash = [("next", _to_flash(report, output))] if fits else []
-    # The search has already answered what parts and rows would bring: the first lines say it.
-    known = ("--parts", "--feed") if report.ways else ()
-    advice = [each for each in summary.advice if not each.option.startswith(known)]
+    advice = advice_of(report)
     limits, shown = list(summary.limits), advice
     if not everything:
         room = max(1, _MOST_LINES - 3 - len(done) - len(told) - len(flash))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from ..equivalence.verdict import Verdict
 from ..errors import printable
-from ..ir.change import DEAD_CHANNELS, RewriteUse
+from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
-from .model import Advice, DeviceUse, Report, Summary
+from .model import Advice, DeviceUse, Report, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -17,6 +18,7 @@ from .words import (
     in_short,
     in_words,
     over_libraries,
+    percent,
     short_name,
 )
 
@@ -98,6 +100,12 @@ def _joined(first: str, then: str) -> str:
 
 
 def _verified(report: Report) -> str:
+    has_run = any(verdict.equal for verdict in report.equivalence.values())
+    return f"{_proved(report) if has_run else ''}{verified_in_words(report)}"
+
+
+def verified_in_words(report: Report) -> str:
+    """Say which runtimes ran both models, on how many inputs."""
     if not report.equivalence:
         return "NOT verified (--no-verify)"
     agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
@@ -106,7 +114,7 @@ def _verified(report: Report) -> str:
         return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
-    return f"{_proved(report)}{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
+    return f"{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
 
 
 def _proved(report: Report) -> str:
@@ -174,6 +182,29 @@ def _changes(report: Report) -> Iterator[str]:
     yield f"the price: {price_of(report)}"
 
 
+def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
+    for way, command in zip_longest(report.ways, commands, fillvalue=""):
+        assert isinstance(way, Way)
+        label = "row by row" if way.flags.startswith("--feed") else "in parts"
+        if way.need is None:
+            yield label, f"not possible: {way.reason}"
+            continue
+        verdict = "fits" if way.fits else "does not fit either"
+        yield label, f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
+        if way.fits and command:
+            yield "", command
+    if report.ways and not any(way.fits for way in report.ways):
+        least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
+        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
+
+
+def advice_of(report: Report) -> list[Advice]:
+    """Return the advice without parts and rows, if the search has already answered what these would bring."""
+    known = ("--parts", "--feed") if report.ways else ()
+    return [each for each in report.summary.advice if not each.option.startswith(known)]
+
+
 def done_of(report: Report) -> str:
     """Return the changes in one sentence of counts, without names."""
     mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
@@ -209,12 +240,33 @@ def needed_of(report: Report, memory: MemoryUse) -> int:
     return memory.arena_bytes if report.objective == "head" else memory.required_for_target
 
 
+_PLAIN: Mapping[str, str] = {
+    "dead_tensors": "nothing reads these tensors and constants: removed",
+    "dead_operators": "nothing reads the results of these operators: removed",
+    "share_constants": "equal constants are stored once",
+    "steps_in_a_loop": "unrolled steps run as a loop",
+    "channel_tiles": "some channels at a time",
+    "sequences_along_h": "the sequence lies along the height of an image, so that it can run in stripes",
+    BOUNDARY: "the model takes and gives integers",
+    UNCALLED: "nothing calls these subgraphs: removed",
+    INFERRED_SHAPES: "shapes in the file are wrong: corrected",
+    STATIC_LISTS: "loops set the items of lists in place",
+}
+_OTHER = "simpler operators that compute the same"
+"""The change of all other rules; docs/how_it_works.md explains each."""
+
+
 def _rewrite(use: RewriteUse) -> str:
+    """Return a change in plain words, with the operators that it concerns."""
     names = [short_name(name) for name in use.operators]
-    if use.stripes is not None and len(names) > 1:
-        return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}"
-    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}"
+    if use.stripes is not None:
+        where = names[0] if len(names) == 1 else f"{len(names)} operators, {names[0]} to {names[-1]},"
+        return f"{where} run a few rows at a time, in {use.stripes}"
+    name, _, rest = use.rule.partition(": ")
+    words = f"no weight reads {rest}: removed" if name == DEAD_CHANNELS else _OTHER
+    words = next((said for rule, said in _PLAIN.items() if rule in name), words)
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{words} ({', '.join(names[:_MOST_NAMES])}{more})"
 
 
 def price_of(report: Report, each_library: bool = True) -> str:
