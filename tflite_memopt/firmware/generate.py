@@ -16,9 +16,10 @@ from ..io.plan_label import PlanLabel
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
+from ..kernels.since import RELEASES, has_operators, needed_since
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
-from ..memory.figures import LibraryNeed
+from ..memory.figures import LibraryNeed, operator_kinds
 from ..memory.file import read_planned
 from ..memory.problems import tie_positions
 from ..version import __version__
@@ -39,13 +40,9 @@ FILES = (
     "self_test.h",
     "main.cc",
     "main_two_arenas.cc",
-    "snippets/arduino.ino",
-    "snippets/zephyr_CMakeLists.txt",
-    "snippets/zephyr_prj.conf",
-    "snippets/esp_idf_CMakeLists.txt",
-    "snippets/esp_idf_component.yml",
 )
 PLANNER_FILE = "planner.h"
+_CORES_OF_PICO = ("cortex-m0", "cortex-m33")
 
 
 def generate(
@@ -88,10 +85,13 @@ def generate(
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
-    words = _words(model, data, name) | _arena_words(sizes, label, profile, request.temporaries_apart)
+    words = _words(model, data, name) | entry_words() | _arena_words(sizes, label, profile, request.temporaries_apart)
     words |= _WITHOUT_TABLE if table is None else _table_words(table, data, name)
     words |= _apart_words(name) if request.temporaries_apart else _NOT_APART
     cleared = cleared_inputs(model, planned)
+    since = needed_since(operator_kinds(model))
+    words["cmsis_nn"] = "" if profile.name.startswith("cmsis-nn") else "# "
+    words["tflm_since"] = f"The operators need TFLM of {since or 'any date'}{' or later' if since else ''}."
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     tied = [source for _, source in tie_positions(model, request.ties)]
@@ -99,8 +99,26 @@ def generate(
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
-    files = (*FILES, PLANNER_FILE) if has_table else FILES
+    files = (*FILES, *_snippets(model, profile), *((PLANNER_FILE,) if has_table else ()))
     return {path: filled(path, words).encode() for path in files}
+
+
+def _snippets(model: Model, profile: KernelProfile) -> Iterator[str]:
+    """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model."""
+    is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
+    if profile.is_portable and has_operators(operator_kinds(model), RELEASES["arduino-2023"]):
+        yield "snippets/arduino.ino"
+    if is_arm:
+        yield from ("snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
+    if is_arm and profile.target in (None, *_CORES_OF_PICO):
+        yield "snippets/pico_CMakeLists.txt"
+    if profile.is_portable or profile.name.startswith("esp-nn"):
+        yield from ("snippets/esp_idf_CMakeLists.txt", "snippets/esp_idf_component.yml")
+
+
+def entry_words() -> dict[str, str]:
+    """Return the start of a program on each platform: where its messages go, and ``main``."""
+    return {name: filled(name, {}) for name in ("entry", "entry_headers")}
 
 
 def runner_source() -> bytes:
@@ -205,7 +223,7 @@ def _array(data: bytes) -> Iterator[str]:
 
 _WITHOUT_TABLE = dict.fromkeys(
     (
-        *("planner_header", "planner_object", "planner_argument", "planner_check", "sketch_check"),
+        *("planner_header", "planner_object", "planner_argument", "planner_check"),
         *("memories", "memory_macro", "in_arena"),
     ),
     "",
@@ -222,7 +240,6 @@ def _table_words(table: Table, data: bytes, name: str) -> dict[str, str]:
         "planner_header": f'\n#include "{PLANNER_FILE}"',
         "planner_object": f"{planner}\n  static tflite_memopt::TablePlanner planner({name}::kPlan, memories);",
         "planner_check": "\n  if (!planner.IsIntact()) return 2;",
-        "sketch_check": "\n  if (!planner.IsIntact()) return;",
         "planner_argument": ", &planner",
         "memories": "".join(_array_in(table, arrays, number, name) for number in others),
         "memory_macro": _macro(table.names[table.arena]) if len(table.names) > 1 else "",
