@@ -209,8 +209,8 @@ def _registered(report: Report, model: bytes) -> list[str]:
 
     if not report.tflm.runs:
         return []
-    found = registrations(read_model(model))
-    return [*(f"{method}()" for method in found.methods), *(f'AddCustom("{name}", ...)' for name in found.custom)]
+    needed = registrations(read_model(model))
+    return [*(f"{method}()" for method in needed.methods), *(f'AddCustom("{name}", ...)' for name in needed.custom)]
 
 
 def _commands(report: Report, output: Path) -> list[str]:

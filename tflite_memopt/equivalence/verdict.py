@@ -50,4 +50,4 @@ class Basis:
     findings: tuple[str, ...] = ()
     """Defects of the original, the most serious first, and notes on a runtime, in sentences."""
     executed_by: tuple[str, ...] = ()
-    """Where the plan was run: "tflm" on this computer, "runner" by the user's --runner."""
+    """Runtimes that ran the plan: "tflm" on this computer, "runner" by the user's --runner."""

@@ -134,7 +134,7 @@ def runner_source() -> bytes:
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:
-    """Return the kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
+    """Return the kernels for which the files of a model are written. Raises UsageError if its plan is for others."""
     model = read_planned(data)
     return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
 
@@ -196,9 +196,9 @@ def resource_variables(model: Model) -> int:
 
 
 def _resolver_words(model: Model) -> dict[str, str]:
-    found = registrations(model)
-    own = identifiers("Register", found.custom)
-    calls = [f"  if (resolver.{method}() != kTfLiteOk) return false;" for method in found.methods]
+    needed = registrations(model)
+    own = identifiers("Register", needed.custom)
+    calls = [f"  if (resolver.{method}() != kTfLiteOk) return false;" for method in needed.methods]
     calls += [
         f"  if (resolver.AddCustom({literal(each)}, {function}()) != kTfLiteOk) return false;"
         for each, function in own.items()
@@ -208,7 +208,7 @@ def _resolver_words(model: Model) -> dict[str, str]:
         for each, function in own.items()
     ]
     return {
-        "operators": str(max(1, found.count)),
+        "operators": str(max(1, needed.count)),
         "tflm_names": filled("tflm_names", {}),
         "calls": "\n".join(calls),
         "declared": "\n".join(declared),

@@ -106,7 +106,7 @@ class RewriteUse:
     saved_bytes: int
     """Additional bytes without this change; such values do not add up. 0 for changes outside of the search."""
     stripes: str | None = None
-    """How a region runs a few rows at a time; null for other rules."""
+    """The form in which a region runs a few rows at a time; null for other rules."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ _LAYERS: Mapping[str, str] = {
     "TOPK_V2": _POST,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
 }
-"""What to write in Keras or PyTorch in place of the layer that makes an operator, by its name."""
+"""Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
 
 F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
 _FLOAT = frozenset({F32})

@@ -92,7 +92,7 @@ class MemoryUse:
     planner_temporary_bytes: dict[str, int]
     """Bytes that TFLM's planner uses instead of the head while it loads the model; by "32", "64" and "target"."""
     required_bytes: dict[str, int]
-    """Arena to reserve, in bytes: "32" and "64" for pointers of so many bits and enums of 4 bytes, "target" for the
+    """Arena to reserve, in bytes: "32" and "64" for pointers of that many bits and enums of 4 bytes, "target" for the
     named one, "table" for that with codegen --planner table ("table_apart": its temporaries outside of the arena)."""
     required_is_exact: bool
     """False if an operator's structures are a guess: measure the arena."""
@@ -291,7 +291,7 @@ class ArenaTerms:
     macs: int
 
     def more(self, operators: Number, tensors: Number, planned: Number, requests: Number) -> tuple[Number, Number]:
-        """(tail, temporaries) in bytes that so many more take at least, operators without what they ask for."""
+        """Return lower bounds on added tail and temporaries, in bytes, without buffers that operators request."""
         tail = arena.EVAL_TENSOR.on(self.abi) * tensors + arena.NODE_AND_REGISTRATION.on(self.abi) * operators
         tail = tail + arena.SCRATCH_HANDLE.on(self.abi) * requests
         return tail, _tables(self.abi, tensors, planned, requests)

@@ -293,7 +293,7 @@ def _verification(report: Report) -> RenderableType:
 
 
 def _end(search: SearchUse) -> str:
-    """How good the order or plan is known to be, and what ended the search where that is not known."""
+    """Say how far the order or plan is from its bound, and why the search ended before a proof."""
     if search.optimal:
         return "proved optimal"
     share = 100 * search.gap_bytes / max(1, search.lower_bound)

@@ -72,7 +72,7 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """Return the table of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
-    columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "found with")
+    columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "options")
     table = table_with(Text(exploration.model or "model"), *columns)
     table.add_row("now", *_cells(exploration.before, exploration.before))
     for number, point in enumerate(exploration.points, 1):

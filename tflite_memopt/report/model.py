@@ -85,7 +85,7 @@ class SearchUse:
     gap_bytes: int
     """Bytes between lower_bound and the result; 0 if it is optimal."""
     ended_by: EndedBy
-    """What ended the search: "proof", "work_limit", the same on every machine, or "clock" (compare)."""
+    """Reason that the search ended: "proof", "work_limit", the same on every machine, or "clock" (compare)."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Summary:
     changes: tuple[str, ...]
     """The changes and their price."""
     limits: tuple[str, ...]
-    """What limits the size, in sentences."""
+    """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]
     """Options that could lower the result further."""
 
@@ -207,7 +207,7 @@ class Analysis:
     tflm: TflmSupport = RUNS
     """TensorFlow Lite Micro's kernels for the model."""
     mends: bool = False
-    """Whether optimize makes a model of it that TensorFlow Lite Micro can run."""
+    """True if optimize rewrites it into a model that TensorFlow Lite Micro can run."""
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
 
@@ -223,7 +223,7 @@ class Way:
     slowdown: float | None
     """Added run time with the slowest library, as a fraction; null without such a result."""
     fits: bool
-    """Whether it meets the budget."""
+    """True if it meets the budget."""
     reason: str | None
     """The reason if there is no such result; null otherwise."""
 
@@ -261,7 +261,7 @@ class Report:
     budget: int | None
     """The budget in bytes; null without one."""
     within_budget: bool | None
-    """Whether the result meets the budget; null without one."""
+    """True if the result meets the budget; null without one."""
     binding: BindingStep | None
     """The operator that needs the most if a budget is missed; null otherwise."""
     before: MemoryUse
@@ -299,7 +299,7 @@ class Report:
     basis: Basis
     """The basis of the verdicts."""
     runner: dict[str, dict[str, int | str]] | None
-    """What the user's --runner measured of the model "before" and "after"; null without one."""
+    """Measurements by the user's --runner of the model "before" and "after"; null without one."""
     file_bytes: dict[str, int]
     """Size of the file "before" and "after", in bytes."""
     sha256: dict[str, str]
@@ -321,7 +321,7 @@ class Report:
     tflm: TflmSupport = RUNS
     """TensorFlow Lite Micro's kernels for the model. For the result."""
     mended: TflmSupport | None = None
-    """What kept TFLM from loading the file as it came, where rewrites mend that; else null."""
+    """Obstacles that kept TFLM from loading the original, if rewrites removed them; else null."""
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)
@@ -431,9 +431,9 @@ class Choice:
     point: int
     """Index of the chosen point in the front, from 0: the fastest that fits, or the nearest."""
     fits: bool | None
-    """Whether it fits the budget; null without one."""
+    """True if it fits the budget; null without one."""
     limits: tuple[str, ...]
-    """What limits the size, in sentences."""
+    """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]
     """Options that could lower the result further."""
 

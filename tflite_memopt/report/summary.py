@@ -34,7 +34,7 @@ _MOST_NAMES = 3
 _CLEARLY_MORE = 1.1
 """A library that needs this many times as much is named in the first line."""
 _IF_IT_COULD = "If it could, it would need"
-_MENDED = "TFLM cannot load this file as it is, and optimize mends that"
+_MENDED = "TFLM cannot load this file as it is, and optimize fixes that"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
@@ -66,7 +66,7 @@ def summary_of_analysis(
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if mends:
-        first = f"{said_of(support, _MENDED)}. Mended it needs {need:,} bytes of RAM"
+        first = f"{said_of(support, _MENDED)}. Once fixed, it needs {need:,} bytes of RAM"
         advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
     elif support.runs and not is_ours:
         text = "makes a model that needs less, and verifies that it computes the same"
@@ -319,23 +319,23 @@ def _share(memory: MemoryUse, is_head: bool) -> str:
 
 def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ...]:
     """Return what the size of the arena consists of, the largest part first."""
-    found = [_share(memory, is_head)]
+    lines = [_share(memory, is_head)]
     temporaries = memory.temporaries_for_target
     if not is_head and temporaries > memory.arena_bytes:
-        found.append(
+        lines.append(
             f"while it loads the model, TFLM's planner needs {temporaries:,} bytes for its "
             f"{counted(memory.tensors, 'tensor')}: more than the head; fewer tensors help, "
             "or a plan that the firmware carries (codegen --planner table)"
         )
-        return tuple(found)
+        return tuple(lines)
     if memory.arena_bytes <= bounds.io:
-        found.append("the head is as small as the inputs or outputs: only a smaller interface helps")
+        lines.append("the head is as small as the inputs or outputs: only a smaller interface helps")
     elif memory.peak is not None:
         step = memory.peak
-        found.append(
+        lines.append(
             f"operator {step.index} {step.operator} '{short_name(step.output)}' needs {step.bytes:,} bytes at once "
             f"(inputs or outputs: {bounds.io:,})"
         )
         if memory.arena_bytes > step.bytes:
-            found.append(f"{memory.arena_bytes - step.bytes:,} bytes of the head are gaps between tensors")
-    return tuple(found)
+            lines.append(f"{memory.arena_bytes - step.bytes:,} bytes of the head are gaps between tensors")
+    return tuple(lines)

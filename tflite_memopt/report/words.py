@@ -91,13 +91,13 @@ def over_libraries(before: Mapping[str, int], after: Mapping[str, int], kernels:
 
 def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
     """The share with each library, the slowest first; ``kernels``: the profile that the result is for."""
-    found = slowdowns(before, after)
-    if all(percent(share) == "0 %" for share in found.values()):
+    by_name = slowdowns(before, after)
+    if all(percent(share) == "0 %" for share in by_name.values()):
         return "run time as before (instructions, estimated)"
-    if len(found) > 1:
-        each = ", ".join(f"{percent(share)} with {name}" for name, share in found.items())
+    if len(by_name) > 1:
+        each = ", ".join(f"{percent(share)} with {name}" for name, share in by_name.items())
         return f"run time {each} (instructions, estimated)"
-    ((name, share),) = found.items()
+    ((name, share),) = by_name.items()
     stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
     return f"run time {percent(share)} (instructions, estimated{stands_for})"
 

@@ -122,14 +122,14 @@ def _layers(arena: ArenaMap) -> dict[str, int]:
 
 def _layers_of(arena: ArenaMap, names: Mapping[str, int]) -> dict[int | None, int]:
     """Return the layer of each step: that of its name without the suffixes of stripes; else that of the step before."""
-    found: dict[int | None, int] = {}
+    layers: dict[int | None, int] = {}
     last = 0
     for number in sorted(range(len(arena.steps)), key=lambda each: arena.steps[each].start):
         name = _key(arena.steps[number].output)
         while name and name not in names:
             name = name.rpartition("/")[0]
-        last = found[number] = names.get(name, last)
-    return found
+        last = layers[number] = names.get(name, last)
+    return layers
 
 
 def _key(name: str) -> str:
@@ -139,12 +139,12 @@ def _key(name: str) -> str:
 def _blocks(arena: ArenaMap, loops: Sequence[LoopUse]) -> dict[tuple[int, int], str]:
     """Return the scopes of the outermost loops, with a sentence on each."""
     said = {use.result: said_of_loop(use) for use in loops}
-    found = {}
+    blocks = {}
     for number, step in enumerate(arena.steps):
         if step.subgraph or step.operator != "WHILE":
             continue
         results = (tensor.name for tensor in arena.tensors if tensor.operator == number)
         inside = sum(step.start < each.start and each.end <= step.end for each in arena.steps)
         words = next((said[name] for name in results if name in said), f"loop: {counted(inside, 'operator')}")
-        found[step.start, step.end] = f"{words}; operator {number}"
-    return found
+        blocks[step.start, step.end] = f"{words}; operator {number}"
+    return blocks
