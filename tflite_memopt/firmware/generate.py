@@ -308,8 +308,9 @@ def _name_of_macro(memory: str) -> str:
 _RESET = (
     "Do not call Reset() from here to Invoke(): this plan has variables of a loop on the input, and Reset clears them."
 )
-_WRONG_PLAN = "this plan computes wrongly with other kernels than it was made for; see arena.h"
-_WRONG_SIZES = "these sizes are for other kernels; run codegen again, with this build's --target or with none"
+_UNDEFINED = "or CMSIS_NN or ESP_NN is not defined here as for TFLM; see arena.h"
+_WRONG_PLAN = f"this plan computes wrongly with other kernels than it was made for, {_UNDEFINED}"
+_WRONG_SIZES = f"these sizes are for other kernels, {_UNDEFINED}"
 _SDKCONFIG = """
 #if __has_include("sdkconfig.h")
 #include "sdkconfig.h"  // ESP-IDF's: which chip it is, and which code of esp-nn
