@@ -32,7 +32,7 @@ COMMANDS = {
     "targets": "",
 }
 """What every command is given; one that is not here fails the test."""
-EXTRAS = {"batch": "tflite-memopt[dask]", "--report small.html": "tflite-memopt[report]"}
+EXTRAS = {"batch": "tflite-memopt[dask]"}
 """What needs an extra: a command, or words in a line."""
 STUBS = """
 import pathlib

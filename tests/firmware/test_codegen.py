@@ -297,7 +297,7 @@ def test_no_name_of_an_operator_breaks_out_of_its_literal(tmp_path: Path) -> Non
 def cpp_files_of(model: Model, folder: Path) -> list[Path]:
     """All generated C++ files of a model, written into the folder."""
     write(folder, write_model(model))
-    return [folder / name for name in FILES if name.endswith((".h", ".cc"))]
+    return [folder / name for name in (*FILES, MAINS[1]) if name.endswith((".h", ".cc"))]
 
 
 def test_the_files_tell_the_model_that_they_are_of(tmp_path: Path) -> None:
@@ -462,7 +462,9 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(folder), "--name", "net"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*")) == sorted([*FILES, *EVERY])
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*")) == sorted(
+        [*FILES, MAINS[1], *EVERY]
+    )
     assert "namespace net {" in (folder / "arena.h").read_text()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2

@@ -262,15 +262,14 @@ def test_every_tensor_is_there_in_words(pages: dict[str, Path], report: Report) 
 @in_chromium
 def test_every_point_of_a_front_is_there_in_words(pages: dict[str, Path]) -> None:
     with opened(pages["exploration"]) as found:
-        for plot in ("slowdown", "operators", "file_bytes"):
-            said = marks(found.page, plot)
-            assert len(said) == len(EXPLORED.points)
-            assert all(f"--limit {n}" in said[n] for n in range(5))
+        said = marks(found.page, "front")
+        assert len(said) == len(EXPLORED.points)
+        assert all(f"--limit {n}" in said[n] for n in range(5))
         near = replace(EXPLORED, before=replace(EXPLORED.before, total=41_000, head=31_000))
         pages["exploration"].with_name("near.html").write_bytes(exploration_page(near, True))
     with opened(pages["exploration"].with_name("near.html")) as found:
-        assert marks(found.page, "slowdown")[0].startswith("original: RAM 41,000 bytes, head 31,000")
-        assert "budget: 32 KB" in found.page.text_content("#slowdown")
+        assert marks(found.page, "front")[0].startswith("original: RAM 41,000 bytes, head 31,000")
+        assert "budget: 32 KB" in found.page.text_content("#front")
         text = found.page.inner_text("main")
         assert "NO point fits 32 KB (total): point 1 is the nearest, 7,232 bytes too many" in text
         assert "what would help: --io int8: helps" in text
@@ -331,7 +330,7 @@ def test_pictures_as_files(report: Report) -> None:
     rectangles = [node.get("aria-label") for node in svg.iter() if node.get("role") == "img"]
     assert len(rectangles) == sum(len(arena.tensors) + 1 for arena in report.arena.values())
     front = ElementTree.fromstring(front_file(EXPLORED))
-    assert {"operators", "size of the file, bytes"} <= {node.text for node in front.iter() if node.text}
+    assert {"run time added (estimated)", "RAM to reserve, bytes"} <= {node.text for node in front.iter() if node.text}
 
 
 def test_names_that_are_no_text_are_drawn_all_the_same() -> None:

@@ -39,7 +39,6 @@ FILES = (
     "resolver.h",
     "self_test.h",
     "main.cc",
-    "main_two_arenas.cc",
 )
 PLANNER_FILE = "planner.h"
 _CORES_OF_PICO = ("cortex-m0", "cortex-m33")
@@ -86,8 +85,8 @@ def generate(
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
     words = _words(model, data, name) | entry_words() | _arena_words(sizes, label, profile, request.temporaries_apart)
-    words |= _WITHOUT_TABLE if table is None else _table_words(table, data, name)
-    words |= _apart_words(name) if request.temporaries_apart else _NOT_APART
+    words |= _WITHOUT_TABLE | ({} if table is None else _table_words(table, data, name))
+    words |= _one_arena(name, words["in_arena"]) | (_apart_words(name) if request.temporaries_apart else {})
     cleared = cleared_inputs(model, planned)
     since = needed_since(operator_kinds(model))
     words["cmsis_nn"] = "" if profile.name.startswith("cmsis-nn") else "# "
@@ -100,7 +99,9 @@ def generate(
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     files = (*FILES, *_snippets(model, profile), *((PLANNER_FILE,) if has_table else ()))
-    return {path: filled(path, words).encode() for path in files}
+    two = words | _WITHOUT_TABLE | _two_arenas(name)
+    texts = {path: filled(path, words) for path in files}
+    return {path: text.encode() for path, text in (texts | {"main_two_arenas.cc": filled("main.cc", two)}).items()}
 
 
 def _snippets(model: Model, profile: KernelProfile) -> Iterator[str]:
@@ -224,7 +225,7 @@ def _array(data: bytes) -> Iterator[str]:
 _WITHOUT_TABLE = dict.fromkeys(
     (
         *("planner_header", "planner_object", "planner_argument", "planner_check"),
-        *("memories", "memory_macro", "in_arena"),
+        *("memories", "memory_macro", "in_arena", "temporary", "apart_object"),
     ),
     "",
 )
@@ -268,7 +269,24 @@ def _packed(row: PlannedBuffer) -> bytes:
     return pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory)
 
 
-_NOT_APART = {"temporary": "", "arena_argument": "arena, sizeof(arena)", "apart_object": ""}
+def _one_arena(name: str, section: str) -> dict[str, str]:
+    return {
+        "arenas": "one arena",
+        "arena_arrays": f"alignas(16) uint8_t arena[{name}::kArenaBytes]{section};",
+        "arena_argument": "arena, sizeof(arena)",
+        "arena_size": "sizeof(arena)",
+    }
+
+
+def _two_arenas(name: str) -> dict[str, str]:
+    return {
+        "arenas": "two arenas",
+        "arena_arrays": "// Give the first one the fastest memory, by a section attribute of your linker script.\n"
+        f"alignas(16) uint8_t head_arena[{name}::kHeadArenaBytes];\n"
+        f"alignas(16) uint8_t tail_arena[{name}::kTailArenaBytes];",
+        "arena_argument": "tail_arena, sizeof(tail_arena), head_arena, sizeof(head_arena)",
+        "arena_size": "sizeof(head_arena) + sizeof(tail_arena)",
+    }
 
 
 def _apart_words(name: str) -> dict[str, str]:

@@ -35,8 +35,22 @@ from .work import instructions
 
 
 @dataclass(frozen=True)
-class LiveTensor:
-    """A tensor that is alive at some step."""
+class OperatorName:
+    """An operator of a file."""
+
+    subgraph: int
+    """Number of the subgraph in the file, from 0."""
+    index: int
+    """Position of the operator in its subgraph, from 0."""
+    operator: str
+    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
+    output: str
+    """Name of the operator's first output."""
+
+
+@dataclass(frozen=True)
+class TensorUse:
+    """A tensor of a file, or a scratch request with the name of its operator's output."""
 
     name: str
     """Name in the file."""
@@ -49,24 +63,16 @@ class LiveTensor:
 
 
 @dataclass(frozen=True)
-class StepUse:
+class StepUse(OperatorName):
     """An operator and the working set while it runs."""
 
-    subgraph: int
-    """Number of the subgraph in the file, from 0."""
-    index: int
-    """Position of the operator in its subgraph, from 0."""
-    operator: str
-    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
-    output: str
-    """Name of the operator's first output."""
     bytes: int
     """Working set in bytes; bytes that several tensors share count once."""
     scratch_bytes: int
     """Scratch of its kernel, in bytes."""
     macs: int
     """Multiply-accumulates."""
-    live: tuple[LiveTensor, ...]
+    live: tuple[TensorUse, ...]
     """Tensors that are alive while it runs, the largest first. They may overlap."""
 
 
@@ -133,19 +139,11 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class InterfaceTensor:
+class InterfaceTensor(TensorUse):
     """An input or output of a model."""
 
     side: str
     """"input" or "output"."""
-    name: str
-    """Name in the file."""
-    shape: tuple[int, ...]
-    """Size along each axis."""
-    type: str
-    """Element type, as NumPy names it where it has it."""
-    bytes: int
-    """Size in the arena."""
     scale: float | None
     """real = scale * (value - zero_point); null if not quantized with one scale."""
     zero_point: int | None
@@ -173,17 +171,9 @@ Sharing = Literal["none", "view", "in-place", "overlap"]
 
 
 @dataclass(frozen=True)
-class PlacedTensor:
+class PlacedTensor(TensorUse):
     """A tensor or a scratch request in the head: bytes ``[offset, offset + bytes)`` in scopes ``[start, end)``."""
 
-    name: str
-    """Name in the file; of scratch, that of the operator's output."""
-    shape: tuple[int, ...]
-    """Size along each axis."""
-    type: str
-    """Element type, as NumPy names it where it has it."""
-    bytes: int
-    """Size in the arena."""
     offset: int
     """Its first byte in the head."""
     start: int
@@ -199,17 +189,9 @@ class PlacedTensor:
 
 
 @dataclass(frozen=True)
-class OperatorUse:
+class OperatorUse(OperatorName):
     """An operator that runs in scopes ``[start, end)``."""
 
-    subgraph: int
-    """Number of the subgraph in the file, from 0."""
-    index: int
-    """Position of the operator in its subgraph, from 0."""
-    operator: str
-    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
-    output: str
-    """Name of the operator's first output."""
     macs: int
     """Multiply-accumulates."""
     working_set: int
@@ -404,7 +386,7 @@ def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
 def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
     found = affine_of(tensor)
     scale, zero = (None, None) if found is None else (found.scale, found.zero_point)
-    return InterfaceTensor(side, tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, scale, zero)
+    return InterfaceTensor(tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, side, scale, zero)
 
 
 def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
@@ -430,7 +412,7 @@ def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[
 
 def step_use(each: WorkingSet) -> StepUse:
     """Return a working set as the report shows it."""
-    live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
+    live = tuple(TensorUse(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
     operator = each.operator
     output = operator.outputs[0].name if operator.outputs else ""
     return StepUse(

@@ -16,6 +16,7 @@ from ..memory.figures import (
     InterfaceTensor,
     LibraryNeed,
     MemoryUse,
+    OperatorName,
     ReuseInForce,
     StepUse,
 )
@@ -23,17 +24,9 @@ from ..options import Objective
 
 
 @dataclass(frozen=True)
-class BindingStep:
+class BindingStep(OperatorName):
     """The operator during which the plan occupies the most bytes of the head."""
 
-    subgraph: int
-    """Number of the subgraph in the file, from 0."""
-    index: int
-    """Position of the operator in its subgraph, from 0."""
-    operator: str
-    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
-    output: str
-    """Name of the operator's first output."""
     bytes: int
     """Bytes of the head in use while it runs."""
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ..errors import printable
 from ..memory.work import slowdowns
-from .model import Comparison, FusionUse
 
 
 def counted(number: int, noun: str) -> str:
@@ -100,28 +99,3 @@ def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str
     ((name, share),) = by_name.items()
     stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
     return f"run time {percent(share)} (instructions, estimated{stands_for})"
-
-
-FUSION_COLUMNS = ("fused blocks", "counted", "bytes", "MACs", "times", "layers fused")
-
-
-def fusion_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """The cells of FUSION_COLUMNS for each setting that keeps its limit; the first setting is no fusion."""
-    uses = comparison.fusion
-    return [
-        (said_of_setting(use), _ENDS[use.ends_counted], f"{use.bytes:,}", f"{use.macs:,}", times, ", ".join(use.blocks))
-        for use in uses
-        if use.bytes is not None and use.macs is not None
-        for times in (f"{use.macs / (uses[0].macs or 1):.2f}",)
-    ]
-
-
-def said_of_setting(use: FusionUse) -> str:
-    """The problem of msf-CNN and its limit."""
-    if use.limit is None:
-        return use.problem
-    limit = f"in {use.limit:,.0f} bytes" if use.problem == "fewest MACs" else f"for {use.limit} times the MACs"
-    return f"{use.problem} {limit}"
-
-
-_ENDS = {False: "between the ends", True: "with input and output"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...memory.figures import ArenaMap, PlacedTensor
 from ..loops import said_of_loop
@@ -19,11 +19,12 @@ _LEGEND: Mapping[str, str] = {
     "loop": "a loop: click it to see an iteration",
     "tail": "TFLM's own structures (the tail)",
 }
-_SAID: Mapping[str, str] = {
-    "view": "the same bytes as an input of its operator",
-    "in-place": "written over an input of its operator",
-    "overlap": "written over the part of an input that was read already",
+_SHARED: Mapping[str, tuple[str, str]] = {
+    "view": ("view", ", the same bytes as an input of its operator"),
+    "in-place": ("over", ", written over an input of its operator"),
+    "overlap": ("over", ", written over the part of an input that was read already"),
 }
+"""Outline and description of outputs that share bytes with an input."""
 _ROOM = 1.08
 """Over the highest line, for its words."""
 _APART = 7
@@ -39,7 +40,8 @@ def arena_plots(
     """
     lines = limits or {}
     top = _ROOM * max(*(arena.required for arena in arenas.values()), *lines.values(), 1)
-    names = _layers(next(iter(arenas.values())))
+    outputs = dict.fromkeys(_key(step.output) for step in next(iter(arenas.values())).steps)
+    names = {name: number for number, name in enumerate(outputs)}
     return [_plot(title, arena, top, names, loops, lines) for title, arena in arenas.items()]
 
 
@@ -62,7 +64,10 @@ def _plot(
     low, high = y(arena.required - size), y(arena.required)
     words = f"{_LEGEND['tail']}: {size:,} bytes"
     marks.append(Mark(0, high, words, 100, round(low - high, 3), "tail"))
-    ends = [Line(0, y(size), 100, y(size), text=f"{name}: {size:,} bytes") for name, size in _ends(arena)]
+    ends = [
+        Line(0, y(size), 100, y(size), text=f"{name}: {size:,} bytes")
+        for name, size in (("head", arena.head), ("arena", arena.required))
+    ]
     ends += [Line(0, y(size), 100, y(size), "budget", f"{words}: {in_words(size)}") for words, size in limits.items()]
     kinds = {kind for mark in marks for kind in (mark.kind.split() or ["layer"])} | ({"loop"} if blocks else set())
     legend = {kind: text for kind, text in _LEGEND.items() if kind in kinds}
@@ -84,11 +89,6 @@ def _plot(
     )
 
 
-def _ends(arena: ArenaMap) -> Iterator[tuple[str, int]]:
-    yield "head", arena.head
-    yield "arena", arena.required
-
-
 def _mark(
     arena: ArenaMap, tensor: PlacedTensor, x: Scale, y: Scale, color: str, blocks: Mapping[tuple[int, int], str]
 ) -> Mark:
@@ -98,26 +98,19 @@ def _mark(
     number = "" if tensor.operator is None else f"operator {tensor.operator}, "
     said = [f"{short_name(tensor.name)}: {'x'.join(map(str, tensor.shape))} {tensor.type}, {tensor.bytes:,} bytes"]
     said += [f"at {tensor.offset:,}", f"{number}{by}", f"alive in steps {start} to {tensor.end - 1}"]
-    said += [_SAID[tensor.sharing]] if tensor.sharing in _SAID else []
-    kinds = {"view": "view", "in-place": "over", "overlap": "over"}
-    outline = kinds.get(tensor.sharing, "")
+    outline, shared = _SHARED.get(tensor.sharing, ("", ""))
     special = tensor.kind if tensor.kind in ("input", "scratch") else ""
     block = next((text for (a, b), text in blocks.items() if a <= start and tensor.end <= b), "")
     return Mark(
         x(start),
         y(top),
-        ", ".join(said),
+        ", ".join(said) + shared,
         round(x(tensor.end) - x(start), 3),
         round(y(tensor.offset) - y(top), 3),
         special or outline,
         None if special else color,
         block,
     )
-
-
-def _layers(arena: ArenaMap) -> dict[str, int]:
-    """Number the outputs of a model's operators."""
-    return {name: n for n, name in enumerate(dict.fromkeys(_key(step.output) for step in arena.steps))}
 
 
 def _layers_of(arena: ArenaMap, names: Mapping[str, int]) -> dict[int | None, int]:

@@ -21,28 +21,11 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """Plots that are read together, and a text that explains them."""
-
-    title: str
-    text: str
-    plots: Sequence[Plot]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table; numbers are aligned right."""
-
-    title: str
-    is_number: bool = False
-
-
-@dataclass(frozen=True)
 class PageTable:
-    """A table of cells in words; ``is_folded``: shown only when it is opened."""
+    """A table of cells in words; a column with ``>`` is aligned right. ``is_folded``: shown only when it is opened."""
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     text: str = ""
     is_folded: bool = False
@@ -76,7 +59,10 @@ class Page:
     title: str
     headline: str
     lists: Sequence[Lines]
-    picture: Picture
+    heading: str
+    """The title of the section with the plots; ``text`` explains them."""
+    text: str
+    plots: Sequence[Plot]
     tables: Sequence[PageTable]
     facts: Sequence[tuple[str, str]] = ()
     tiles: Sequence[Tile] = ()
@@ -91,6 +77,6 @@ def firmware_of(target: str | None, kernels: str) -> tuple[tuple[str, str], ...]
 
 
 def html_of(page: Page) -> bytes:
-    """Return the page as one file in UTF-8. Raises UsageError without the package jinja2."""
+    """Return the page as one file in UTF-8."""
     scale = max((bar.size for bar in page.bars), default=1)
     return render("page.html.jinja", page=page, scale=scale, version=__version__)

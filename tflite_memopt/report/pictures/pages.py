@@ -8,12 +8,13 @@ from typing import Literal
 from ...equivalence.verdict import Verdict
 from ...ir.change import RewriteUse
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
+from ..console import interface_lines, memory_rows
 from ..model import Advice, Analysis, DeviceUse, Report
 from ..options_used import changed_options
 from ..summary import advice_of, flash_in_words, registered_by, verified_in_words, ways_of
 from ..words import change_in_percent, counted, in_words, run_time_in_short, short_name
 from .arena import arena_plots
-from .page import Column, Lines, Page, PageTable, Picture, SizeBar, Tile, firmware_of, html_of
+from .page import Lines, Page, PageTable, SizeBar, Tile, firmware_of, html_of
 from .plot import Plot, svg_of
 
 _TEXT = (
@@ -36,14 +37,16 @@ def report_page(
     lists = (
         _ways(report, commands),
         _firmware(report, output, calls),
-        Lines("Before you flash it", report.warnings),
+        Lines("Before you flash it", (*interface_lines(report), *report.warnings)),
     )
     return html_of(
         Page(
             title=f"{report.model or 'model'} on TensorFlow Lite Micro",
             headline=summary.headline,
             lists=lists,
-            picture=_picture(report_plots(report), arenas),
+            heading="The arena",
+            text=f"{_TEXT} Before and after have the same colors.",
+            plots=report_plots(report),
             tables=(
                 *_verification(report),
                 _figures(sides, report.file_bytes),
@@ -68,7 +71,7 @@ def report_plots(report: Report) -> list[Plot]:
 def svg_file(report: Report | Analysis) -> bytes:
     """Return the arena of a report as an SVG file, before and after side by side."""
     plots = report_plots(report) if isinstance(report, Report) else arena_plots({"now": report.arena}, report.loops)
-    return svg_of([[plot] for plot in plots])
+    return svg_of(plots)
 
 
 def analysis_page(analysis: Analysis) -> bytes:
@@ -80,7 +83,9 @@ def analysis_page(analysis: Analysis) -> bytes:
             title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
             headline=analysis.summary.headline,
             lists=_limits(analysis.summary.limits, analysis.summary.advice),
-            picture=_picture(arena_plots({"now": arena}, analysis.loops), {"now": arena}),
+            heading="The arena",
+            text=_TEXT,
+            plots=arena_plots({"now": arena}, analysis.loops),
             tables=(_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena)),
             facts=(*firmware_of(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256)),
             tiles=(
@@ -90,11 +95,6 @@ def analysis_page(analysis: Analysis) -> bytes:
             bars=(_bar("now", arena), *_chip(device)),
         )
     )
-
-
-def _picture(plots: Sequence[Plot], arenas: Mapping[str, ArenaMap]) -> Picture:
-    both = " Before and after have the same colors." if len(arenas) > 1 else ""
-    return Picture("The arena", _TEXT + both, plots)
 
 
 def _ways(report: Report, commands: Sequence[str]) -> Lines:
@@ -194,7 +194,7 @@ def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
     sizes = {side: {part.name: part for part in arena.tail} for side, arena in arenas.items()}
     names = dict.fromkeys(name for parts in reversed(sizes.values()) for name in parts)
     heads = [(f"bytes {side}", f"number {side}") if len(arenas) > 1 else ("bytes", "number") for side in arenas]
-    columns = (Column("part"), *(Column(each, True) for pair in heads for each in pair))
+    columns = ("part", *(f">{each}" for pair in heads for each in pair))
     rows = [(name, *(cell for parts in sizes.values() for cell in _part(parts.get(name)))) for name in names]
     text = "Kernel buffers persist between runs; they hold, for example, the multipliers of all channels."
     yield PageTable("TFLM's own structures (the tail)", columns, rows, text)
@@ -215,7 +215,7 @@ def _limits(limits: Sequence[str], advice: Sequence[Advice]) -> tuple[Lines, ...
 
 def _rules(uses: Sequence[RewriteUse]) -> PageTable:
     """Return the changes by the names of their rules, which docs/how_it_works.md explains."""
-    columns = (Column("rule"), Column("operators"), Column("exactness"), Column("bytes without it", True))
+    columns = ("rule", "operators", "exactness", ">bytes without it")
     rows = [
         (use.rule, ", ".join(map(short_name, use.operators)), use.exactness, f"{use.saved_bytes:,}") for use in uses
     ]
@@ -223,34 +223,16 @@ def _rules(uses: Sequence[RewriteUse]) -> PageTable:
 
 
 def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:
-    columns = (Column("bytes"), *(Column(side, True) for side in sides))
-    rows: list[tuple[str, list[int | str | None]]] = [
-        ("arena to reserve, target", [use.required_bytes.get("target") for use in sides.values()]),
-        ("the same, plan as a table", [use.required_bytes.get("table") for use in sides.values()]),
-        ("arena to reserve, 32-bit", [use.required_bytes["32"] for use in sides.values()]),
-        ("arena to reserve, 64-bit", [use.required_bytes["64"] for use in sides.values()]),
-        ("head: tensors and scratch", [use.arena_bytes for use in sides.values()]),
-        ("largest working set", [use.peak_bytes for use in sides.values()]),
-        *((f"TFLM measured {part} (64-bit)", [use.tflm.get(part) for use in sides.values()]) for part in _PARTS),
-        ("operators", [use.operators for use in sides.values()]),
-        ("multiply-accumulates", [use.macs for use in sides.values()]),
-        ("file", [file_bytes[side] for side in sides]),
+    columns = ("figure", *(f">{side}" for side in sides))
+    rows = [
+        (pairs[0][0], *(value for _, value in pairs)) for pairs in zip(*map(memory_rows, sides.values()), strict=True)
     ]
-    for name in next(iter(sides.values())).instructions:
-        rows.append((f"instructions, estimated, {name}", [use.instructions[name] for use in sides.values()]))
-    known = [(label, *(_figure(value) for value in values)) for label, values in rows if any(values)]
-    return PageTable("In figures", columns, known)
-
-
-_PARTS = ("head", "tail", "total")
-
-
-def _figure(value: int | str | None) -> str:
-    return f"{value:,}" if isinstance(value, int) else value or "-"
+    rows.append(("file, bytes", *(f"{file_bytes[side]:,}" for side in sides)))
+    return PageTable("In figures", columns, [row for row in rows if set(row[1:]) != {"-"}], is_folded=True)
 
 
 def _verification(report: Report) -> Iterator[PageTable]:
-    columns = tuple(map(Column, ("runtime", "verdict", "samples", "largest difference", "reason")))
+    columns = ("runtime", "verdict", "samples", "largest difference", "reason")
     rows = [(name, *_verdict(verdict)) for name, verdict in report.equivalence.items()]
     said = "TFLM ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
     if not rows:
@@ -266,23 +248,10 @@ def _verdict(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _operators(arena: ArenaMap) -> PageTable:
-    columns = (
-        Column("", True),
-        Column("operator"),
-        Column("output"),
-        Column("bytes in use", True),
-        Column("scratch", True),
-        Column("multiply-accumulates", True),
-    )
+    columns = (">", "operator", "output", ">bytes in use", ">scratch", ">multiply-accumulates")
     rows = [
-        (
-            str(number),
-            step.operator,
-            short_name(step.output),
-            f"{step.working_set:,}",
-            f"{step.scratch_bytes:,}",
-            f"{step.macs:,}",
-        )
+        (str(number), step.operator, short_name(step.output), *map("{:,}".format, figures))
         for number, step in enumerate(arena.steps)
+        for figures in ((step.working_set, step.scratch_bytes, step.macs),)
     ]
     return PageTable("All operators", columns, rows, is_folded=True)

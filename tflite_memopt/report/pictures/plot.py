@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-from ..extras import need
-
-LIGHT: Mapping[str, str] = {
-    "ink": "#1a1a1a",
-    "quiet": "#d0d0d0",
-    "paper": "#ffffff",
-    "soft": "#f4f4f4",
-    "bar": "#0072b2",
-    "good": "#00654a",
-    "bad": "#b3261e",
-    "tail": "#c8c8c8",
-    "scratch": "#999999",
-    "loop": "#8d7bb5",
-}
-DARK: Mapping[str, str] = {
-    "ink": "#ececec",
-    "quiet": "#4a4a4a",
-    "paper": "#161616",
-    "soft": "#222222",
-    "bar": "#56b4e9",
-    "good": "#5fd3b0",
-    "bad": "#ff8a80",
-    "tail": "#6a6a6a",
-    "scratch": "#8a8a8a",
-    "loop": "#8d7bb5",
-}
 _RAMP = 0.75
 """The share of the hues from the first layer to the last, so that the ends differ."""
 _FOLDER = Path(__file__).parent
@@ -119,28 +93,21 @@ def ramp(count: int) -> list[str]:
 
 
 def render(template: str, **values: Any) -> bytes:
-    """Return a template of this folder with these values, in UTF-8. Raises UsageError without the package jinja2."""
-    jinja = need("jinja2")
-    environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    text: str = environment.get_template(template).render(LIGHT=LIGHT, DARK=DARK, RAMP=ramp(8), **values)
+    """Return a template of this folder with these values, in UTF-8."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(_FOLDER)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    text: str = environment.get_template(template).render(RAMP=ramp(8), **values)
     return text.encode("utf-8", "replace")  # names in a file need not be text
 
 
-_WIDTH, _LEFT, _TOP, _BOTTOM, _LEGEND_ROW = 520, 70, 50, 60, 18
+_WIDTH, _LEFT, _TOP, _BELOW, _LEGEND_ROW = 520, 70, 50, 60, 18
 
 
-def svg_of(columns: Sequence[Sequence[Plot]]) -> bytes:
-    """Return plots side by side, several above one another in a column, as an SVG file."""
-    placed = [place for number, column in enumerate(columns) for place in _column(number, column)]
-    height = max(y + plot.height + _BOTTOM + _LEGEND_ROW * len(plot.legend) for _, y, plot in placed)
-    size = (_WIDTH * len(columns), height)
+def svg_of(plots: Sequence[Plot]) -> bytes:
+    """Return plots side by side as an SVG file."""
+    height = max(_TOP + plot.height + _BELOW + _LEGEND_ROW * len(plot.legend) for plot in plots)
+    placed = [(_LEFT + _WIDTH * number, _TOP, plot) for number, plot in enumerate(plots)]
+    size = (_WIDTH * len(plots), height)
     return render("file.svg.jinja", placed=placed, size=size, width=_WIDTH - _LEFT - 20, row=_LEGEND_ROW)
-
-
-def _column(number: int, plots: Sequence[Plot]) -> Iterator[tuple[int, int, Plot]]:
-    y = _TOP
-    for plot in plots:
-        yield _WIDTH * number + _LEFT, y, plot
-        y += plot.height + _BOTTOM + _LEGEND_ROW * len(plot.legend) + _TOP
