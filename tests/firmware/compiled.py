@@ -104,7 +104,7 @@ def check_against_headers(folder: Path, *files: str) -> str:
 
 OF_A_PROGRAM = ("main.cc", "model_data.cc")
 RIGHT = ("-DTF_LITE_STATIC_MEMORY", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT")
-"""What a program asks its firmware to define."""
+"""Macros that the firmware of a program defines."""
 OF_A_MODEL = ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino")
 
 

@@ -67,7 +67,7 @@ def digest(values: bytes) -> str:
 
 
 def expected(data: bytes) -> list[str]:
-    """What the wheel computes of the inputs that firmware draws, as the programs print the last run."""
+    """Compute with the wheel on the inputs that firmware draws, and return the lines that programs print."""
     model = read_model(data)
     run = run_models("tflm", {"it": data}, {"it": drawn_slowly(model)}, 1 << 18)["it"]
     assert run.ran, run.error
@@ -184,7 +184,7 @@ MACROS = {
     "esp-nn-s3": S3,
     "esp-nn-p4": P4,
 }
-"""What the build of each library defines, beside a compiler's own macros."""
+"""Macros that the build of each library defines, beside those of the compiler."""
 
 
 def arena_bytes(folder: Path, macros: Sequence[str]) -> int:
@@ -382,7 +382,7 @@ def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
 
 
 def outputs_with_reset(data: bytes) -> list[bool]:
-    """Whether outputs are as usual with ``Reset`` after the input is written, and with it before."""
+    """Return whether outputs are as usual with ``Reset`` after the input is written, and with it before."""
     ((given,),) = seeded_inputs(read_model(data), 1, 0)
     runtime = pytest.importorskip("tflite_micro").runtime
     interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 18)
