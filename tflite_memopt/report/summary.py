@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
@@ -252,16 +253,16 @@ _PLAIN: Mapping[str, str] = {
     INFERRED_SHAPES: "shapes in the file are wrong: corrected",
     STATIC_LISTS: "loops set the items of lists in place",
 }
+_FORM = re.compile(r" \(.*\)|clamped |masked ")  # of stripes: -v has these words
 _OTHER = "simpler operators that compute the same"
-"""The change of all other rules; docs/how_it_works.md explains each."""
 
 
 def _rewrite(use: RewriteUse) -> str:
     """Return a change in plain words, with the operators that it concerns."""
     names = [short_name(name) for name in use.operators]
     if use.stripes is not None:
-        where = names[0] if len(names) == 1 else f"{len(names)} operators, {names[0]} to {names[-1]},"
-        return f"{where} run a few rows at a time, in {use.stripes}"
+        where = f"{names[0]} runs" if len(names) == 1 else f"{len(names)} operators, {names[0]} to {names[-1]}, run"
+        return f"{where} a few rows at a time, in {_FORM.sub('', use.stripes)}"
     name, _, rest = use.rule.partition(": ")
     words = f"no weight reads {rest}: removed" if name == DEAD_CHANNELS else _OTHER
     words = next((said for rule, said in _PLAIN.items() if rule in name), words)
