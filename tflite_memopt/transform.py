@@ -83,7 +83,7 @@ class Candidate:
 
     @property
     def exactness(self) -> Exactness:
-        """How far its rewrites may have changed values."""
+        """Return the exactness of its rewrites."""
         return loosest(use.exactness for use in self.rewritten.uses)
 
     def price(self, options: Options) -> tuple[bool, Cost]:

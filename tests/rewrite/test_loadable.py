@@ -125,7 +125,7 @@ def test_tflm_runs_it_then_and_it_is_proved_equal(case: str) -> None:
 def test_the_answer_says_that_it_could_not_be_loaded_before() -> None:
     data = write_model(keras_upsampling())
     analysis = tflite_memopt.analyze(data)
-    assert analysis.summary.headline.startswith("TFLM cannot load this file as it is, and optimize mends that: ")
+    assert analysis.summary.headline.startswith("TFLM cannot load this file as it is, and optimize fixes that: ")
     assert analysis.mends
     report = tflite_memopt.optimize(data, Options(samples=2, effort="quick")).report
     assert report.summary.headline.count("TFLM could not load the file before") == 1

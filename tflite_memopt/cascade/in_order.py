@@ -80,7 +80,7 @@ class Plans:
         """In which a set is best planned."""
 
     def draft(self, every: Sequence[Tilings], below: int) -> None:
-        """Draft those of which nothing is known."""
+        """Draft those without a measurement."""
         self._add(self.drafts, every, below, is_full=False)
 
     def full(self, every: Sequence[Tilings], below: int) -> list[Cost | None]:
@@ -184,7 +184,7 @@ _AFTERWARDS = 0.5
 _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
-"""So many operators that are measured take the time of one that is planned."""
+"""Number of operators that are measured in the time that planning one takes."""
 _PROMISING = 1.03
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)

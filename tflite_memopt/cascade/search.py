@@ -63,7 +63,7 @@ _AS_IS = "as_is"
 _EFFORT_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
 _EFFORT_BELOW = 0.5
-"""The part of the limit on effort that a search may use where others have found a need that is to be beaten."""
+"""The part of the limit on effort that a search may use if the result of another search is to be beaten."""
 Progress = Callable[[str], None]
 
 
@@ -168,7 +168,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
 
 
 class _Cascade:
-    """``_best``: the incumbent, the search that has found it, and its tilings."""
+    """``_best``: the incumbent, its search, and its tilings."""
 
     def __init__(
         self, own: _Variant, profile: KernelProfile, progress: Progress, below: int | None, measured: Measured

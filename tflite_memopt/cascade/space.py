@@ -59,7 +59,7 @@ Forms = tuple[type[Form], ...]
 _SURE = 0.9
 """The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
 _CHOSEN = 14
-"""So many tilings to choose from take the time of one operator that is measured."""
+"""Number of tilings that are compared in the time that measuring one operator takes."""
 _MANY = 24
 """With fewer tilings to measure, processes take longer than they save."""
 

@@ -176,7 +176,7 @@ class _Judge:
         )
 
     def _beside_litert(self, run: Run) -> str:
-        """How far TFLM's outputs of the result are from LiteRT's of the original: the two round differently."""
+        """Measure TFLM's outputs of the result against LiteRT's of the original: the two round differently."""
         litert = self.baseline.runs.get(LITERT)
         other = None if litert is None else litert.run
         if other is None or any(values[0].shape != run.outputs[at][0].shape for at, values in other.outputs.items()):

@@ -145,30 +145,32 @@ Cause = Literal["judged", "out_of_time", "needs_approximation"]
 
 @dataclass(frozen=True)
 class RewriteUse:
-    """A place where rules were applied: their names, joined by `` + ``, and the operators they changed.
-
-    ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
-    ``stripes``: how a region runs a few rows at a time; None for what is no region.
-    """
+    """A place where rules were applied; the loosest of them determines ``exactness``."""
 
     rule: str
+    """Name of the rule, or of several joined by ' + '."""
     operators: tuple[str, ...]
+    """Changed operators, by the names of their first outputs."""
     exactness: Exactness
+    """ "exact": the same bits; "reassociates": the same sums in another order; "approximates": rounded once more."""
     saved_bytes: int
+    """Additional bytes without this change; such values do not add up. 0 for changes outside of the search."""
     stripes: str | None = None
+    """The form in which a region runs a few rows at a time; null for other rules."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A rule that fits an operator, named by its first output, and was not applied.
-
-    ``reason`` is for people; ``cause`` is what programs decide by.
-    """
+    """A rule that fits an operator and was not applied: ``reason`` is for people, ``cause`` for programs."""
 
     rule: str
+    """Name of the rule, or of several joined by ' + '."""
     operator: str
+    """Name of the operator's first output."""
     reason: str
+    """Why it was not changed."""
     cause: Cause = "judged"
+    """ "judged", by the rule or its cost; "needs_approximation": it would change values more than is allowed."""
 
 
 @dataclass(frozen=True)

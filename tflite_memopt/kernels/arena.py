@@ -81,7 +81,7 @@ class ArenaBesideHead:
     exact: bool
 
     def with_head(self, head: int) -> ArenaUse:
-        """Return the arena with a planned head of so many bytes."""
+        """Return the arena with a planned head of ``head`` bytes."""
         required = aligned(max(self.before_plan, head + self.tail))
         return ArenaUse(head, self.tail, self.temporaries, required, self.exact)
 

@@ -259,7 +259,7 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
 def _optimized(
     costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: Boundary, options: Options, progress: Progress
 ) -> Result:
-    """A part as the search has found it, verified over the values that cross the cut."""
+    """A part of the chosen split, verified over the values that cross the cut."""
     stretch, limit = choice.stretches[at], choice.limits[at]
     found = costs.found[stretch, limit]
     wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
@@ -284,7 +284,7 @@ def _said(whole: Result) -> str:
 
 
 def _exactness(parts: Sequence[Result]) -> Exactness:
-    """How far rewriting may have changed values."""
+    """Return the exactness of the rewriting."""
     return loosest(use.exactness for part in parts for use in part.report.rewrites)
 
 
