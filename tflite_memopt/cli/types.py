@@ -153,9 +153,10 @@ class TargetName(click.ParamType):  # type: ignore[type-arg]
     name = "target"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name, at, version = str(value).partition("@")
         try:
-            target, device = target_named(str(value)), device_named(str(value))
-            return target.name if device is None else device.name
+            target, device = target_named(str(value)), device_named(name)
+            return target.name if device is None else f"{device.name}{at}{version}"
         except UsageError as error:
             self.fail(str(error), param, ctx)
 
