@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,28 +15,32 @@ from .graph.limits import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
+from .ir.change import RewriteUse
 from .ir.check import has_npu
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
-from .memory.figures import operator_kinds
+from .memory.arrange import needs_by_library
+from .memory.figures import LibraryNeed, operator_kinds
 from .memory.file import attach_plan, read_planned
 from .memory.layout import places_in_force
 from .memory.problems import with_ties
 from .options import LAST_STEP, Options, fallbacks
 from .proof import Proof, Status, prove, prove_plan
-from .report.build import RunOutcome, build_report, facts_of
+from .report.build import ModelFacts, RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
 from .rewrite.loadable import Mended, mended
+from .stepping import NOT_EQUAL, InSteps, in_steps
 from .transform import Cache, Candidate, Progress, RunContext, subject_of, worthy_candidate
 
 _REFUTED = {
     "result": "not equal",
     "stripes": "stripes or order change values of the rewritten graph",
     "plan": "the memory plan is wrong",
+    "step": NOT_EQUAL,
 }
 _UNPROVED = 10
 """Times as many samples where a proof does not cover all inputs."""
@@ -75,20 +80,15 @@ def optimize(
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock = StageClock()
-    if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
-        options = replace(options, loops=False)
+    clock, asked = StageClock(), options
     with clock.stage("read"):
         progress("reading")
-        data, name = load(source)
-        model = read_planned(data, name)
-        if options.ties:
-            with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
-        original, found = data, loadable(data, model, options, progress)
-        if found is not None:
-            data = write_model(found.model)
-            model = read_planned(data)
-        facts = facts_of(model, name, original, options)
+        given = _given(source, options, progress)
+        data, model, found, steps, facts = given.data, given.model, given.found, given.steps, given.facts
+        if steps is not None:
+            options = replace(options, ties=steps.ties, inputs=None)
+        if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
+            options = replace(options, loops=False)
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
@@ -96,10 +96,9 @@ def optimize(
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
-                model = read_planned(shapes.data)
-                facts = facts_of(shapes.model, name, original, options)
+                model, facts = read_planned(shapes.data), given.facts_with(shapes.model, options)
 
-        before = facts.libraries if is_right else None
+        before = given.libraries if is_right else None
         known = {} if cache is None else cache
         run = RunContext(shapes.data, model, options.profile, before, clock, progress, known)
         failed: list[FailedStep] = []
@@ -119,16 +118,16 @@ def optimize(
                 written = write_model(candidate.model)
             try:
                 with clock.stage("prove"):
-                    proofs = _proofs(run, candidate, written, attempt)
+                    proofs = _proofs(run, candidate, written, attempt, steps)
                 with clock.stage("verify"):
-                    is_proved = candidate.exactness != "approximates" and all(each.proved for each in proofs.values())
-                    verification = verify_result(
-                        subject_of(run, candidate, written),
-                        attempt if is_proved else replace(attempt, samples=_UNPROVED * attempt.samples),
-                        progress,
-                        baseline if is_proved else None,
-                        running,
-                    )
+                    is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
+                    is_proved = is_exact and all(each.proved for each in proofs.values())
+                    checked = attempt if is_proved else replace(attempt, samples=_UNPROVED * attempt.samples)
+                    subject = subject_of(run, candidate, written)
+                    verification = verify_result(subject, checked, progress, baseline if is_proved else None, running)
+                    if steps is not None and options.verify:
+                        checked = replace(checked, inputs=asked.inputs)
+                        verification = steps.verified(verification, written, proofs, checked, progress, running)
                 break
             except FailedVerificationError as failure:
                 if step == LAST_STEP:
@@ -140,7 +139,7 @@ def optimize(
         arrangement=candidate.arrangement,
         written=written,
         inferred=shapes.names,
-        rewrites=(*(() if found is None else found.uses), *candidate.rewritten.uses, *candidate.cascaded.uses),
+        rewrites=(*given.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         verification=verification,
         seconds=clock.seconds(),
@@ -151,11 +150,57 @@ def optimize(
         proofs=proofs,
         declined=declined,
         mended=None if found is None else found.before,
+        calls=1 if steps is None else steps.calls,
     )
     report = build_report(facts, candidate.model, outcome, options)
     if not has_npu(candidate.model):
         _check_runs(report.tflm, options)
     return Result(written, report)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What the run starts from: the file, as TFLM can load it, and the model of one step where that is asked for.
+
+    ``libraries``: what each needs for ``model``, where ``facts`` are those of the original.
+    """
+
+    name: str | None
+    original: bytes
+    data: bytes
+    model: Model
+    found: Mended | None
+    steps: InSteps | None
+    facts: ModelFacts
+    libraries: Mapping[str, LibraryNeed]
+
+    @property
+    def uses(self) -> tuple[RewriteUse, ...]:
+        """The rewrites that have made it of the original."""
+        return tuple(use for each in (self.found, self.steps) if each is not None for use in each.uses)
+
+    def facts_with(self, shaped: Model, options: Options) -> ModelFacts:
+        """The facts where the file has wrong shapes."""
+        return facts_of(shaped, self.name, self.original, options) if self.steps is None else self.facts
+
+
+def _given(source: Source, options: Options, progress: Progress) -> _Given:
+    """Load a model. Raises as :func:`optimize`."""
+    original, name = load(source)
+    data, model = original, read_planned(original, name)
+    if options.ties and not options.step:
+        with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
+    found = loadable(data, model, options, progress)
+    if found is not None:
+        data = write_model(found.model)
+        model = read_planned(data)
+    facts = facts_of(model, name, original, options)
+    if not options.step:
+        return _Given(name, original, data, model, found, None, facts, facts.libraries)
+    steps = in_steps(data, model, options)
+    model = read_planned(steps.data)
+    libraries = needs_by_library(model, {}, options.profile)
+    return _Given(name, original, steps.data, model, found, steps, facts, libraries)
 
 
 def loadable(data: bytes, model: Model, options: Options, progress: Progress) -> Mended | None:
@@ -198,7 +243,9 @@ def _check_runs(support: TflmSupport, options: Options) -> None:
         raise UnsupportedModelError(said_of(support))
 
 
-def _proofs(run: RunContext, candidate: Candidate, written: bytes, options: Options) -> dict[str, Proof]:
+def _proofs(
+    run: RunContext, candidate: Candidate, written: bytes, options: Options, steps: InSteps | None
+) -> dict[str, Proof]:
     """Prove the result equal for all inputs, and its plan sound for all of them, from the files.
 
     Equal to the original: bit by bit, or as real polynomials where float sums are taken in another order. A rewritten
@@ -215,7 +262,8 @@ def _proofs(run: RunContext, candidate: Candidate, written: bytes, options: Opti
     if candidate.exactness != "exact":
         proofs["stripes"] = prove(read_model(candidate.unplanned), result)
     proofs["plan"] = prove_plan(planned, places_in_force(planned, options.profile))
-    may_reassociate = {"result"} if candidate.exactness == "reassociates" else set()
+    proofs |= {} if steps is None else steps.proof_of(result)
+    may_reassociate = {"result", "step"} if candidate.exactness == "reassociates" else {"step"}
     for name, proof in proofs.items():
         is_off = proof.status is Status.REASSOCIATED and name not in may_reassociate
         if proof.status is Status.DIFFERENT or is_off:

@@ -85,7 +85,10 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "tflm": f"{_TFLM} For the result.",
         "mended": "What kept TFLM from loading the file as it came, where rewrites mend that; else null.",
         "device": _DEVICE,
-        "proofs": 'Proofs for all inputs, of the "result" and of its "plan"; empty without verification.',
+        "proofs": 'Proofs for all inputs, of the "result" and of its "plan", with --step also of its calls ("step"); '
+        "empty without verification.",
+        "calls": "Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "
+        '"before" is that of one step.',
     },
     "ProofUse": {
         "status": '"proved", "reassociated" (proved as real polynomials), "different" or "unknown".',

@@ -173,7 +173,7 @@ def finished(call: Call, total: Ring, made: Factors, slots: tuple[int, int, int]
     elif call.keys.ordered:
         call.lean_on(DENSE_PIXEL, NEVER_MINUS_ZERO)
         name = "dense" if call.operator.name in ("CONV_2D", "FULLY_CONNECTED") else call.operator.name
-        summed = call.keys.hash(total, name) | U(1)
+        summed = np.where(total == 0, U(0), call.keys.hash(total, name) | U(1))  # of zeros alone it is +0
     else:
         summed = total
     return activated(call, added(call, summed, call.ring(bias)) if has_bias else summed, activation)
@@ -354,7 +354,11 @@ def product_of(call: Call) -> Values:
     if is_plain_integer(call) and not (is_ring(call.value(0)) and is_ring(call.value(1))):
         call.lean_on(INTEGER_ARITHMETIC)
         return [call.ring(0) * call.ring(1)]
-    return elementwise(call)
+    if not call.is_float or call.keys.ordered:
+        return elementwise(call)
+    call.lean_on(ZERO_TAP)  # its sign counts among floats, not among real numbers
+    (found,), has_zero = elementwise(call), (call.ring(0) == 0) | (call.ring(1) == 0)
+    return [np.where(has_zero, U(0), found)]
 
 
 def elementwise(call: Call) -> Values:

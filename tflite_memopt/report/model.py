@@ -222,7 +222,9 @@ class Report:
     without such a search.
     ``tflm``: whether TFLM can run the result. ``mended``: what kept TFLM from loading the file as it came, where
     rewrites mend that; "before" is then the model after these. ``device``: the chip or board that was named.
-    ``proofs``: of the "result" and of its "plan", for all inputs; empty without verification. ``options``: those that
+    ``proofs``: of the "result" and of its "plan", for all inputs, and of its calls as "step"; empty without
+    verification. ``calls``: of the result for one of the original, whose instructions are then those of one step.
+    ``options``: those that
     decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``: seconds by stage, the only
     part in which two runs of the same differ.
     """
@@ -267,6 +269,7 @@ class Report:
     mended: TflmSupport | None = None
     device: DeviceUse | None = None
     proofs: dict[str, ProofUse] = field(default_factory=dict)
+    calls: int = 1
 
 
 @dataclass(frozen=True)
