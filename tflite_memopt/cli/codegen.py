@@ -162,7 +162,7 @@ def _files_of_one(
     original: Path | None,
     force: bool,
 ) -> dict[str, bytes]:
-    from ..firmware.generate import generate
+    from ..firmware.generate import generate, ties_of
     from ..firmware.self_test import expected_outputs
     from ..io.files import read_file
     from ..memory.file import read_planned
@@ -171,7 +171,8 @@ def _files_of_one(
     data = read_file(source)
     generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs
     known = None if original is None else (original.name, read_file(original))
-    expected = expected_outputs(data, tie_positions(read_planned(data), request.ties), known)
+    model = read_planned(data)
+    expected = expected_outputs(data, tie_positions(model, ties_of(model, request)), known)
     return generate(data, target, name, source.name, force, planner, request, expected)
 
 

@@ -65,11 +65,14 @@ def run_in_steps(
     other runtimes get a copy. An output as large as that of ``like`` is the last call's.
     """
     frame, *states = read_model(data).main.inputs
-    zeros = [np.full(each.shape, _zero_point(each), each.dtype.label) for each in states]
     outputs: dict[int, list[Array]] = {at: [] for at in range(len(like.main.outputs))}
     for (sequence,) in samples:
         first, *others = sequence.reshape(-1, *frame.shape)
-        run = runner.run(RunJob(data, [[first, *zeros], *([each] for each in others)], arena, fill=0x5A, carried=ties))
+        run = runner.run(
+            RunJob(
+                data, [[first, *map(zeros_of, states)], *([each] for each in others)], arena, fill=0x5A, carried=ties
+            )
+        )
         if not run.ran:
             return run
         for at, output in enumerate(like.main.outputs):
@@ -78,6 +81,7 @@ def run_in_steps(
     return Run(outputs)
 
 
-def _zero_point(tensor: Tensor) -> int:
+def zeros_of(tensor: Tensor) -> Array:
+    """A value of a tensor that stands for zeros."""
     affine = affine_of(tensor)
-    return 0 if affine is None else affine.zero_point
+    return np.full(tensor.shape, 0 if affine is None else affine.zero_point, tensor.dtype.label)

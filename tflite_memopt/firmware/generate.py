@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -14,6 +15,7 @@ from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model, Tensor
+from ..ir.tensors import affine_of
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
@@ -46,6 +48,7 @@ FILES = (
     "snippets/esp_idf_component.yml",
 )
 PLANNER_FILE = "planner.h"
+STEPS_FILE = "steps.h"
 
 
 def generate(
@@ -85,6 +88,9 @@ def generate(
     )
     if has_table and profile.libraries:
         raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
+    ties = ties_of(model, request)
+    if not request.is_empty:
+        request = replace(request, ties=ties)
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
@@ -94,13 +100,19 @@ def generate(
     cleared = cleared_inputs(model, planned)
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
-    tied = [source for _, source in tie_positions(model, request.ties)]
-    words |= words_of(model.main.inputs, model.main.outputs, expected, tied)
+    tied = [source for _, source in tie_positions(model, ties)]
+    words |= words_of(model.main.inputs, model.main.outputs, expected, tied) | _steps_words(model, tied, name)
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
-    files = (*FILES, PLANNER_FILE) if has_table else FILES
+    files = (*FILES, *([PLANNER_FILE] if has_table else []), *([STEPS_FILE] if tied else []))
     return {path: filled(path, words).encode() for path in files}
+
+
+def ties_of(model: Model, request: MemoryRequest) -> tuple[str, ...]:
+    """Return the ties that are requested, or those that the plan in the file was made with."""
+    label = plan_label.decode(model) if offline_plan.decode(model) and not request.ties else None
+    return request.ties if label is None else tuple(label.options.get("ties", ()))
 
 
 def runner_source() -> bytes:
@@ -119,6 +131,36 @@ def profile_of(data: bytes, target: str | None) -> KernelProfile:
     """Return the kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
     model = read_planned(data)
     return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
+
+
+def _steps_words(model: Model, tied: Sequence[int], name: str) -> dict[str, str]:
+    if not tied:
+        return {"steps_header": "", "steps_reset": ""}
+    inputs = model.main.inputs
+    zeros = {at: 0 if (affine := affine_of(inputs[at])) is None else affine.zero_point for at in tied}
+    frames = [at for at in range(len(inputs)) if at not in tied]
+    step = _STEP.format(inputs[frames[0]].nbytes, frames[0]) if len(frames) == 1 else _STEP_OF_SEVERAL
+    return {
+        "steps_header": f'\n#include "{STEPS_FILE}"',
+        "steps_reset": f"\n  {name}::Steps steps(interpreter);\n  steps.Reset();",
+        "states": ", ".join(f"{{{at}, {inputs[at].nbytes}, {zero}}}" for at, zero in zeros.items()),
+        "step": step,
+    }
+
+
+_STEP = """
+  // Takes the next frame, kFrameBytes, which are copied; then interpreter.output() has its outputs.
+  TfLiteStatus Step(const void* frame) {{
+    std::memcpy(interpreter_.input({1})->data.data, frame, kFrameBytes);
+    return interpreter_.Invoke();
+  }}
+
+  static constexpr size_t kFrameBytes = {0};
+"""
+_STEP_OF_SEVERAL = """
+  // Write the other inputs before.
+  TfLiteStatus Step() { return interpreter_.Invoke(); }
+"""
 
 
 def resolver_file(model: Model, words: Mapping[str, str]) -> bytes:

@@ -350,15 +350,18 @@ def sum_of(call: Call) -> Values:
 
 
 def product_of(call: Call) -> Values:
-    """MUL; of plain integers by known ones the product itself."""
+    """MUL; of plain integers by known ones the product itself, of floats the same either way round."""
     if is_plain_integer(call) and not (is_ring(call.value(0)) and is_ring(call.value(1))):
         call.lean_on(INTEGER_ARITHMETIC)
         return [call.ring(0) * call.ring(1)]
-    if not call.is_float or call.keys.ordered:
+    if not call.is_float:
         return elementwise(call)
-    call.lean_on(ZERO_TAP)  # its sign counts among floats, not among real numbers
-    (found,), has_zero = elementwise(call), (call.ring(0) == 0) | (call.ring(1) == 0)
-    return [np.where(has_zero, U(0), found)]
+    a, b = call.ring(0), call.ring(1)
+    found = call.hashed(call.keys.hash(a, "factor") + call.keys.hash(b, "factor"), call.parameters())
+    if call.keys.ordered:
+        return [found]
+    call.lean_on(ZERO_TAP)  # the sign of such a zero is one of floats, not of real numbers
+    return [np.where((a == 0) | (b == 0), U(0), found)]
 
 
 def elementwise(call: Call) -> Values:
