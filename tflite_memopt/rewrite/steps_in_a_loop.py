@@ -383,21 +383,25 @@ _PACKS = ("CONCATENATION", "PACK")
 def _last_of(operator: Operator) -> Operator:
     """The CONCATENATION that the others of a longer one lead to: TFLM's takes few inputs."""
     uses = operator.outputs[0].uses
-    is_inner = operator.name == "CONCATENATION" and len(uses) == 1 and uses[0].operator.name == operator.name
-    return _last_of(uses[0].operator) if is_inner else operator
+    return _last_of(uses[0].operator) if len(uses) == 1 and _continues(uses[0].operator, operator) else operator
 
 
 def _pack_of(last: Operator) -> _Pack:
     operators, items = [last], list[Tensor]()
     for tensor in last.present_inputs():
-        inner = tensor.producer
-        if inner is not None and inner.name == last.name == "CONCATENATION" and len(tensor.uses) == 1:
-            found = _pack_of(inner)
+        if tensor.producer is not None and len(tensor.uses) == 1 and _continues(last, tensor.producer):
+            found = _pack_of(tensor.producer)
             operators += found.operators
             items += found.items
         else:
             items.append(tensor)
     return _Pack(tuple(operators), tuple(items))
+
+
+def _continues(operator: Operator, inner: Operator) -> bool:
+    """Tell whether both join along one axis."""
+    are_both = operator.name == inner.name == "CONCATENATION"
+    return are_both and operator.option("axis", 0) == inner.option("axis", 0)
 
 
 _RANK = 4
