@@ -131,7 +131,7 @@ class _Stepper:
             self._follow(operator)
         results = [self._result(tensor) for tensor in self._main.outputs]
         self._graph.inputs = (frame, *(before for before, _ in self._states))
-        self._graph.outputs = tuple(dict.fromkeys((*results, *(after for _, after in self._states))))
+        self._graph.outputs = (*results, *(after for _, after in self._states if after not in results))
         for before, after in self._states:
             after.name = self._edit.unique(f"{before.name}_next")
         for tensor, result in zip(self._main.outputs, results, strict=True):
@@ -332,8 +332,7 @@ class _Stepper:
             is_one = at is not None and at.elements == 1 and operator.option("axis", 0) == 0
             places = [each[0] for each in turn.known[at]] if at is not None and is_one else None
         if places != self._in_order:
-            is_backward = places is not None and places == sorted(self._in_order, reverse=True)
-            raise _refused(f"{_named(operator)} reads {'the last frame first' if is_backward else 'several frames'}")
+            raise _refused(f"{_named(operator)} reads other frames than that of its step")
         turn.twins[output] = self._reshaped(turn.wholes[whole], output)
 
 
