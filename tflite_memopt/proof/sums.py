@@ -18,6 +18,7 @@ from ..ir.model import DType
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
     DENSE_PIXEL,
+    EITHER_WAY_ROUND,
     EQUAL_SCALES,
     INTEGER_ARITHMETIC,
     NEVER_MINUS_ZERO,
@@ -358,9 +359,9 @@ def product_of(call: Call) -> Values:
         return elementwise(call)
     a, b = call.ring(0), call.ring(1)
     found = call.hashed(call.keys.hash(a, "factor") + call.keys.hash(b, "factor"), call.parameters())
+    call.lean_on(EITHER_WAY_ROUND)
     if call.keys.ordered:
         return [found]
-    call.lean_on(ZERO_TAP)  # the sign of such a zero is one of floats, not of real numbers
     return [np.where((a == 0) | (b == 0), U(0), found)]
 
 
