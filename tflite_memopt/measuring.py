@@ -13,6 +13,7 @@ from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .io.reader import read_model
 from .io.writer import write_model
+from .ir.change import Exactness
 from .kernels.targets import profile_for
 from .memory.file import read_planned
 from .memory.layout import places_in_force
@@ -77,18 +78,13 @@ def _verify_step(
     whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...]
 ) -> dict[str, Verdict]:
     """Compare calls of one step with the model of all: by a proof, and over sequences on each runtime."""
-    model = read_model(whole)
-    if not is_step_of(read_model(step), model):
+    model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
+    if not is_step_of(result, model):
         raise UsageError("the models cannot be compared: the second one is a step of another model than the first one")
-    proof = prove_steps(model, read_model(step), ties)
-    found = mended(model)  # what TFLM does not load may hang there
-    subject = Subject(
-        whole if found is None else write_model(found.model),
-        step,
-        "reassociates" if proof.status is Status.REASSOCIATED else "exact",
-        ties=ties,
-    )
-    runs = verify_steps(subject, options, progress)
+    proof = prove_steps(model, result, ties)
+    exactness: Exactness = "reassociates" if proof.status is Status.REASSOCIATED else "exact"
+    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
+    runs = verify_steps(Subject(loaded, step, exactness, ties=ties), options, progress)
     return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
@@ -15,7 +16,6 @@ from .graph.limits import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import RewriteUse
 from .ir.check import has_npu
 from .ir.copying import copy_model
 from .ir.model import Model
@@ -96,7 +96,8 @@ def optimize(
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
-                model, facts = read_planned(shapes.data), given.facts_with(shapes.model, options)
+                model = read_planned(shapes.data)
+                facts = facts_of(shapes.model, given.name, given.original, options)
 
         before = given.libraries if is_right else None
         known = {} if cache is None else cache
@@ -139,7 +140,11 @@ def optimize(
         arrangement=candidate.arrangement,
         written=written,
         inferred=shapes.names,
-        rewrites=(*given.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
+        rewrites=(
+            *(use for each in (found, steps) if each is not None for use in each.uses),
+            *candidate.rewritten.uses,
+            *candidate.cascaded.uses,
+        ),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         verification=verification,
         seconds=clock.seconds(),
@@ -158,11 +163,10 @@ def optimize(
     return Result(written, report)
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What the run starts from: the file, as TFLM can load it, and the model of one step where that is asked for.
+class _Given(NamedTuple):
+    """What the run starts from: ``model``, in the file ``data``, is the original as TFLM can load it, or a step of it.
 
-    ``libraries``: what each needs for ``model``, where ``facts`` are those of the original.
+    ``facts`` are those of the original, ``libraries`` what each needs for ``model``.
     """
 
     name: str | None
@@ -173,15 +177,6 @@ class _Given:
     steps: InSteps | None
     facts: ModelFacts
     libraries: Mapping[str, LibraryNeed]
-
-    @property
-    def uses(self) -> tuple[RewriteUse, ...]:
-        """The rewrites that have made it of the original."""
-        return tuple(use for each in (self.found, self.steps) if each is not None for use in each.uses)
-
-    def facts_with(self, shaped: Model, options: Options) -> ModelFacts:
-        """The facts where the file has wrong shapes."""
-        return facts_of(shaped, self.name, self.original, options) if self.steps is None else self.facts
 
 
 def _given(source: Source, options: Options, progress: Progress) -> _Given:

@@ -102,8 +102,8 @@ class _Turn:
 class _Stepper:
     """Writes the graph of a step while it goes through the model.
 
-    ``_frames``: by the tensor of all steps, that of one. ``_lasts``: by a tensor that is there after the last step,
-    what it is after each. ``_firsts``: tensors that only the first step has.
+    ``_twins``: what a call has for a tensor: the frame of one of all steps, which are the ``_wholes``, or what is there
+    after the call for what is there after the last step. ``_firsts``: tensors that only the first step has.
     """
 
     def __init__(self, model: Model, loops: Mapping[Operator, Loop], lead: int, steps: int) -> None:
@@ -113,8 +113,8 @@ class _Stepper:
         self._edit = Editor(model, self._graph, 0)
         for tensor in (*self._main.inputs, *self._main.outputs):
             self._edit.unique(tensor.name)
-        self._frames: dict[Tensor, Tensor] = {}
-        self._lasts: dict[Tensor, Tensor] = {}
+        self._twins: dict[Tensor, Tensor] = {}
+        self._wholes: set[Tensor] = set()
         self._firsts: set[Tensor] = set()
         self._constants: dict[Tensor, Tensor] = {}
         self._states: list[tuple[Tensor, Tensor]] = []
@@ -125,8 +125,9 @@ class _Stepper:
         shape = _frame_of(source.shape, self._steps)
         if shape is None:
             raise _refused(f"the input '{source.name}' does not consist of {self._steps} frames, one for each step")
-        frame = self._frames[source] = self._edit.activation(source.name, shape, source)
+        frame = self._edit.activation(source.name, shape, source)
         frame.name = source.name
+        self._note(source, frame)
         for operator in self._main.operators:
             self._follow(operator)
         results = [self._result(tensor) for tensor in self._main.outputs]
@@ -147,7 +148,7 @@ class _Stepper:
         return Stepped(model, self._steps, ties, "exact")
 
     def _result(self, tensor: Tensor) -> Tensor:
-        found = self._frames.get(tensor) or self._lasts.get(tensor)
+        found = self._twins.get(tensor)
         if found is None or found.producer is None:
             raise _refused(f"the output '{tensor.name}' is not computed from the last step or from each of them")
         return found
@@ -160,8 +161,8 @@ class _Stepper:
             self._firsts.update(operator.outputs)
         elif has_side_effects(operator):
             raise _refused(f"{_named(operator)} has an effect beyond its outputs")
-        elif not any(tensor in self._frames for tensor in computed):
-            self._copy(operator, self._lasts)
+        elif self._wholes.isdisjoint(computed):
+            self._copy(operator, self._twins)
         elif operator.name in _CUTS:
             self._cut(operator)
         else:
@@ -171,7 +172,8 @@ class _Stepper:
         """Write the same operator; ``known``: the twins of its inputs, to which those of its outputs are added."""
         inputs = [None if each is None else self._twin(operator, each, known) for each in operator.inputs]
         if operator.name in _CUTS and inputs[0] is not None and inputs[0].elements == operator.outputs[0].elements:
-            known[operator.outputs[0]] = self._reshaped(inputs[0], operator.outputs[0])  # a list of one item, as a rule
+            output = operator.outputs[0]  # of a list of one item, as a rule
+            known[output] = self._reshaped(inputs[0], output.shape, output)
             return
         outputs = [self._edit.activation(last_part(each), each.shape, each) for each in operator.outputs]
         self._edit.twin(operator, inputs, outputs)
@@ -194,53 +196,35 @@ class _Stepper:
         source, output = operator.inputs[0], operator.outputs[0]
         box = _CUTS[operator.name](operator)
         start = None if box is None or source is None else box.run_start(source.shape)
-        if source is None or start is None or output.elements * self._steps != source.elements:
-            raise _refused(f"{_named(operator)} cuts the steps")
-        if start == 0 and self._lead:
+        is_step = source is not None and output.elements * self._steps == source.elements
+        if start == 0 and is_step and self._lead:
             self._firsts.add(output)
-        elif start + output.elements == source.elements:
-            self._lasts[output] = self._reshaped(self._frames[source], output)
+        elif source is not None and start is not None and is_step and start + output.elements == source.elements:
+            self._twins[output] = self._reshaped(self._twins[source], output.shape, output)
         else:
-            raise _refused(f"{_named(operator)} takes a step other than the last one")
+            raise _refused(f"{_named(operator)} takes other steps than the last one")
 
     def _on_frame(self, operator: Operator) -> None:
         """Write an operator that computes each frame by itself."""
-        shapes = {output: _frame_of(output.shape, self._steps) for output in operator.outputs}
-        output = operator.outputs[0]
-        shape = shapes[output]
-        source = next(each for each in operator.present_inputs() if each in self._frames)
-        if shape is None or len(shapes) > 1 or not self._is_by_frame(operator, source):
-            raise _refused(
-                f"{_named(operator)} reads all steps at once, as backward layers, averages over time, and dense layers "
-                "on a flattened sequence do"
-            )
-        if operator.name in (*RESHAPES, "TRANSPOSE"):
-            self._frames[output] = self._reshaped(self._frames[source], output, shape)
-            return
-        inputs = [None if each is None else self._twin(operator, each, self._frames) for each in operator.inputs]
-        self._frames[output] = self._edit.activation(last_part(output), shape, output)
-        self._edit.twin(operator, inputs, (self._frames[output],))
-
-    def _is_by_frame(self, operator: Operator, source: Tensor) -> bool:
-        output, steps = operator.outputs[0], self._steps
+        output, source = operator.outputs[0], operator.inputs[0]
+        shape = _frame_of(output.shape, self._steps)
+        is_by_frame = operator.name in (*RESHAPES, "FULLY_CONNECTED") or kind_of(operator).is_elementwise
+        if shape is None or source is None or not is_by_frame:
+            raise _refused(f"{_named(operator)} reads all steps at once, as backward layers and averages over time do")
         if operator.name in RESHAPES:
-            return True
-        if operator.name == "TRANSPOSE":
-            order = values(operator.inputs[1]) if operator.inputs[1] is not None else None
-            moved = [] if order is None else [at for at in order.tolist() if source.shape[at] > 1]
-            return moved != [] and moved == sorted(moved)
-        if operator.name == "FULLY_CONNECTED":
-            weights = operator.inputs[1]
-            return source is operator.inputs[0] and weights is not None and source.shape[-1] == weights.shape[-1]
-        others = [each for each in operator.present_inputs() if each.is_constant]
-        rank, axis = len(output.shape), next(at for at, size in enumerate(output.shape) if size > 1)
-        varies = any(len(each.shape) >= rank - axis and each.shape[axis - rank] % steps == 0 for each in others)
-        is_joined = operator.name == "CONCATENATION" and operator.option("axis", 0) % rank != axis
-        return not varies and (kind_of(operator).is_elementwise or is_joined)
+            self._note(output, self._reshaped(self._twins[source], shape, output))
+            return
+        inputs = [None if each is None else self._twin(operator, each, self._twins) for each in operator.inputs]
+        self._note(output, self._edit.activation(last_part(output), shape, output))
+        self._edit.twin(operator, inputs, (self._twins[output],))
 
-    def _reshaped(self, tensor: Tensor, like: Tensor, shape: Sequence[int] | None = None) -> Tensor:
-        """The same elements in this shape, or in that of ``like``."""
-        shape = like.shape if shape is None else shape
+    def _note(self, whole: Tensor, frame: Tensor) -> None:
+        """Note the frame of a tensor of all steps."""
+        self._twins[whole] = frame
+        self._wholes.add(whole)
+
+    def _reshaped(self, tensor: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
+        """The same elements in this shape; the name is that of ``like``."""
         if tensor.shape == tuple(shape):
             return tensor
         made = self._edit.activation(last_part(like), shape, like)
@@ -254,15 +238,15 @@ class _Stepper:
             if operator in turn.lists:
                 item, last = operator.inputs[1], turn.lists[operator]
                 assert item is not None
-                frame = self._twin(operator, item, turn.twins)
-                self._frames[last] = self._reshaped(frame, last, _frame_of(last.shape, self._steps))
+                shape = _frame_of(last.shape, self._steps) or ()
+                self._note(last, self._reshaped(self._twin(operator, item, turn.twins), shape, last))
             elif operator.inputs and operator.inputs[0] in turn.wholes:
                 self._take_row(turn, operator)
             elif not all(output in turn.known for output in operator.outputs):
                 self._copy(operator, turn.twins)
         for after, slots in turn.states.items():
             made = self._twin(loop.operator, after, turn.twins)
-            self._lasts.update((last, made) for _, last in slots)
+            self._twins.update((last, made) for _, last in slots)
             self._states += dict.fromkeys((turn.twins[before], made) for before, _ in slots if before in turn.twins)
 
     def _turn_of(self, loop: Loop) -> _Turn:
@@ -274,8 +258,8 @@ class _Stepper:
             assert given is not None
             if before in turn.known:
                 continue
-            if after is before and given in self._frames:
-                turn.wholes[before] = self._frames[given]
+            if after is before and given in self._wholes:
+                turn.wholes[before] = self._twins[given]
             elif after is before:
                 turn.twins[before] = self._twin(loop.operator, given, {})
             elif after.producer is not None and self._is_list(loop, before, after):
@@ -333,7 +317,7 @@ class _Stepper:
             places = [each[0] for each in turn.known[at]] if at is not None and is_one else None
         if places != self._in_order:
             raise _refused(f"{_named(operator)} reads other frames than that of its step")
-        turn.twins[output] = self._reshaped(turn.wholes[whole], output)
+        turn.twins[output] = self._reshaped(turn.wholes[whole], output.shape, output)
 
 
 def _named(operator: Operator) -> str:
