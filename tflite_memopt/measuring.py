@@ -17,7 +17,7 @@ from .ir.change import Exactness
 from .kernels.targets import profile_for
 from .memory.file import read_planned
 from .memory.layout import places_in_force
-from .memory.problems import labeled_ties
+from .memory.problems import labeled_ties, tie_positions
 from .options import Options
 from .proof import Status, is_step_of, prove_plan, prove_steps
 from .report.build import build_analysis, device_use
@@ -63,7 +63,7 @@ def verify(
     both = [load(source) for source in (first, second)]
     _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
     label = plan_label.decode(model)
-    ties = labeled_ties(model)
+    ties = tie_positions(model, labeled_ties(model))
     if label is not None and label.options.get("step"):
         found = _verify_step(both[0][0], both[1][0], options, progress, ties)
     else:

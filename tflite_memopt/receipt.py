@@ -21,7 +21,7 @@ from .memory.arrange import needs_by_library
 from .memory.figures import operator_kinds
 from .memory.file import read_planned
 from .memory.layout import places_in_force
-from .memory.problems import labeled_ties
+from .memory.problems import labeled_ties, tie_positions
 from .options import Options
 from .proof import FACTS, Proof, prove, prove_plan, prove_steps
 from .report.model import Report
@@ -128,7 +128,7 @@ def _equality(original: bytes, result: bytes, _: KernelProfile, progress: Callab
 
 def _steps(original: bytes, result: bytes, _: KernelProfile, __: Callable[[str], None]) -> Proof:
     model = read_planned(result)
-    return prove_steps(read_model(original), model, labeled_ties(model))
+    return prove_steps(read_model(original), model, tie_positions(model, labeled_ties(model)))
 
 
 def _plan(_: bytes, result: bytes, profile: KernelProfile, __: Callable[[str], None]) -> Proof:

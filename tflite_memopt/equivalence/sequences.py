@@ -68,11 +68,8 @@ def run_in_steps(
     outputs: dict[int, list[Array]] = {at: [] for at in range(len(like.main.outputs))}
     for (sequence,) in samples:
         first, *others = sequence.reshape(-1, *frame.shape)
-        run = runner.run(
-            RunJob(
-                data, [[first, *map(zeros_of, states)], *([each] for each in others)], arena, fill=0x5A, carried=ties
-            )
-        )
+        given = [[first, *map(zeros_of, states)], *([each] for each in others)]
+        run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=ties))
         if not run.ran:
             return run
         for at, output in enumerate(like.main.outputs):

@@ -22,7 +22,7 @@ from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
 from ..memory.figures import LibraryNeed
 from ..memory.file import read_planned
-from ..memory.problems import tie_positions
+from ..memory.problems import labeled_ties, tie_positions
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
@@ -88,9 +88,8 @@ def generate(
     )
     if has_table and profile.libraries:
         raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
-    ties = ties_of(model, request)
-    if not request.is_empty:
-        request = replace(request, ties=ties)
+    ties = request.ties or labeled_ties(model)
+    request = request if request.is_empty else replace(request, ties=ties)
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
@@ -107,12 +106,6 @@ def generate(
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     files = (*FILES, *([PLANNER_FILE] if has_table else []), *([STEPS_FILE] if tied else []))
     return {path: filled(path, words).encode() for path in files}
-
-
-def ties_of(model: Model, request: MemoryRequest) -> tuple[str, ...]:
-    """Return the ties that are requested, or those that the plan in the file was made with."""
-    label = plan_label.decode(model) if offline_plan.decode(model) and not request.ties else None
-    return request.ties if label is None else tuple(label.options.get("ties", ()))
 
 
 def runner_source() -> bytes:

@@ -224,9 +224,8 @@ class Report:
     rewrites mend that; "before" is then the model after these. ``device``: the chip or board that was named.
     ``proofs``: of the "result" and of its "plan", for all inputs, and of its calls as "step"; empty without
     verification. ``calls``: of the result for one of the original, whose instructions are then those of one step.
-    ``options``: those that
-    decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``: seconds by stage, the only
-    part in which two runs of the same differ.
+    ``options``: those that decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``:
+    seconds by stage, the only part in which two runs of the same differ.
     """
 
     version: str

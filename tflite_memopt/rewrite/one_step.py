@@ -58,11 +58,10 @@ def one_step(model: Model, is_exact: bool = True) -> Stepped:
     uses, refused = roll_up(copied, is_exact)
     loops = {loop.operator: loop for loop in loops_of(copied)}
     turns = {loop.turns for loop in loops.values()}
-    if len(turns) != 1 or None in turns:
+    (count, *others) = turns or (None,)
+    if not count or others:
         reasons = ("no steps of it are equal", *(each.reason for each in refused))
         raise _refused(reasons[-1] if not loops else "its loops have different numbers of steps")
-    (count,) = turns
-    assert count is not None
     if len(copied.main.inputs) != 1:
         raise _refused(f"the model has {len(copied.main.inputs)} inputs; one is taken in frames")
     lead = 0 if _frame_of(copied.main.inputs[0].shape, count) else 1
