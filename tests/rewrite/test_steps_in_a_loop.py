@@ -69,6 +69,16 @@ def test_slices_and_concatenations_are_rows_and_items(steps: int) -> None:
     assert found_equal.equal or steps > 10, found_equal.reason  # TFLM joins at most 10
 
 
+def test_a_concatenation_that_is_returned_stays() -> None:
+    found = mended(unrolled(14, is_folded=True, in_slices=True))
+    assert found is not None
+    inner = next(operator for operator in found.model.main.operators if operator.name == "CONCATENATION")
+    found.model.main.outputs = (*found.model.main.outputs, inner.outputs[0])
+    uses, (refused,) = roll_up(copy_model(found.model))
+    assert not uses
+    assert "is read outside, and not as an item of every step" in refused.reason
+
+
 def test_a_row_of_another_turn_is_another_model() -> None:
     looped = rolled(unrolled(7))
     begins = next(tensor for tensor in looped.graphs[2].tensors if tensor.name == "begin/table")

@@ -239,7 +239,7 @@ def _joined(
                 return f"others read '{stem(tensor)}' of the last step alone, and it is no state"
             continue
         packed = _packed(reads, [step.made(tensor) for step in steps], tensor in states.values())
-        if packed is None:
+        if packed is None or any(op.outputs[0] in graph.outputs for op in packed[0].operators[1:]):
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
         if any(packed[1].whole is rows.whole for _, rows in items.values()):
             return f"'{stem(packed[1].whole)}' takes several tensors of every step"
@@ -339,7 +339,8 @@ def _rows_cut(found: Sequence[Tensor], whole: Tensor) -> _Rows | None:
         if start is None or start % prod(shape):
             return None
         places.append(start // prod(shape))
-    return _Rows(whole, shape, tuple(places)) if len(shape) <= _RANK and whole.elements % prod(shape) == 0 else None
+    is_apart = not whole.is_constant and len(shape) <= _RANK and whole.elements % prod(shape) == 0
+    return _Rows(whole, shape, tuple(places)) if is_apart else None
 
 
 def _follow_one_another(whole: Tensor, operator: Operator) -> bool:
