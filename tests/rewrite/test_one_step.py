@@ -127,7 +127,7 @@ def test_the_firmware_has_a_class_that_resets_and_steps(gru: tuple[bytes, Result
         (layers("gru", start=0.5), "the state 'h0_zero' is not zeros before the first step"),
         (unrolled(6, backwards=True, is_folded=True), "the state 'first' is not zeros before the first step"),
         (unrolled(6, I8, scales=(0.03, 0.05)), "every step has scales of its own"),
-        (dense_model(), "no steps of it are equal"),
+        (dense_model(), "the model has neither a loop nor equal steps"),
     ],
 )
 def test_what_does_not_run_frame_by_frame_is_refused(model: Model, reason: str) -> None:
@@ -176,5 +176,5 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 def test_several_inputs_are_refused() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 4), F32), b.input("y", (1, 4), F32)
-    with pytest.raises(UnsupportedModelError, match="no steps of it are equal"):
+    with pytest.raises(UnsupportedModelError, match="the model has neither a loop nor equal steps"):
         one_step(b.finish(b.add(x, y)))

@@ -60,7 +60,7 @@ def one_step(model: Model, is_exact: bool = True) -> Stepped:
     turns = {loop.turns for loop in loops.values()}
     (count, *others) = turns or (None,)
     if not count or others:
-        reasons = ("no steps of it are equal", *(each.reason for each in refused))
+        reasons = ("the model has neither a loop nor equal steps one after another", *(each.reason for each in refused))
         raise _refused(reasons[-1] if not loops else "its loops have different numbers of steps")
     if len(copied.main.inputs) != 1:
         raise _refused(f"the model has {len(copied.main.inputs)} inputs; one is taken in frames")
