@@ -163,6 +163,6 @@ def test_what_another_version_made_is_told(changed: dict[str, Any], said: str, t
 
 
 def _optimize(source: Path, output: Path, *more: str | Path) -> str:
-    """What it says on stderr."""
+    """Return the text on stderr."""
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", output, "--no-verify", *more]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from scripts.makers import readme_table
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.recurrent import layers
 from tests.tflm import needs_wheel
@@ -65,12 +66,29 @@ def test_every_page_is_in_the_site() -> None:
 
 @needs_wheel
 def test_the_answers_for_the_demo_model_are_those_of_today() -> None:
-    """Figures, not sentences: README on optimize, docs/index.md on analyze."""
+    """Figures, not sentences: README and docs/optimize.md on optimize, docs/index.md on analyze."""
+    page = (ROOT / "docs" / "optimize.md").read_text()
+    assert f"    {optimize(DEMO).report.summary.headline}\n" in page
+    (declined, *_) = optimize(DEMO, Options(target="cortex-m0", verify=False)).report.summary.advice
+    assert f"    next     {declined.option}: {declined.text}\n" in page
     report = optimize(DEMO, Options(target="cortex-m4")).report
     before, after = (f"{memory.required_for_target:,}" for memory in (report.before, report.after))
     assert report.summary.headline.startswith(f"RAM {before} -> {after} bytes ")
     assert report.summary.headline.partition(" (LiteRT")[0] in (ROOT / "README.md").read_text()
     assert f"    {analyze(DEMO).summary.headline}\n" in (ROOT / "docs" / "index.md").read_text()
+
+
+def test_the_price_of_a_convolution_in_the_tail_is_that_of_today() -> None:
+    def tail(channels: int, convolutions: int) -> int:
+        b = ModelBuilder()
+        y = b.input("x", (1, 16, 16, 4))
+        for seed in range(convolutions):
+            y = b.conv(y, channels, seed=seed)
+        return analyze(write_model(b.finish(y)), target="cortex-m4").memory.tail_bytes["target"]
+
+    eight, sixteen, most, wide = (tail(channels, 4) - tail(channels, 3) for channels in (8, 16, 32, 64))
+    text = " ".join((ROOT / "docs" / "optimize.md").read_text().split())
+    assert f"8, 16, 32, or 64 channels takes {eight}, {sixteen}, {most}, or {wide} bytes." in text
 
 
 def test_the_tables_of_the_readme_are_printed_by_their_command() -> None:

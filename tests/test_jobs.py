@@ -110,7 +110,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[runner.Interpreter]:
 
 
 def all_gone(interpreters: list[runner.Interpreter]) -> bool:
-    """Whether there were some, and none of their processes is left."""
+    """Return whether there were some, and none of their processes is left."""
     return bool(interpreters) and all(each._process.poll() is not None for each in interpreters)
 
 

@@ -1,4 +1,4 @@
-"""What people do from Python: save a result, look at it, take the functions from the top."""
+"""Use the package from Python: save a result, look at it, take the functions from the top."""
 
 from __future__ import annotations
 

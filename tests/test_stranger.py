@@ -31,9 +31,9 @@ COMMANDS = {
     "compare": "model.tflite",
     "targets": "",
 }
-"""What every command is given; one that is not here fails the test."""
-EXTRAS = {"batch": "tflite-memopt[dask]", "--report small.html": "tflite-memopt[report]"}
-"""What needs an extra: a command, or words in a line."""
+"""Arguments of every command; one that is not here fails the test."""
+EXTRAS = {"batch": "tflite-memopt[dask]"}
+"""The extra that a command, or words in a line, need."""
 STUBS = """
 import pathlib
 class converter:

@@ -7,17 +7,40 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import EquivalenceError, Options, pipeline, transform
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.change import Decision, decision_in, without_faults
 from tflite_memopt.ir.model import Buffer, Model, Tensor
 
 OPTIONS = Options(samples=2, objective="head", kernels="reference")
 DATA = write_model(mobile_chain(32))
+
+
+def two_regions() -> bytes:
+    """Two blocks that are narrow at both ends and wide inside."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 16, 16, 2))
+    for seed in range(2):
+        y = b.conv(b.depthwise(b.conv(y, 24, kernel=1, seed=seed), seed=seed), 2, kernel=1, seed=seed + 7)
+    return write_model(b.finish(y))
+
+
+def spoil(made: Any) -> Any:
+    last = next(op for op in made.model.main.operators if op.name == "DEPTHWISE_CONV_2D")
+    weights = last.inputs[1]
+    assert weights is not None
+    assert weights.buffer.data is not None
+    weights.buffer = Buffer(np.roll(weights.buffer.data, 1))  # copies of the model share the old one
+    made.model.buffers.append(weights.buffer)
+    return made
 
 
 def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,14 +49,7 @@ def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spoiled(model: Model, profile: object, options: Options, *more: object, **named: object) -> Any:
         made = real(model, profile, options, *more, **named)
-        if getattr(options, field):
-            last = next(op for op in made.model.main.operators if op.name == "DEPTHWISE_CONV_2D")
-            weights = last.inputs[1]
-            assert weights is not None
-            assert weights.buffer.data is not None
-            weights.buffer = Buffer(np.roll(weights.buffer.data, 1))  # copies of the model share the old one
-            made.model.buffers.append(weights.buffer)
-        return made
+        return spoil(made) if getattr(options, field) else made
 
     monkeypatch.setattr(transform, step, spoiled)
 
@@ -59,6 +75,37 @@ def test_what_fails_its_proof_is_left_out_and_said(
     assert sum(each.startswith("verifying on") for each in said) == 1  # a wrong one is refused without a run
 
 
+def test_of_several_stripes_the_wrong_ones_alone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second region, which is spoiled wherever it is in stripes."""
+    options = replace(OPTIONS, max_extra_work=1.0, loops=False, effort="quick")
+    right = tflite_memopt.optimize(two_regions(), options).report
+    *_, before, wrong = decision_in(right.decision).actions
+    real = getattr(transform, "cascade")  # noqa: B009 (not exported)
+
+    def spoiled(*given: Any, **named: Any) -> Any:
+        made = real(*given, **named)
+        return spoil(made) if wrong in made.decision.tilings else made
+
+    monkeypatch.setattr(transform, "cascade", spoiled)
+    report = tflite_memopt.optimize(two_regions(), options).report
+    assert decision_in(report.decision).actions[-1] == before
+    assert report.proofs["result"].is_proved
+    assert [each.split(" dropped")[0] for each in report.warnings if " dropped" in each] == [wrong]
+
+
+@given(st.integers(0, 5), st.sets(st.integers(0, 7), max_size=3))
+def test_all_faults_of_a_decision_are_named(sites: int, faults: set[int]) -> None:
+    decision = Decision((" ".join(map(str, range(sites))),) if sites else (), True, (), "; ".join("abc"))
+    wrong = {decision.actions[at] for at in faults if at < len(decision.actions)}
+    assume(wrong)
+    found = without_faults(decision, lambda each: not wrong.isdisjoint(each.actions))
+    assert found is not None
+    kept, left_out = found
+    assert wrong.isdisjoint(kept.actions)
+    assert set(left_out) <= wrong
+    assert without_faults(decision, lambda _: True) is None
+
+
 @pytest.mark.slow
 def test_a_wrong_plan_is_an_error_once_each_step_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = offline_plan.attach, []
@@ -71,7 +118,7 @@ def test_a_wrong_plan_is_an_error_once_each_step_was_left_out(monkeypatch: pytes
     monkeypatch.setattr(offline_plan, "attach", attach)
     with pytest.raises(EquivalenceError, match=r"the memory plan is wrong: different: .* which it still reads"):
         tflite_memopt.optimize(DATA, OPTIONS, said.append)
-    assert len(calls) == 4  # the original with no memory shared, and three attempts
+    assert len(calls) == 6  # the original with no memory shared, and three attempts, two of them without any action
     assert [each.split(" dropped")[0] for each in said if " dropped" in each] == ["stripes", "rewrites"]
 
 

@@ -73,7 +73,7 @@ def explore(
 
 @dataclass
 class _Exploring:
-    """``found``: the first options that gave each point. ``before``: the original model."""
+    """``found``: the first options with the result of each point. ``before``: the original model."""
 
     data: bytes
     progress: Progress

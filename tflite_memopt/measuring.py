@@ -34,7 +34,7 @@ def analyze(
     kernels: str | None = None,
     target: str | None = None,
 ) -> Analysis:
-    """The memory of a model as it stands, its plan in force if it has one; or as ``optimize`` makes TFLM load it.
+    """Return the memory of a model under the plan in its file, if any; or after the rewrites that let TFLM load it.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     Raises as :func:`tflite_memopt.optimize`.
@@ -97,7 +97,7 @@ def compare(
     beside: Sequence[str] = (),
     seconds: float = 60.0,
 ) -> Comparison:
-    """Run the named methods side by side, or all of them, each for so many ``seconds`` at most.
+    """Run the named methods side by side, or all of them, each for at most ``seconds``.
 
     ``beside``: ``("msf-cnn",)`` for fused blocks as well.
     See :func:`tflite_memopt.published.comparison.compare_methods`.

@@ -132,7 +132,7 @@ class Options:
         return None if self.replay is None else decision_in(self.replay)
 
     def meets_budget(self, need: int) -> bool:
-        """Return whether there is a budget, and so many bytes of the objective are within it."""
+        """Return whether there is a budget, and ``need`` bytes of the objective are within it."""
         return self.budget is not None and need <= self.budget
 
     @property

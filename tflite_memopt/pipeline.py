@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from .equivalence.baseline import Baseline
+from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError
-from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
-from .errors import EquivalenceError, UnsupportedModelError
+from .equivalence.verification import Verification, infer_shapes, inspect, open_for, verify_result
+from .errors import EquivalenceError, InfeasibleError, UnsupportedModelError
 from .graph.limits import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
+from .ir.change import Decision, without_faults
 from .ir.check import has_npu
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
-from .memory.arrange import needs_by_library
+from .memory.arrange import Declined, needs_by_library
 from .memory.figures import LibraryNeed, operator_kinds
 from .memory.file import attach_plan, read_planned
 from .memory.layout import places_in_force
@@ -102,43 +106,12 @@ def optimize(
         before = given.libraries if is_right else None
         known = {} if cache is None else cache
         run = RunContext(shapes.data, model, options.profile, before, clock, progress, known)
-        failed: list[FailedStep] = []
-        for step, attempt in fallbacks(options):
-            candidate, declined = worthy_candidate(run, attempt)
-            if not candidate.is_no_worse and step != LAST_STEP:
-                continue
-            with clock.stage("write"):
-                metadata_left_out = attach_plan(
-                    candidate.model,
-                    run.profile,
-                    candidate.placement,
-                    model,
-                    candidate.decision,
-                    shaping_options(attempt),
-                )
-                written = write_model(candidate.model)
-            try:
-                with clock.stage("prove"):
-                    proofs = _proofs(run, candidate, written, attempt, steps)
-                with clock.stage("verify"):
-                    is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
-                    is_proved = is_exact and all(each.proved for each in proofs.values())
-                    checked = attempt if is_proved else replace(attempt, samples=_UNPROVED * attempt.samples)
-                    subject = subject_of(run, candidate, written)
-                    verification = verify_result(subject, checked, progress, baseline if is_proved else None, running)
-                    if steps is not None and options.verify:
-                        checked = replace(checked, inputs=asked.inputs)
-                        verification = steps.verified(verification, written, proofs, checked, progress, running)
-                break
-            except FailedVerificationError as failure:
-                if step == LAST_STEP:
-                    raise
-                failed.append(FailedStep(step, str(failure)))
-                progress(of_failure(failed[-1]))
+        check = partial(_checked, run, baseline, running, steps, asked.inputs)
+        candidate, declined, done, failed = _first_right(run, options, check)
 
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
-        written=written,
+        written=done.written,
         inferred=shapes.names,
         rewrites=(
             *(use for each in (found, steps) if each is not None for use in each.uses),
@@ -146,13 +119,13 @@ def optimize(
             *candidate.cascaded.uses,
         ),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
-        verification=verification,
+        verification=done.verification,
         seconds=clock.seconds(),
         decision=str(candidate.decision),
         least_in_stripes=candidate.cascaded.least,
         failed=tuple(failed),
-        metadata_left_out=metadata_left_out,
-        proofs=proofs,
+        metadata_left_out=done.metadata_left_out,
+        proofs=done.proofs,
         declined=declined,
         mended=None if found is None else found.before,
         calls=1 if steps is None else steps.calls,
@@ -160,7 +133,94 @@ def optimize(
     report = build_report(facts, candidate.model, outcome, options)
     if not has_npu(candidate.model):
         _check_runs(report.tflm, options)
-    return Result(written, report)
+    return Result(done.written, report)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """The file of a candidate, proved and verified, and the names of the metadata that it lost."""
+
+    written: bytes
+    metadata_left_out: tuple[str, ...]
+    proofs: dict[str, Proof]
+    verification: Verification
+
+
+_Check = Callable[[Candidate, Options], _Checked]
+
+
+def _first_right(
+    run: RunContext, options: Options, check: _Check
+) -> tuple[Candidate, Declined | None, _Checked, list[FailedStep]]:
+    """Return the best candidate that is proved and verified, and what had to be left out.
+
+    Of a candidate that fails, the actions of its decision that make it fail; where it fails without any, a whole step.
+    Raises FailedVerificationError where nothing is left.
+    """
+    failed, steps = list[FailedStep](), fallbacks(options)
+    while True:
+        step, attempt = steps.pop(0)
+        candidate, declined = worthy_candidate(run, attempt)
+        if not candidate.is_no_worse and step != LAST_STEP:
+            continue
+        try:
+            return candidate, declined, check(candidate, attempt), failed
+        except FailedVerificationError as failure:
+            if step == LAST_STEP:
+                raise
+            kept = without_faults(candidate.decision, partial(_fails, run, attempt, check))
+            for left_out in (step,) if kept is None else kept[1]:
+                failed.append(FailedStep(left_out, str(failure)))
+                run.progress(of_failure(failed[-1]))
+            if kept is not None:
+                steps.insert(0, (step, replace(attempt, replay=str(kept[0]))))
+
+
+def _checked(
+    run: RunContext,
+    baseline: Baseline | None,
+    running: Interpreters | None,
+    steps: InSteps | None,
+    inputs: str | os.PathLike[str] | None,
+    candidate: Candidate,
+    options: Options,
+) -> _Checked:
+    """Write a candidate, prove it, and run it; ``inputs`` are sequences of a model in ``steps``.
+
+    Raises FailedVerificationError where it is not equal.
+    """
+    with run.clock.stage("write"):
+        metadata_left_out = attach_plan(
+            candidate.model,
+            run.profile,
+            candidate.placement,
+            run.original,
+            candidate.decision,
+            shaping_options(options),
+        )
+        written = write_model(candidate.model)
+    with run.clock.stage("prove"):
+        proofs = _proofs(run, candidate, written, options, steps)
+    with run.clock.stage("verify"):
+        is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
+        is_proved = is_exact and all(each.proved for each in proofs.values())
+        checked = options if is_proved else replace(options, samples=_UNPROVED * options.samples)
+        subject = subject_of(run, candidate, written)
+        verification = verify_result(subject, checked, run.progress, baseline if is_proved else None, running)
+        if steps is not None and options.verify:
+            checked = replace(checked, inputs=inputs)
+            verification = steps.verified(verification, written, proofs, checked, run.progress, running)
+    return _Checked(written, metadata_left_out, proofs, verification)
+
+
+def _fails(run: RunContext, options: Options, check: _Check, decision: Decision) -> bool:
+    """Return whether a decision leads to a wrong result, or to none within the limits."""
+    options = replace(options, replay=str(decision))
+    try:
+        check(worthy_candidate(run, options)[0], options)
+    except (FailedVerificationError, InfeasibleError):
+        return True
+    return False
 
 
 class _Given(NamedTuple):

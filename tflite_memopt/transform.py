@@ -12,7 +12,7 @@ from functools import partial
 
 from .analysis.macs import model_macs
 from .cascade.measure import Measured
-from .cascade.search import cascade
+from .cascade.search import OtherForm, cascade
 from .equivalence.subject import NO_PROMISE, Promise, Subject
 from .graph.limits import StageClock
 from .io import offline_plan, plan_label
@@ -40,6 +40,7 @@ from .memory.figures import LibraryNeed, operator_kinds
 from .memory.problems import with_ties
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, Options, fallbacks
+from .rewrite.in_one_row import in_one_row
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch
@@ -47,6 +48,7 @@ from .rewrite.tiles import Striped, TileSearch
 Progress = Callable[[str], None]
 _NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
 _DEFAULT = Options()
+_SEQUENCES = OtherForm(sequences_along_h, in_one_row)
 WORTH = 0.05
 """The share of the objective that a new operator kind or a newer TFLM must save."""
 
@@ -81,7 +83,7 @@ class Candidate:
 
     @property
     def exactness(self) -> Exactness:
-        """How far its rewrites may have changed values."""
+        """Return the exactness of its rewrites."""
         return loosest(use.exactness for use in self.rewritten.uses)
 
     def price(self, options: Options) -> tuple[bool, Cost]:
@@ -275,7 +277,7 @@ def _in_stripes(run: RunContext, options: Options, model: Model, below: int | No
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
         options = replace(options, max_extra_work=work.left_for(model))
-    return cascade(model, run.profile, options, run.progress, below, run.measured, sequences_along_h)
+    return cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
 
 
 def _in_tiles(run: RunContext, options: Options, rewritten: Changed, cascaded: Changed) -> Striped:

@@ -1,18 +1,27 @@
-"""Writes schema/*.schema.json from the dataclasses: python -m scripts.makers.schemas"""
+"""Write schema/*.schema.json from the dataclasses: python -m scripts.makers.schemas"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from tflite_memopt.equivalence import verdict
+from tflite_memopt.io import plan_label
+from tflite_memopt.ir import change
+from tflite_memopt.kernels import support
+from tflite_memopt.memory import figures
 from tflite_memopt.program.files import schema_text as program_schema_text
+from tflite_memopt.report import model
 from tflite_memopt.report.model import SCHEMA_VERSION, schema_id
 from tflite_memopt.report.schema import KINDS
-
-from .descriptions import FIELDS
 
 FOLDER = Path(__file__).parents[2] / "schema"
 _COMMANDS = {
@@ -36,10 +45,11 @@ def main() -> None:
 
 def schema_text(kind: str) -> str:
     """The text of the file in the folder ``schema``; ``kind`` is one of ``KINDS``."""
+    texts = _descriptions()
     made: dict[str, Any] = _with_infinity(TypeAdapter(KINDS[kind]).json_schema(mode="serialization"))
     for name, described in {KINDS[kind].__name__: made, **made.get("$defs", {})}.items():
         for field, value in described.get("properties", {}).items():
-            value["description"] = FIELDS[name][field]
+            value["description"] = texts[name][field]
     extra = {
         "$schema": {"const": schema_id(kind), "description": "Which schema this is.", "type": "string"},
         "schema_version": {"description": "Grows after the dot with new fields.", "type": "string"},
@@ -54,6 +64,25 @@ def schema_text(kind: str) -> str:
     }
     rest = {key: value for key, value in made.items() if key != "title"}
     return json.dumps(head | rest, indent=2) + "\n"
+
+
+def _descriptions() -> dict[str, Mapping[str, str]]:
+    """Return the string below each field of the report's dataclasses, by the name of the class and of the field."""
+    modules = (model, figures, verdict, plan_label, change, support)
+    there = {name: each for module in modules for name, each in vars(module).items() if isinstance(each, type)}
+    return {name: _described(each) for name, each in there.items() if is_dataclass(each)}
+
+
+def _described(owner: type) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for base in filter(is_dataclass, reversed(owner.__mro__)):
+        (tree,) = ast.parse(dedent(inspect.getsource(base))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, below in zip(tree.body, tree.body[1:], strict=False):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
+    return found
 
 
 def _with_infinity(schema: Any) -> Any:

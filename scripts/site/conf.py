@@ -6,14 +6,15 @@ commands, the docstrings of the API, and the descriptions of the report's fields
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from scripts.makers.descriptions import FIELDS
 from tflite_memopt import __all__ as public
 from tflite_memopt.cli import COMMANDS
+from tflite_memopt.report.schema import KINDS
 from tflite_memopt.version import __version__
 
 project = "tflite-memopt"
@@ -58,10 +59,18 @@ def _reference() -> str:
     functions = [f".. autofunction:: tflite_memopt.{name}" for name in public if name[0].islower()]
     classes = [f".. autoclass:: tflite_memopt.{name}\n   :members:" for name in public if name[0].isupper()]
     parts += ["## Python", _directives("\n\n".join(functions + classes)), "## Fields of the reports"]
-    for owner, fields in FIELDS.items():
-        rows = [f"| `{field}` | {text} |" for field, text in fields.items()]
+    for owner, fields in _fields().items():
+        rows = [f"| `{field}` | {each['description']} |" for field, each in fields.items()]
         parts.append("\n".join([f"### {owner}\n", "| field | meaning |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
+
+
+def _fields() -> dict[str, dict[str, dict[str, str]]]:
+    """Return the fields of every object in the schemas, by its name; titles are those of commands."""
+    schemas = [json.loads((_MADE.parents[1] / f"schema/{kind}.schema.json").read_text()) for kind in KINDS]
+    defined = {name: each for schema in schemas for name, each in schema["$defs"].items()}
+    objects = {schema["title"]: schema for schema in schemas} | dict(sorted(defined.items()))
+    return {name: each["properties"] for name, each in objects.items() if "properties" in each}
 
 
 def _directives(text: str) -> str:

@@ -15,15 +15,19 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
-from tests.cascade.spaces import ANY, STRIPES, figures_of, space_of
+from tests.cascade.spaces import ANY, EVERY, STRIPES, figures_of, space_of
 from tests.profiles import examples
+from tflite_memopt import optimize
 from tflite_memopt.cascade.bound import Costs, MayShare, least_head
 from tflite_memopt.cascade.measure import Measure, Measured, excerpt
 from tflite_memopt.cascade.region import region_of
 from tflite_memopt.cascade.select import Figures, Limits
-from tflite_memopt.cascade.tiling import ClampedLoop, RowLoop, Tiling, Unrolled, apply_tilings, loop_rows_for
+from tflite_memopt.cascade.space import Space
+from tflite_memopt.cascade.tiling import ClampedLoop, PhaseLoop, RowLoop, Tiling, Unrolled, apply_tilings, loop_rows_for
 from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.graph.limits import SearchLimit
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.copying import copy_model, share_constants
 from tflite_memopt.ir.editor import SAME
 from tflite_memopt.ir.model import DType, Model
@@ -31,6 +35,7 @@ from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import Alive, solve_together
+from tflite_memopt.options import Options
 
 PROFILES = ("portable", "reference", "cmsis-nn-dsp", "cmsis-nn-mve")
 TRIED = 12
@@ -51,6 +56,35 @@ def assert_is_bound(model: Model, tiling: Tiling, bound: Figures, measured: Figu
         assert getattr(bound, name) <= getattr(measured, name), (name, str(tiling), bound, measured)
     if bound.head > measured.head:
         assert bound.head <= planned_head(model, tiling, profile), (str(tiling), bound, measured)
+
+
+@pytest.mark.parametrize("profile", ["portable", "cmsis-nn-mve", "esp-nn-s3"])
+def test_structures_alone_bound_every_tiling_by_rows(profile: str) -> None:
+    """The bound that spares long chains of small tensors the search is below those of all single tilings."""
+    found = 0
+    for seed in range(12):
+        space = space_of(random_network(seed, DType.INT8, 6, kinds=EVERY_KIND), profile_named(profile))
+        least = space._least_by_rows()
+        by_rows = [figures for tiling, figures in figures_of(space).items() if not isinstance(tiling.form, PhaseLoop)]
+        assert all(least <= space.base.least(figures) for figures in by_rows)
+        found += len(by_rows)
+    assert found > 1000
+
+
+def test_a_chain_of_small_tensors_is_not_searched() -> None:
+    """TFLM's structures need more than the tensors, and stripes only add to them."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 8, 8, 4))
+    for number in range(40):
+        y = b.tensor(f"y{number}", (1, 8, 8, 4))
+        b.operator("RELU", (x,), (y,))
+        x = y
+    model = b.finish(x)
+    needed = optimize(write_model(model), Options(verify=False)).report
+    assert needed.after.required_for_target == needed.before.required_for_target
+    space = Space(read_model(write_model(model)), profile_named("portable"), Options(), Measured(), EVERY)
+    space.fill(needed.before.required_for_target)
+    assert space.looked_at == 0
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from io import StringIO
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -17,6 +18,7 @@ from tflite_memopt.cascade.search import cascade
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import cost_of
 from tflite_memopt.options import HALOS, Options
@@ -240,3 +242,37 @@ def test_images_of_many_rows(rows: int) -> None:
     found = cascade(model, profile, HEAD, lambda _: None)
     assert found.uses
     assert cost_of(found.model, profile, HEAD).head < cost_of(long_sequence(rows), profile, HEAD).head // 2
+
+
+def upsampled(kind: str) -> Model:
+    """A small image, a large one that is made of it, and a small one again."""
+    b = ModelBuilder()
+    x, large = b.conv(b.input("x", (1, 24, 24, 4)), 8, kernel=3, seed=1), b.tensor("large", (1, 48, 48, 8))
+    options = {"halfPixelCenters": kind == "ResizeBilinear", "alignCorners": False}
+    name = "RESIZE_BILINEAR" if kind == "ResizeBilinear" else "RESIZE_NEAREST_NEIGHBOR"
+    b.operator(name, (x, b.constant("size", np.asarray((48, 48), np.int32))), (large,), f"{kind}Options", **options)
+    return b.finish(b.conv(large, 2, kernel=3, stride=2, seed=2))
+
+
+def wide_between_dense_layers() -> Model:
+    """A sequence whose dense layers take many rows at once."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 512, 8))
+    for name, units in (("large", 64), ("small", 8)):
+        values = np.random.default_rng(units).integers(-127, 128, (units, x.shape[2])).astype(np.int8)
+        y = b.tensor(name, (1, 512, units))
+        weights = b.constant(f"{name}/weights", values, per_tensor(0.01, 0))
+        b.operator("FULLY_CONNECTED", (x, weights, None), (y,), "FullyConnectedOptions", keepNumDims=True)
+        x = y
+    return b.finish(x)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [upsampled("ResizeBilinear"), upsampled("ResizeNearestNeighbor"), wide_between_dense_layers()],
+    ids=["bilinear", "nearest", "dense"],
+)
+def test_a_peak_between_resizing_or_dense_layers_is_cut(model: Model) -> None:
+    report = tflite_memopt.optimize(write_model(model), Options(kernels="reference", samples=1)).report
+    assert any("large" in use.operators for use in report.rewrites if use.rule.startswith("cascade"))
+    assert report.after.required_for_target < 0.65 * report.before.required_for_target

@@ -19,7 +19,6 @@ from tflite_memopt.cascade.tiling import (
     Form,
     MaskedLoop,
     PhaseLoop,
-    Reversed,
     Tiling,
     Unrolled,
     apply_tilings,
@@ -37,7 +36,6 @@ forms: st.SearchStrategy[Form] = st.one_of(
     st.builds(lambda rows, mode: Unrolled(rows, *mode), ends, modes),
     st.builds(ClampedLoop, numbers),
     st.builds(MaskedLoop, numbers),
-    st.builds(Reversed, ends),
     st.builds(PhaseLoop, numbers),
 )
 tilings = st.builds(lambda first, length, form: Tiling(first, first + length, form), st.integers(0, 99), numbers, forms)
@@ -132,7 +130,6 @@ def test_tilings_that_are_read_are_written_as_those_that_were_found(seed: int) -
         ("0-1 unrolled 8,24 recompute trim", "2 stripes (uneven, recompute, trim)"),
         ("0-1 masked 1", "a masked loop, 1 row per iteration"),
         ("0-1 clamped 2", "a clamped loop, 2 rows per iteration"),
-        ("0-1 reversed 8,16,24", "3 stripes (the last one first)"),
         ("0-1 phases 4", "a loop over 4 phases"),
     ],
 )

@@ -17,9 +17,10 @@ from rich.console import Console
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
+from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, transform
 from tflite_memopt.equivalence.compare import FLOAT_SUMS
-from tflite_memopt.equivalence.subject import Subject
+from tflite_memopt.equivalence.subject import Promise, Subject
 from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -107,6 +108,21 @@ def test_a_wrong_plan_shows_on_tflm() -> None:
     original = write_model(mobile_chain())
     with pytest.raises(EquivalenceError, match="not equal on tflm: output 0"):
         verify_result(Subject(original, planned_at_zero(original)), replace(BOTH, runtimes=("tflm",)), quiet)
+
+
+@needs_wheel
+def test_the_smallest_arena_is_reported_where_tflm_refuses_the_promised_one() -> None:
+    original = write_model(mobile_chain())
+    required = tflite_memopt.optimize(
+        original, replace(BOTH, verify=False, rewrite=False)
+    ).report.before.required_bytes["64"]
+    for promised, warns in ((required, False), (required - 64, True)):
+        promise = Promise(required_bytes=promised)
+        notes = verify_result(Subject(original, original, promise=promise), BOTH, quiet).basis.findings
+        assert (
+            any(f"refuses the {promised:,} bytes" in note and f"accepts {required:,}" in note for note in notes)
+            is warns
+        )
 
 
 @pytest.mark.parametrize("exactness", ["reassociates", "approximates"])

@@ -67,7 +67,7 @@ def digest(values: bytes) -> str:
 
 
 def expected(data: bytes) -> list[str]:
-    """What the wheel computes of the inputs that firmware draws, as the programs print the last run."""
+    """Compute with the wheel on the inputs that firmware draws, and return the lines that programs print."""
     model = read_model(data)
     run = run_models("tflm", {"it": data}, {"it": drawn_slowly(model)}, 1 << 18)["it"]
     assert run.ran, run.error
@@ -184,7 +184,7 @@ MACROS = {
     "esp-nn-s3": S3,
     "esp-nn-p4": P4,
 }
-"""What the build of each library defines, beside a compiler's own macros."""
+"""Macros that the build of each library defines, beside those of the compiler."""
 
 
 def arena_bytes(folder: Path, macros: Sequence[str]) -> int:
@@ -297,7 +297,7 @@ def test_no_name_of_an_operator_breaks_out_of_its_literal(tmp_path: Path) -> Non
 def cpp_files_of(model: Model, folder: Path) -> list[Path]:
     """All generated C++ files of a model, written into the folder."""
     write(folder, write_model(model))
-    return [folder / name for name in FILES if name.endswith((".h", ".cc"))]
+    return [folder / name for name in (*FILES, MAINS[1]) if name.endswith((".h", ".cc"))]
 
 
 def test_the_files_tell_the_model_that_they_are_of(tmp_path: Path) -> None:
@@ -376,13 +376,13 @@ def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
     plain = tflite_memopt.optimize(model, Options(verify=False, cascade=False))
     assert outputs_with_reset(plain.model) == [True, True]
     assert not any("Reset()" in warning for warning in plain.report.warnings)
-    for path in ("main.cc", "main_two_arenas.cc", "snippets/arduino.ino"):
+    for path in ("main.cc", "main_two_arenas.cc"):
         assert b"Do not call Reset() from here" in generate(result.model)[path]
         assert b"Reset()" not in generate(plain.model)[path]
 
 
 def outputs_with_reset(data: bytes) -> list[bool]:
-    """Whether outputs are as usual with ``Reset`` after the input is written, and with it before."""
+    """Return whether outputs are as usual with ``Reset`` after the input is written, and with it before."""
     ((given,),) = seeded_inputs(read_model(data), 1, 0)
     runtime = pytest.importorskip("tflite_micro").runtime
     interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 18)
@@ -410,13 +410,61 @@ def test_the_size_is_that_of_the_report(target: str) -> None:
     assert int(sizes[3 if abi.word == 64 else 1 if abi.short_enums else 2]) == size
 
 
+EVERY = [f"snippets/{name}" for name in ("arduino.ino", "pico_CMakeLists.txt", "zephyr_CMakeLists.txt")]
+EVERY += [f"snippets/{name}" for name in ("zephyr_prj.conf", "esp_idf_CMakeLists.txt", "esp_idf_component.yml")]
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [
+        (None, {"arduino", "pico", "zephyr", "esp_idf"}),
+        ("cortex-m4", {"zephyr"}),
+        ("pico", {"pico", "zephyr"}),
+        ("esp32s3", {"esp_idf"}),
+        ("host", set()),
+    ],
+)
+def test_examples_are_for_the_kernels_of_the_plan(target: str | None, names: set[str]) -> None:
+    files = generate(write_model(dense_model()), target)
+    assert {
+        path.split("/")[1].split("_CMake")[0].split("_c")[0].split("_p")[0].split(".")[0]
+        for path in files
+        if "/" in path
+    } == names
+    conf = files.get("snippets/zephyr_prj.conf", b"").decode()
+    assert ("\nCONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in conf) == (target in ("cortex-m4", "pico"))
+
+
+def test_no_sketch_for_an_operator_that_the_library_lacks() -> None:
+    model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
+    looped = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5, every_byte=True)).model
+    assert "snippets/arduino.ino" in generate(model)
+    files = generate(looped)
+    assert "snippets/arduino.ino" not in files
+    assert b"need TFLM of 2025-11-10 or later" in files["snippets/zephyr_prj.conf"]
+
+
+def test_the_pinned_kernels_are_those_of_the_profile() -> None:
+    pinned = generate(write_model(dense_model()), "esp32")["snippets/esp_idf_component.yml"].decode()
+    assert pinned.endswith((Path(__file__).parents[2] / "docs/examples/esp_idf/main/idf_component.yml").read_text())
+    (version,) = re.findall(r'esp-nn: "(.*)"', pinned)
+    assert f"esp-nn {version} " in PROFILES["esp-nn"].description
+
+
+@pytest.mark.parametrize("macros", [(), ("-DPICO_ON_DEVICE=1",), ("-DPICO_ON_DEVICE=1", "-DLIB_PICO_STDIO_USB")])
+def test_programs_for_the_pico_type_check(tmp_path: Path, macros: tuple[str, ...]) -> None:
+    assert check_against_the_interface(write(tmp_path, write_model(dense_model())), *macros) == ""
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, folder = tmp_path / "m.tflite", tmp_path / "fw" / "deep"
     source.write_bytes(write_model(dense_model()))
     command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(folder), "--name", "net"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*")) == sorted(FILES)
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*")) == sorted(
+        [*FILES, MAINS[1], *EVERY]
+    )
     assert "namespace net {" in (folder / "arena.h").read_text()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2

@@ -81,7 +81,7 @@ def guarded(
 
 
 def wanted(data: bytes, runs: int, tied: dict[int, int]) -> list[str]:
-    """What the wheel computes, states copied from outputs to inputs: ``tied`` has the output by the input."""
+    """Compute with the wheel, states copied from outputs to inputs: ``tied`` has the output by the input."""
     runtime = pytest.importorskip("tflite_micro").runtime
     model = read_model(data)
     interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 18)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tflite_memopt.errors import OutputError, UsageError
-from tflite_memopt.io.files import check_target, read_file, write_files
+from tflite_memopt.io.files import check_target, read_file, write_files, write_folder
 
 _ON_A_FULL_DISK = """
 import resource, signal, sys
@@ -93,6 +93,19 @@ def test_a_disk_that_fills_up_at_the_last_moment_leaves_nothing_behind(
         write_files({tmp_path / "model": b"new"})
     assert str(caught.value) == f"cannot write '{tmp_path / 'model'}': {os.strerror(errno.ENOSPC)}"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"model": b"old"}
+
+
+def test_a_full_disk_leaves_no_new_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old").mkdir()
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for folder in ("old", "new/inner"):
+        with pytest.raises(OutputError, match="cannot write"):
+            write_folder(tmp_path / folder, {"a": b"a", "deep/b": b"b"}, (), force=False)
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
 
 
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

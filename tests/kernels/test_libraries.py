@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
+from tflite_memopt.errors import UsageError
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Operator
 from tflite_memopt.kernels.cmsis_nn import DSP, MVE, SCALAR, Build, convolution_path, depthwise_path
-from tflite_memopt.kernels.esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3
+from tflite_memopt.kernels.esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3, of_version
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES, REFERENCE
 from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64
@@ -106,7 +107,45 @@ def test_esp32_p4_scratch_is_what_the_librarys_functions_return(
     name: str, shape: tuple[int, ...], expected: int
 ) -> None:
     """Worked out by hand from esp_nn_conv_esp32p4.c."""
-    assert sum(ESP_NN_P4.requests(operator(name, shape), ILP32).scratch) == expected
+    assert sum(of_version(ESP_NN_P4, "1.2.3").requests(operator(name, shape), ILP32).scratch) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "shape", "expected"),
+    [
+        ("1.1", "conv 3x3", (1, 8, 8, 8), 800 + 2304 + 64 + 32),
+        ("1.2.0", "conv 3x3", (1, 8, 8, 8), 800 + 2304 + 64 + 32),
+        ("1.2.2", "conv 3x3", (1, 8, 8, 8), 800 + 2304 + 1536 + 800 + 64 + 32),
+        ("1.2.3", "conv 3x3", (1, 8, 8, 3), 16 * 4 + 16 + 16 * 32 + 16 + 32 + 64),
+        ("1.2.2", "conv 3x3", (1, 8, 8, 3), 16 * 4 + 16 + 16 * 32 + 16 + 32 + 32),
+        ("1.2.0", "conv 3x3", (1, 8, 8, 3), 300 + 2304 + 64 + 32),
+        ("1.1", "depthwise 3x3", (1, 8, 8, 8), 2 * (72 + 512) + 16),
+        ("1.2.0", "depthwise 3x3", (1, 8, 8, 8), 2 * (72 + 512) + 32),
+        ("1.1", "depthwise 3x3", (1, 8, 8, 16), 144 + 10 * 10 * 16 + 16),
+        ("1.1", "depthwise 3x3", (1, 64, 64, 16), 144 + 66 * 66 * 16 + 16),
+        ("1.2.1", "depthwise 3x3", (1, 64, 64, 16), 144 + 66 * 3 * 16 + 16),
+        ("1.1", "depthwise 5x5", (1, 8, 8, 8), 32),
+    ],
+)
+def test_esp32_s3_scratch_by_version(version: str, name: str, shape: tuple[int, ...], expected: int) -> None:
+    """Worked out by hand from the sources at the tags; the profile for all versions has the largest."""
+    of_one = of_version(ESP_NN_S3, version).requests(operator(name, shape), ILP32).scratch
+    assert of_one == (expected,)
+    scratch = [
+        of_version(ESP_NN_S3, each).requests(operator(name, shape), ILP32).scratch for each in ("1.0", "1.1", "1.2")
+    ]
+    assert ESP_NN_S3.requests(operator(name, shape), ILP32).scratch == max(scratch)
+
+
+def test_before_1_2_3_the_esp32_p4_asks_as_the_first_version_of_the_s3() -> None:
+    for profile in (of_version(ESP_NN_P4, "1.2.2"), ESP_NN_P4):
+        assert profile.requests(operator("conv 3x3"), ILP32).scratch == (800 + 2304 + 64 + 32,)
+
+
+def test_versions_of_esp_nn_that_were_not_read_are_refused() -> None:
+    for version in ("1.2.4", "1.", "2", "", "latest"):
+        with pytest.raises(UsageError, match=r"1\.2\.3"):
+            of_version(ESP_NN_S3, version)
 
 
 @pytest.mark.parametrize("name", ["conv 3x3", "conv 1x1", "depthwise 3x3", "pool", "dense", "add"])

@@ -16,6 +16,8 @@ from tests.models import concat_model
 from tests.profiles import examples
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import UsageError
+from tflite_memopt.io import plan_label
+from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels import boards
@@ -49,6 +51,33 @@ def test_every_target_has_known_kernels() -> None:
     for target in TARGETS.values():
         assert target.kernels in PROFILES
         assert target.alignment == 16
+
+
+def test_a_target_with_a_version_of_esp_nn() -> None:
+    options = Options(target="ESP32-S3@esp-nn-1.1")
+    assert (options.target, options.device) == ("esp32s3@esp-nn-1.1", "ESP32-S3")
+    assert options.profile.name == "esp-nn-s3"
+    assert options.profile.description.startswith("esp-nn 1.1, vector code of the ESP32-S3")
+    assert profile_for(options.target, "reference").name == "reference"
+    for wrong, reason in (
+        ("cortex-m4@esp-nn-1.1", "name none"),
+        ("esp32@esp-nn-1.1", "name none"),
+        ("esp32s3@1.1", "esp-nn-1.1"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            target_named(wrong)
+
+
+def test_a_version_of_esp_nn_changes_the_arena_and_stays_in_the_file() -> None:
+    model = write_model(concat_model())
+    needs = []
+    for name in ("esp32s3@esp-nn-1.1", "esp32s3@esp-nn-1.2.3", "esp32s3"):
+        result = optimize(model, Options(target=name, verify=False, cascade=False))
+        label = plan_label.decode(read_model(result.model))
+        assert label is not None
+        assert label.target == name
+        needs.append(result.report.after.required_bytes["target"])
+    assert needs[0] < needs[1] == needs[2]
 
 
 def test_what_was_not_run_says_so() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-MARKS = "[aria-roledescription='rect mark'], [aria-roledescription='bar'], [aria-roledescription='circle']"
+MARKS = ".mark"
 
 
 def installed_chromium() -> str | None:
-    """Where it is, or None."""
+    """Return its path, or None."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 

@@ -1,4 +1,4 @@
-"""Which points are the front, and which one a budget picks."""
+"""Select the points of the front, and the one that a budget picks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What analyze and the report say of a region as one loop."""
+"""Describe a region that runs as one loop, in analyze and in the report."""
 
 from __future__ import annotations
 

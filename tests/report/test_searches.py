@@ -1,4 +1,4 @@
-"""What the report says of the searches for the order and the offsets: bound, gap, what ended them, what was dropped."""
+"""Report the searches for the order and the offsets: bound, gap, the reason of their end, dropped answers."""
 
 from __future__ import annotations
 

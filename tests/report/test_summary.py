@@ -18,6 +18,7 @@ from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.errors import printable
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.change import RewriteUse
 from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.model import Advice, DeviceUse
@@ -253,6 +254,29 @@ def test_what_is_saved_is_said_once_and_is_true(report: Report) -> None:
     assert not any("saves" in line for line in report.summary.changes)
     worse = replace(report, after=report.before)
     assert not any("all of this together" in line for line in summary_of(worse, ()).changes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "stripes", "said"),
+    [
+        (
+            "cascade in 4 stripes (recompute, pad)",
+            "4 stripes (recompute, pad)",
+            "b runs a few rows at a time, in 4 stripes",
+        ),
+        (
+            "cascade in a clamped loop",
+            "a clamped loop, 2 rows per iteration",
+            "a few rows at a time, in a loop, 2 rows",
+        ),
+        ("dead_channels: 3 of 8 channels", None, "no weight reads 3 of 8 channels: removed (a/b)"),
+        ("lean_reshape + flattened_input", None, "simpler operators that compute the same (a/b)"),
+    ],
+)
+def test_changes_are_in_plain_words(report: Report, rule: str, stripes: str | None, said: str) -> None:
+    (change, *_) = summary_of(replace(report, rewrites=(RewriteUse(rule, ("a/b",), "exact", 0, stripes),)), ()).changes
+    assert said in change
+    assert not re.search("_|clamped|recompute|cascade", change)
 
 
 def test_memory_reuse_is_said_in_words(report: Report) -> None:

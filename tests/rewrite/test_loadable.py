@@ -87,6 +87,28 @@ def two_signatures() -> Model:
     return model
 
 
+def masked() -> Model:
+    """A mask as a recurrent layer takes it apart: step by step, each one choosing between two states."""
+    b = ModelBuilder()
+    mask, x = b.input("mask", (2, 3), DType.BOOL), b.input("x", (2, 4), F32)
+    steps = [b.tensor(f"step{number}", (2,), DType.BOOL) for number in range(3)]
+    b.operator("UNPACK", (mask,), steps, "UnpackOptions", num=3, axis=-1)
+    for number, step in enumerate(steps):
+        wide, y = b.tensor(f"wide{number}", (2, 1), DType.BOOL), b.tensor(f"y{number}", (2, 4), F32)
+        b.operator("EXPAND_DIMS", (step, b.constant(f"axis{number}", np.asarray(-1, np.int32))), (wide,))
+        zeros = b.constant(f"zeros{number}", np.full((2, 4), number, np.float32))
+        b.operator("SELECT_V2", (wide, x, zeros), (y,))
+        x = y
+    return b.finish(x)
+
+
+def positions() -> Model:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 6), I32), b.tensor("y", (1, 1, 6), I32)
+    b.operator("EXPAND_DIMS", (x, b.constant("axis", np.asarray(1, np.int32))), (y,), "ExpandDimsOptions")
+    return b.finish(y)
+
+
 CASES: dict[str, tuple[Callable[[], Model], str]] = {
     "tile of several axes": (lambda: tiled((2, 3, 1), (3, 1, 4)), "tiles"),
     "tile of int8": (lambda: tiled((1, 5), (1, 3), I8), "tiles"),
@@ -96,6 +118,9 @@ CASES: dict[str, tuple[Callable[[], Model], str]] = {
     "embedding": (embedding, "shifted_positions"),
     "embedding, second version": (lambda: embedding("SELECT_V2"), "shifted_positions"),
     "float16": (half_weights, "widened_constant"),
+    "mask, step by step": (masked, "unpacked"),
+    "mask with an axis more": (masked, "added_axis"),
+    "positions with an axis more": (positions, "added_axis"),
     "signatures": (two_signatures, "uncalled_subgraphs"),
 }
 
@@ -125,7 +150,7 @@ def test_tflm_runs_it_then_and_it_is_proved_equal(case: str) -> None:
 def test_the_answer_says_that_it_could_not_be_loaded_before() -> None:
     data = write_model(keras_upsampling())
     analysis = tflite_memopt.analyze(data)
-    assert analysis.summary.headline.startswith("TFLM cannot load this file as it is, and optimize mends that: ")
+    assert analysis.summary.headline.startswith("TFLM cannot load this file as it is, and optimize fixes that: ")
     assert analysis.mends
     report = tflite_memopt.optimize(data, Options(samples=2, effort="quick")).report
     assert report.summary.headline.count("TFLM could not load the file before") == 1

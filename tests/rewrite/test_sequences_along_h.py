@@ -16,14 +16,18 @@ from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
 from tests.profiles import examples
 from tflite_memopt import Options, optimize, verify
-from tflite_memopt.cascade.search import cascade
+from tflite_memopt.cascade.search import OtherForm, cascade
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.memory.work import WorkLimit, instructions
+from tflite_memopt.kernels.prices import Prices
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.work import WINDOWS, WorkLimit, instructions, operator_work
+from tflite_memopt.rewrite.in_one_row import lay_in_one_row
 from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 
 OPTIONS = Options(samples=3, max_extra_work=1.0)
@@ -141,7 +145,7 @@ def test_the_limit_on_run_time_counts_from_the_model_as_it_was_given(extra: floa
     model, options = network(I8), Options(target="cortex-m55", max_extra_work=extra)
     limit = WorkLimit(instructions(model, options.profile), extra, options.profile)
     assert limit.is_kept_by(along_h(model)) == (extra > 0.1)
-    found = cascade(model, options.profile, options, lambda _: None, other_form=sequences_along_h).model
+    found = cascade(model, options.profile, options, lambda _: None, other_form=OtherForm(sequences_along_h)).model
     assert limit.is_kept_by(found)
 
 
@@ -272,6 +276,33 @@ def test_any_sequence_along_h_computes_the_same(seed: int, dtype: DType, layers:
     model = Drawn(seed, dtype).grow(layers)
     laid = along_h(model)
     assert_equal(model, laid)
+    columns = copy_model(laid)
+    if lay_in_one_row(laid):
+        check_model(laid)
+        assert_equal(model, laid)
+        assert not any(len(t.shape) == 4 and t.shape[1] > t.shape[2] == 1 for t in laid.main.tensors)
+        # A RESHAPE between both forms is gone, so that it is priced in the columns alone.
+        for prices in PROFILES["cmsis-nn-dsp"].prices, PROFILES["cmsis-nn-mve"].prices, PROFILES["reference"].prices:
+            assert windows_work(columns, replace(prices, columns_as_rows=True)) == windows_work(laid, prices)
+
+
+def windows_work(model: Model, prices: Prices) -> int:
+    kinds = (*WINDOWS, "AVERAGE_POOL_2D", "MAX_POOL_2D")
+    return sum(operator_work(each, prices) for each in model.main.operators if each.name in kinds)
+
+
+def test_a_sequence_in_stripes_is_written_as_rows() -> None:
+    """CMSIS-NN takes 1.5 times the instructions for a filter of 40 rows: no stripe kept the limit on run time."""
+    s = Sequences(1024, 1)
+    y = s.conv(s.conv(s.lie(s.x), 16, 40), 16, 3)
+    data = write_model(s.b.finish(s.b.dense(s.b.reshape(s.conv(y, 1, 1), (1, 1024)), 4)))
+    result = optimize(data, Options(target="cortex-m7"))
+    assert result.report.proofs["result"].status == "proved"
+    assert all(verdict.equal for verdict in result.report.equivalence.values())
+    written = [tensor for graph in read_model(result.model).graphs for tensor in graph.tensors]
+    assert any(each.shape[1] == 1 < each.shape[2] for each in written if len(each.shape) == 4)
+    assert not any(each.shape[1] > each.shape[2] == 1 for each in written if len(each.shape) == 4)
+    assert any(use.rule.startswith("cascade") for use in result.report.rewrites)
 
 
 def test_a_model_along_h_needs_less_without_stripes_and_says_so() -> None:

@@ -36,7 +36,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When things happen. ``tensors`` holds the head's tensors only, in file order; weights are not in it.
+    """Scopes of operators and tensors. ``tensors`` holds the head's tensors only, in file order; weights are not in it.
 
     ``spans`` gives each executed operator its scopes, called subgraphs included; ``end`` is the first scope
     after the last operator.

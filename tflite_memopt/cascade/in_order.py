@@ -39,10 +39,9 @@ from ..plan.methods import solve
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import memory_graph
 from .measure import Measured
-from .reversing import reversible
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
-from .tiling import Reversed, Tiling, Tilings, apply_tilings, text_of
+from .tiling import Tilings, apply_tilings, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -54,6 +53,13 @@ ANY = 1 << 62
 """More than any need."""
 _LEAST_AT_ONCE = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
+Finish = Callable[[Model, KernelProfile], Model]
+"""The form in which a model that is cut is written."""
+
+
+def as_it_is(model: Model, _: KernelProfile) -> Model:
+    """Return the model itself."""
+    return model
 
 
 class Plans:
@@ -63,9 +69,9 @@ class Plans:
     library, and what is beyond it has no cost.
     """
 
-    def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
-        self._model, self._profile, self._options = model, profile, options
-        self._work = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
+    def __init__(self, model: Model, profile: KernelProfile, options: Options, finish: Finish = as_it_is) -> None:
+        self._model, self._profile, self._options, self._finish = model, profile, options, finish
+        self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_extra_work, profile)
         self.effort = 0
         """The operators of all models that have been planned."""
         self.drafts: dict[Tilings, Cost | None] = {}
@@ -74,7 +80,7 @@ class Plans:
         """In which a set is best planned."""
 
     def draft(self, every: Sequence[Tilings], below: int) -> None:
-        """Draft those of which nothing is known."""
+        """Draft those without a measurement."""
         self._add(self.drafts, every, below, is_full=False)
 
     def full(self, every: Sequence[Tilings], below: int) -> list[Cost | None]:
@@ -109,7 +115,7 @@ class Plans:
         A set that cannot be written has no cost.
         """
         try:
-            model = apply_tilings(copy_model(self._model), chosen)
+            model = self._written(chosen)
         except InfeasibleError:
             return None, None, 0
         cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
@@ -148,9 +154,12 @@ class Plans:
         limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(own))
         return list(dict.fromkeys((own, solve_schedule(problem, self._options.scheduler, limit).order)))
 
+    def _written(self, chosen: Tilings) -> Model:
+        return self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)
+
     def tiled(self, chosen: Tilings) -> Model:
         """A copy with these tilings, in the order that is best. Raises InfeasibleError where one does not fit."""
-        model = apply_tilings(copy_model(self._model), chosen)
+        model = self._written(chosen)
         if chosen in self._orders:
             model.main.reorder(self._orders[chosen])
         return model
@@ -170,14 +179,12 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """The most iterations of the search."""
-_REVERSED = 48
-"""The most sets that are planned with stripes whose last one runs first."""
 _AFTERWARDS = 0.5
 """The part of the limit on effort that each step after the search may take."""
 _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
-"""So many operators that are measured take the time of one that is planned."""
+"""Number of operators that are measured in the time that planning one takes."""
 _PROMISING = 1.03
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
@@ -195,10 +202,12 @@ class OrderSearch:
         untiled: Cost,
         measured: Measured,
         modes: Modes | None = None,
+        finish: Finish = as_it_is,
     ) -> None:
         self.model, self._options, self._untiled = model, options, untiled
+        self.plans = Plans(model, profile, options, finish)
+        profile = profile if finish is as_it_is else profile.with_columns_as_rows
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
-        self.plans = Plans(model, profile, options)
         self._work = model_work(model, profile.prices)
         self.least = 0
 
@@ -210,7 +219,7 @@ class OrderSearch:
         families = self.space.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
-        best = self._reversed(self._simpler(self._nearby(best, part)))
+        best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -324,26 +333,6 @@ class OrderSearch:
                 break
             best = first
         return best
-
-    def _reversed(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
-        """Add single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
-        least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards(best[0]))
-        candidates = [
-            Tiling(step, step + 1, Reversed(ends)) for step, ends in reversible(self.model, least, self._options)
-        ]
-        is_enough = self._options.meets_budget(best[0].need)
-        start = self.plans.full([best[1]], ANY)[0] if candidates and not is_enough else None
-        reached = None if start is None else (start, best[1])
-        while reached is not None and reached[0].head > least and left:
-            (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
-            more = [tuple(sorted((*chosen, each))) for each in candidates if each.first not in taken][:left]
-            left -= len(more)
-            found = [(each, tilings) for each, tilings in zip(self.plans.full(more, ANY), more, strict=True) if each]
-            lowest = min(found, key=lambda each: each[0], default=None)
-            if lowest is None or lowest[0].head >= cost.head:
-                break
-            reached = lowest
-        return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
 
     def _sets_afterwards(self, best: Cost) -> int:
         """Return the number of sets like the best one that a step after the search may plan."""

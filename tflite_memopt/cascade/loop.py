@@ -276,7 +276,7 @@ class RollingBody:
         return self._joined(like, [*before, rows, *after], f"{last_part(rows)}/padded")
 
     def _zeros(self, like: Tensor, count: int, sides: Sides = (0, 0)) -> Tensor:
-        """So many rows of the zero point of a tensor."""
+        """Return ``count`` rows of a tensor's zero point."""
         return self._body.edit.constant(f"{last_part(like)}/zero", zero_rows(like, count, sides), like.quantization)
 
     def _overwritten(self, like: Tensor, parts: Sequence[Tensor], starts: Starts, suffix: str) -> Tensor:
@@ -320,7 +320,7 @@ LoopRows = Clamped | Masked
 
 
 def loop_rows_of(region: Region, rows: int, form: LoopForm) -> LoopRows | str:
-    """Return the loop of this form with so many rows per iteration, or the reason why there is none."""
+    """Return the loop of this form with ``rows`` rows per iteration, or the reason why there is none."""
     reason = reason_against_loops(region)
     if reason is not None:
         return reason

@@ -27,7 +27,7 @@ from ..memory.work import WorkLimit, instructions
 from ..operators.table import row_map_of
 from ..options import Options
 from ..schedule.contracted_orders import Repeatable, contracted_orders
-from .in_order import ANY, OrderSearch, Plans
+from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
 from .region import region_of, regions_above
 from .tiling import Tiling, Tilings, text_of, tilings_in
@@ -63,10 +63,19 @@ _AS_IS = "as_is"
 _EFFORT_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
 _EFFORT_BELOW = 0.5
-"""The part of the limit on effort that a search may use where others have found a need that is to be beaten."""
+"""The part of the limit on effort that a search may use if the result of another search is to be beaten."""
 Progress = Callable[[str], None]
-OtherForm = Callable[[Model], Changed | None]
-"""Another form of a model that computes the same, and what is said of it."""
+
+
+@dataclass(frozen=True)
+class OtherForm:
+    """Another form of a model that computes the same, in which more can be cut.
+
+    ``of`` returns it, or None; ``finish`` returns the form in which a model that is cut is written.
+    """
+
+    of: Callable[[Model], Changed | None] = lambda _: None
+    finish: Finish = as_it_is
 
 
 def cascade(
@@ -76,7 +85,7 @@ def cascade(
     progress: Progress,
     below: int | None = None,
     measured: Measured | None = None,
-    other_form: OtherForm = lambda _: None,
+    other_form: OtherForm = OtherForm(),
 ) -> Changed:
     """Run regions in stripes or loops where that lowers the objective, or as little as meets the budget.
 
@@ -110,6 +119,7 @@ class _Variant:
     is_along_h: bool
     options: Options
     order: tuple[int, ...]
+    finish: Finish = as_it_is
 
     def in_order(self, order: Sequence[int]) -> _Variant:
         """A copy in another order: positions in this one."""
@@ -123,19 +133,22 @@ class _Variant:
         return Changed(plans.tiled(chosen), (*self.uses, *uses), (), decision=decision)
 
 
-def _variant_of(form: Changed, is_along_h: bool, options: Options) -> _Variant:
-    return _Variant(form.model, form.uses, is_along_h, options, tuple(range(len(form.model.main.operators))))
+def _variant_of(form: Changed, is_along_h: bool, options: Options, finish: Finish = as_it_is) -> _Variant:
+    order = tuple(range(len(form.model.main.operators)))
+    return _Variant(form.model, form.uses, is_along_h, options, order, finish)
 
 
 def _along_h(model: Model, profile: KernelProfile, options: Options, other_form: OtherForm) -> _Variant | None:
     """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
-    form = other_form(model)
+    form = other_form.of(model)
     if form is None:
         return None
     limit = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
-    if not limit.is_kept_by(form.model):
+    finished = other_form.finish(form.model, profile)
+    if not limit.is_kept_by(finished):
         return None
-    return _variant_of(form, True, replace(options, max_extra_work=limit.left_for(form.model)))
+    left = replace(options, max_extra_work=limit.left_for(finished))
+    return _variant_of(form, True, left, as_it_is if finished is form.model else other_form.finish)
 
 
 def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decision) -> Changed:
@@ -147,7 +160,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
         if sorted(decision.order) != list(variant.order):
             raise InfeasibleError(f"the order of the decision is none of {len(variant.order)} operators")
         variant = variant.in_order(decision.order)
-    plans = Plans(variant.model, profile, variant.options)
+    plans = Plans(variant.model, profile, variant.options, variant.finish)
     plans.tiled(chosen)  # says what does not fit
     if plans.full([chosen], ANY) == [None]:
         raise InfeasibleError("the decision is beyond the limits on run time and operators: allow more of them")
@@ -155,7 +168,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
 
 
 class _Cascade:
-    """``_best``: the incumbent, the search that has found it, and its tilings."""
+    """``_best``: the incumbent, its search, and its tilings."""
 
     def __init__(
         self, own: _Variant, profile: KernelProfile, progress: Progress, below: int | None, measured: Measured
@@ -207,7 +220,9 @@ class _Cascade:
 
     def _look_at(self, variant: _Variant) -> None:
         """Search one variant; what costs less than the incumbent takes its place."""
-        search = OrderSearch(variant.model, self._profile, variant.options, self._untiled, self._measured)
+        search = OrderSearch(
+            variant.model, self._profile, variant.options, self._untiled, self._measured, finish=variant.finish
+        )
         self._searches[search] = variant
         number = len(self._searches)
         where = "stripes" if number == 1 else f"stripes, another way, {number}"
@@ -243,12 +258,17 @@ class _Cascade:
         if not any(use.saved_bytes for use in self._own.uses):
             return Changed(self._given, (), refused)
         decision = Decision((), self._own.is_along_h, self._own.order)
-        return Changed(self._own.model, self._own.uses, refused, decision=decision)
+        model = self._own.finish(self._own.model, self._profile)
+        return Changed(model, self._own.uses, refused, decision=decision)
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""
         placement = arrange(variant.model, self._profile, self._options, self._part).placement
-        return variant.in_order(placement.order), cost_in(placement.memory, self._options)
+        variant = variant.in_order(placement.order)
+        finished = variant.finish(variant.model, self._profile)
+        if finished is not variant.model:
+            placement = arrange(finished, self._profile, self._options, self._part).placement
+        return variant, cost_in(placement.memory, self._options)
 
     def _uses(self, search: OrderSearch, chosen: Tilings) -> Iterator[RewriteUse]:
         """Describe each region; it saves the bytes that are added without it."""

@@ -19,7 +19,7 @@ from ..memory.figures import arena_terms
 from ..memory.problems import Alive
 from ..memory.work import model_work
 from ..operators.rows import RowMap
-from ..operators.table import row_map_of
+from ..operators.table import kind_of, row_map_of
 from ..options import Options
 from .bound import Costs, StripeBounder, loop_bounds, one_row
 from .loop import phase_regions
@@ -48,6 +48,8 @@ ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Rows that an iteration of a loop makes."""
 LONGEST = 32
 """Operators of a region. Longer ones are looked at as a whole, as causal sequences alone."""
+_WITH_LONGEST = 250
+"""Operators of a model up to which regions may be so long. The search takes the square of the length an operator."""
 UNROLLED: tuple[tuple[Halo, Edges], ...] = (
     ("recompute", "trim"),
     ("recompute", "pad"),
@@ -59,7 +61,7 @@ Forms = tuple[type[Form], ...]
 _SURE = 0.9
 """The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
 _CHOSEN = 14
-"""So many tilings to choose from take the time of one operator that is measured."""
+"""Number of tilings that are compared in the time that measuring one operator takes."""
 _MANY = 24
 """With fewer tilings to measure, processes take longer than they save."""
 
@@ -110,6 +112,7 @@ class Space:
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
         self._alive = Alive(model, profile)
         self.needs = self._alive.needs()
+        self._longest = max(2, min(LONGEST, LONGEST * _WITH_LONGEST // len(self.needs)))
         self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
         self._row_maps = [_unless_wrong(operator, profile) for operator in model.main.operators]
         # Steps outside all regions are part of every set.
@@ -133,18 +136,35 @@ class Space:
 
     def fill(self, below: int) -> None:
         """Find the tilings with which the objective may be less than ``below`` bytes."""
+        if self._least_by_rows() < below:
+            self._fill_by_rows(below)
+        if self._modes.phases:
+            for first, end, phases in phase_regions(self.model.main):
+                self._add_phases(Tiling(first, end, PhaseLoop(phases)), below)
+
+    def _fill_by_rows(self, below: int) -> None:
         for exit_ in range(len(self.needs)):
             self._fill_above(exit_, below)
         if MaskedLoop in self._modes.loops:
             for first, end in self._long_regions():
                 self._add_loop(first, end, MaskedLoop, below, is_causal=True)
-        if self._modes.phases:
-            for first, end, phases in phase_regions(self.model.main):
-                self._add_phases(Tiling(first, end, PhaseLoop(phases)), below)
+
+    def _least_by_rows(self) -> int:
+        """Return a bound on the objective of every set of tilings by rows, from TFLM's structures alone.
+
+        A tiling adds an operator at least. It may leave PADs out, and requests may be less for some rows than for all.
+        """
+        by_rows = zip(self.model.main.operators, self._row_maps, strict=True)
+        operators = [operator for operator, rows in by_rows if not isinstance(rows, str)]
+        pads = sum(kind_of(operator).is_pad for operator in operators)
+        tail, temporaries = self._terms.more(1 - pads, 1 - pads, 1 - pads, 0)
+        for operator, cost in zip(operators, map(self._costs.of, operators), strict=True):
+            tail -= cost.whole_tail if kind_of(operator).is_pad else max(0, cost.whole_tail - cost.tail)
+        return self.base.least(Figures(self._floor, tail, temporaries, 0, 0, 0))
 
     def _fill_above(self, exit_: int, below: int) -> None:
         """Find the tilings of the regions that end with this step."""
-        first = start_of_region(self.model.main, exit_, self._row_maps, LONGEST)
+        first = start_of_region(self.model.main, exit_, self._row_maps, self._longest)
         if first > exit_ or max(self.needs[first : exit_ + 1]) <= self._floor:
             return
         for mode in self._modes.unrolled:

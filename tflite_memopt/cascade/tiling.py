@@ -30,7 +30,6 @@ from ..ir.model import Graph, Model
 from .loop import LoopRows, loop_rows_of, lower_loop, lower_phases
 from .lower import lower
 from .region import Region, region_of
-from .reversing import run_last_first
 from .stripes import Edges, Ends, Halo, cuts_at, even_ends, stripes_of
 
 _LARGEST_OPERAND = 64
@@ -67,21 +66,13 @@ class PhaseLoop:
     phases: int
 
 
-@dataclass(frozen=True, order=True)
-class Reversed:
-    """Stripes of a single operator, which end with the rows ``ends``; the last one runs first."""
-
-    ends: Ends
-
-
 RowLoop = ClampedLoop | MaskedLoop
-Form = Unrolled | RowLoop | PhaseLoop | Reversed
+Form = Unrolled | RowLoop | PhaseLoop
 NAMES: Mapping[str, type[Form]] = {
     "unrolled": Unrolled,
     "clamped": ClampedLoop,
     "masked": MaskedLoop,
     "phases": PhaseLoop,
-    "reversed": Reversed,
 }
 NAME_OF: Mapping[type[Form], str] = {form: name for name, form in NAMES.items()}
 _RANK: Mapping[type[Form], int] = {form: number for number, form in enumerate(NAME_OF)}
@@ -111,11 +102,10 @@ class Tiling:
         form = self.form
         if isinstance(form, PhaseLoop):
             return f"a loop over {form.phases} phases"
-        if isinstance(form, Unrolled | Reversed):
+        if isinstance(form, Unrolled):
             count = len(form.ends)
             modes = [] if form.ends == even_ends(height, count) else ["uneven"]
-            modes += [form.halo, form.edges] if isinstance(form, Unrolled) else ["the last one first"]
-            return f"{count} stripes ({', '.join(modes)})"
+            return f"{count} stripes ({', '.join([*modes, form.halo, form.edges])})"
         return f"a {NAME_OF[type(form)]} loop, {form.rows} row{'s' * (form.rows > 1)} per iteration"
 
 
@@ -182,7 +172,7 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
     """Write a region in a form; returns why that cannot be."""
     if isinstance(form, PhaseLoop):
         return lower_phases(model, region, form.phases)
-    if isinstance(form, Unrolled | Reversed):
+    if isinstance(form, Unrolled):
         return _apply_stripes(model, graph, region, form)
     loop = loop_rows_for(region, form)
     if isinstance(loop, str):
@@ -196,15 +186,12 @@ def loop_rows_for(region: Region, form: RowLoop) -> LoopRows | str:
     return loop_rows_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
 
 
-def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled | Reversed) -> str | None:
+def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled) -> str | None:
     height, ends = region.exit.shape[1], form.ends
     if ends[-1:] != (height,) or list(ends) != sorted(set(ends)):
         return f"{height} rows cannot be cut at {ends}"
-    halo, edges = (form.halo, form.edges) if isinstance(form, Unrolled) else ("recompute", "trim")
-    stripes = stripes_of(region, cuts_at(ends), halo, edges)
+    stripes = stripes_of(region, cuts_at(ends), form.halo, form.edges)
     if isinstance(stripes, str):
         return stripes
     lower(model, graph, region, stripes)
-    if isinstance(form, Reversed):
-        run_last_first(model, region.exit)
     return None

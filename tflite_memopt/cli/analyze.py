@@ -63,8 +63,7 @@ def analyze(
     from ..report.console import render_analysis
     from ..report.model import to_json
     from ..report.node_data import node_data
-    from ..report.pictures.pages import analysis_page
-    from ..report.pictures.plot import plot_of
+    from ..report.pictures.pages import analysis_page, svg_file
 
     check_files(reports, (source,), force)
     named = click.get_current_context().get_parameter_source("kernels")
@@ -72,7 +71,7 @@ def analyze(
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".html": lambda: analysis_page(analysis),
-        ".svg": lambda: plot_of({"now": analysis.arena}),
+        ".svg": lambda: svg_file(analysis),
     }
     write_files(reports_of(reports, makers))
     if node_folder is not None:

@@ -58,10 +58,10 @@ def check(
     from ..report.repository import has_grown, is_over, ram_markdown, ram_text
 
     check_files((markdown,), (), force)
-    found = find_models(models or (".",))
+    listed = find_models(models or (".",))
     if against is not None:
-        _check_revision(found[0].path.parent, against)
-    rows = tuple(_row(each.path, _shown(each.path), target, kernels, against) for each in found)
+        _check_revision(listed[0].path.parent, against)
+    rows = tuple(_row(each.path, _shown(each.path), target, kernels, against) for each in listed)
     if markdown is not None:
         write_files({markdown: ram_markdown(rows, budget, _made_for(target, kernels)).encode()})
     click.echo(ram_text(rows, budget), nl=False)

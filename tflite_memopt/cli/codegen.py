@@ -196,15 +196,15 @@ def _codegen_shared(
     from ..program.sharing import share
     from ..program.verifying import expected_of
 
-    found = share(sources, one_at_a_time, target)
-    expected = [expected_of(network.parts) for network in found.networks]
+    joint = share(sources, one_at_a_time, target)
+    expected = [expected_of(network.parts) for network in joint.networks]
     inputs = tuple(path if path.is_file() else path / "program.json" for path in sources)
-    paths = write_folder(output, found.files(name, expected), inputs, force)
-    alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(found.networks, found.alone, strict=True))
-    click.echo(f"RAM {found.arena:,} bytes for all in one arena on {found.target}; apart {sum(found.alone):,}: {alone}")
-    if kept := ", ".join(each.name for each in found.networks if each.kept):
-        click.echo(f"alive  {kept}: {found.tail:,} bytes of structures, created in this order")
-    if anew := ", ".join(each.name for each in found.networks if not each.kept):
+    paths = write_folder(output, joint.files(name, expected), inputs, force)
+    alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(joint.networks, joint.alone, strict=True))
+    click.echo(f"RAM {joint.arena:,} bytes for all in one arena on {joint.target}; apart {sum(joint.alone):,}: {alone}")
+    if kept := ", ".join(each.name for each in joint.networks if each.kept):
+        click.echo(f"alive  {kept}: {joint.tail:,} bytes of structures, created in this order")
+    if anew := ", ".join(each.name for each in joint.networks if not each.kept):
         click.echo(f"anew   {anew}: created when it runs, after another one or in each run if it is in parts")
     for path in paths:
         click.echo(path)

@@ -58,7 +58,7 @@ from .types import ModelPath
     help="The longest that each method may run.",
 )
 @SEED
-@report_option(".json", ".html")
+@report_option(".json")
 @JSON
 @FORCE
 @QUIET
@@ -78,7 +78,6 @@ def compare(
     from ..io.files import write_files
     from ..measuring import compare as run
     from ..report.model import to_json
-    from ..report.pictures.pages import comparison_page
     from ..schedule.methods import METHODS, lacking_package
 
     check_files(reports, (source,), force)
@@ -90,7 +89,6 @@ def compare(
         comparison = run(source, names[0], names[1], Options(**chosen), say, beside, time_limit)
     makers: Makers = {
         ".json": lambda: to_json(comparison).encode(),
-        ".html": lambda: comparison_page(comparison),
     }
     write_files(reports_of(reports, makers))
     if as_json:

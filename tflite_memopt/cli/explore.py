@@ -92,7 +92,7 @@ def explore(
     from ..io.files import write_files
     from ..report.exploration import render_exploration, with_reasons
     from ..report.model import to_json
-    from ..report.pictures.front import exploration_page, front_plot
+    from ..report.pictures.front import exploration_page, front_file
 
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
@@ -107,21 +107,21 @@ def explore(
         is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1
         is_made = output is not None or is_missed
         result = _made(source, explored, output is not None, say) if is_made else None
-    found = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
+    shown = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     makers: Makers = {
-        ".json": lambda: to_json(found).encode(),
-        ".html": lambda: exploration_page(found, is_chosen),
-        ".svg": lambda: front_plot(found),
+        ".json": lambda: to_json(shown).encode(),
+        ".html": lambda: exploration_page(shown, is_chosen),
+        ".svg": lambda: front_file(shown),
     }
     files = reports_of(reports, makers)
     write_files(files if output is None or result is None else {output: result.model, **files})
     if as_json:
-        click.echo(to_json(found), nl=False)
+        click.echo(to_json(shown), nl=False)
     else:
-        show(render_exploration(found, is_chosen))
+        show(render_exploration(shown, is_chosen))
     if output is not None and result is not None and not as_json:
         click.echo(f"{output}: {result.report.summary.headline}")
-    if found.choice.fits is False:
+    if shown.choice.fits is False:
         sys.exit(OVER_BUDGET)
 
 

@@ -140,8 +140,7 @@ def optimize(
     from ..program.ways import other_ways
     from ..receipt import receipt_of
     from ..report.model import to_json
-    from ..report.pictures.pages import report_page
-    from ..report.pictures.plot import plot_of
+    from ..report.pictures.pages import report_page, svg_file
 
     options = options_from_flags(**chosen)
     if receipt is not None and not options.verify:
@@ -159,14 +158,15 @@ def optimize(
         if report.within_budget is False:
             ways = tuple(other_ways(read_file(source), options, result, say))
             report = replace(report, ways=ways)
+    commands = _commands(report, output)
     makers: Makers = {
         ".json": lambda: to_json(report).encode(),
-        ".html": lambda: report_page(report),
-        ".svg": lambda: plot_of(report.arena),
+        ".html": lambda: report_page(report, output.name, _registered(report, result.model), commands),
+        ".svg": lambda: svg_file(report),
     }
     written = {} if receipt is None else {receipt: receipt_of(report, result.model, output.name).encode()}
     write_files({output: result.model, **reports_of(reports, makers), **written})
-    _print(report, output, verbose, quiet is True, _commands(report, output))
+    _print(report, output, verbose, quiet is True, commands)
     if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
@@ -205,6 +205,17 @@ def _in_parts(
     need = program.head if options.objective == "head" else program.arena
     if options.budget is not None and need > options.budget:
         sys.exit(OVER_BUDGET)
+
+
+def _registered(report: Report, model: bytes) -> list[str]:
+    """Return the calls of the resolver that register the operators of a result; none if TFLM cannot run it."""
+    from ..firmware.resolver import registrations
+    from ..io.reader import read_model
+
+    if not report.tflm.runs:
+        return []
+    needed = registrations(read_model(model))
+    return [*(f"{method}()" for method in needed.methods), *(f'AddCustom("{name}", ...)' for name in needed.custom)]
 
 
 def _commands(report: Report, output: Path) -> list[str]:

@@ -15,50 +15,38 @@ Makers = Mapping[str, Callable[[], bytes]]
 
 _FORMATS = {
     ".json": "everything, for programs",
-    ".html": "a page with pictures, one file for any browser",
-    ".svg": "the pictures alone",
+    ".html": "a page for any browser, one file",
+    ".svg": "the picture alone",
 }
-_DRAWN = (".html", ".svg")
-_DRAWN_BY = ("altair", "vl_convert", "jinja2")
 
 
 class _ReportPath(FilePath):
-    """A file whose name ends with one of ``endings``. The packages that draw it must be installed."""
+    """A file whose name ends with one of ``endings``."""
 
     def __init__(self, endings: Sequence[str]) -> None:
         super().__init__(path_type=Path)
         self._endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        from ..report.extras import need
-
         path = super().convert(value, param, ctx)
         if path.suffix not in self._endings:
-            self.fail(f"{path}: the name must end with {_either(self._endings)}", param, ctx)
-        for package in _DRAWN_BY if path.suffix in _DRAWN else ():
-            need(package)
+            self.fail(f"{path}: the name must end with {' or '.join(self._endings)}", param, ctx)
         return path
 
 
 def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option of a command that writes reports of these formats."""
     known = ", ".join(f"{each} ({_FORMATS[each]})" for each in endings)
-    drawn = [each for each in endings if each in _DRAWN]
-    needed = f" {_either(drawn)} needs tflite-memopt[report]." if drawn else ""
     return click.option(
         "--report",
         "reports",
         type=_ReportPath(endings),
         multiple=True,
         metavar="FILE",
-        help=f"Write a report in the format of the file name: {known}. Repeat for more.{needed}",
+        help=f"Write a report in the format of the file name: {known}. Repeat for more.",
     )
 
 
 def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:
     """Return the bytes of each file that was asked for."""
     return {path: makers[path.suffix]() for path in paths}
-
-
-def _either(endings: Sequence[str]) -> str:
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"

@@ -46,8 +46,8 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        found = _SIZE.fullmatch(str(value).strip())
-        size = Decimal(found[1]) * _UNITS[found[2].upper()] if found else Decimal("0.5")
+        parsed = _SIZE.fullmatch(str(value).strip())
+        size = Decimal(parsed[1]) * _UNITS[parsed[2].upper()] if parsed else Decimal("0.5")
         if size % 1:
             self.fail(f"'{value}' is not a size; write bytes, or for example 64K, 64KiB or 0.5M", param, ctx)
         return int(size)
@@ -119,15 +119,15 @@ class Memory(click.ParamType):  # type: ignore[type-arg]
             if at and not price.isdecimal():
                 self.fail(f"'{price}' is not a price; write a whole number, for example psram=8M@4", param, ctx)
             return (GivenMemory(name, ByteSize().convert(size, param, ctx), int(price) if at else None),)
-        found = memories_of_chip(name)
-        if found is None:
+        sizes = memories_of_chip(name)
+        if sizes is None:
             chips = ", ".join(CHIP_MEMORIES)
             self.fail(
                 f"'{value}' is not a memory; write a name and a size, for example dtcm=64K, or one of {chips}",
                 param,
                 ctx,
             )
-        return tuple(GivenMemory(each, size, None) for each, size in found.items())
+        return tuple(GivenMemory(each, size, None) for each, size in sizes.items())
 
 
 class Date(click.ParamType):  # type: ignore[type-arg]
@@ -153,9 +153,10 @@ class TargetName(click.ParamType):  # type: ignore[type-arg]
     name = "target"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name, at, version = str(value).partition("@")
         try:
-            target, device = target_named(str(value)), device_named(str(value))
-            return target.name if device is None else device.name
+            target, device = target_named(str(value)), device_named(name)
+            return target.name if device is None else f"{device.name}{at}{version}"
         except UsageError as error:
             self.fail(str(error), param, ctx)
 

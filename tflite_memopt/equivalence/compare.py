@@ -19,7 +19,7 @@ _NUMBERS = "biuf"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a value may be off: a float ``absolute + relative * largest magnitude``, an integer ``lsb``.
+    """Allowed error of a value: a float ``absolute + relative * largest magnitude``, an integer ``lsb``.
 
     The largest magnitude of the value's channel over all samples, and not its own, because a sum that cancels keeps the
     rounding of its terms. Channels are the last axis of tensors with at least three; otherwise the limit is that of the

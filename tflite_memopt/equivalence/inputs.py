@@ -226,7 +226,7 @@ def _before(name: str, slot: int, limits: Limits, by: int) -> Limits | None:
 
 
 def _indexed_size(use: Use) -> int | None:
-    """How many entries an index in this slot chooses from; None when the slot takes no index."""
+    """Return the number of entries that an index in this slot chooses from; None when the slot takes no index."""
     index_slot, table_slot = _INDEX_SLOTS.get(use.operator.name, (None, 0))
     if use.slot != index_slot:
         return None

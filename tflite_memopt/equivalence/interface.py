@@ -95,7 +95,7 @@ SAME = Interface({}, {})
 
 
 def interface_between(original: Model, optimized: Model) -> Interface:
-    """How the interface of ``optimized`` differs. Raises EquivalenceError when it is not the same in integers."""
+    """Return the differences of the interfaces. Raises EquivalenceError if the new one is not the same in integers."""
     inputs = _ports(original.main.inputs, optimized.main.inputs, "input")
     return Interface(inputs, _ports(original.main.outputs, optimized.main.outputs, "output"))
 

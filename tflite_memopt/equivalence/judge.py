@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
-from ..graph.alignment import aligned
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.change import Exactness
 from ..ir.model import Model
 from .adapter import LARGEST_ARENA, REFERENCE, Run, RunJob, Sample
@@ -30,9 +31,9 @@ from .verdict import Verdict
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the candidate, by the loosest rewrite that was applied."""
-_OTHER_VERSION = (
-    "TFLM, {}, refuses the {:,} bytes of arena that are counted for it, and runs in more: it is of another version "
-    "than the one that was measured (docs/exactness.md)"
+_REFUSED = (
+    "TFLM, {}, refuses the {:,} bytes of arena that are counted for it and accepts {:,}: reserve that many more on the "
+    "device, too"
 )
 _UNSOUND = "TFLM does not give the same outputs twice for the original"
 _UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
@@ -123,13 +124,13 @@ class _Judge:
     def _on_tflm(self) -> RuntimeResult:
         """TFLM executes the plan, in exactly the arena that is promised."""
         before, promise = self.before, self.candidate.promises.get(self.name, NO_PROMISE)
-        run, took_more = self._run_as_promised(promise.required_bytes)
+        run, smallest = self._run_as_promised(promise.required_bytes)
         if not run.ran:
             if before.run is None:
                 return RuntimeResult(self._silent(), reason=before.reason)
             return self._wrong(run, self._failing(run, promise.required_bytes))
         kernels = before.kernels or "the tflite-micro wheel on 64 bits"
-        note = _OTHER_VERSION.format(kernels, promise.required_bytes) if took_more else None
+        note = _REFUSED.format(kernels, promise.required_bytes, smallest) if smallest else None
         head = run.facts.get("head")
         is_other = promise.head is not None and head is not None and aligned(promise.head) != aligned(head)
         if self.name == RUNNER and is_other:
@@ -148,16 +149,22 @@ class _Judge:
     def _arena(self) -> int:
         return LARGEST_ARENA if self.name == RUNNER else self.candidate.arena_bytes
 
-    def _run_as_promised(self, required: int | None) -> tuple[Run, bool]:
-        """The run of the model, and whether it took more than the arena that is said to be enough."""
+    def _run_as_promised(self, required: int | None) -> tuple[Run, int | None]:
+        """Return the run of the model, and where it refuses the promised arena, the smallest one that it accepts."""
         job = RunJob(self.candidate.subject.optimized, self.candidate.samples, self._arena, fill=FILLS[0], measure=True)
         if required is None:
-            return self.runner.run(job), False
+            return self.runner.run(job), None
         run = self.runner.run(replace(job, arena_bytes=required))
         if run.ran or self.name == RUNNER:
-            return run, False
+            return run, None
         run = self.runner.run(job)
-        return run, run.ran
+        return run, self._smallest_above(required) if run.ran else None
+
+    def _smallest_above(self, refused: int) -> int:
+        sizes = range(refused + ARENA_ALIGNMENT, self._arena, ARENA_ALIGNMENT)
+        job = RunJob(self.candidate.subject.optimized, [], self._arena)
+        place = bisect_left(sizes, True, key=lambda size: self.runner.run(replace(job, arena_bytes=size)).ran)
+        return sizes[place] if place < len(sizes) else self._arena
 
     def _compared(self, before: Run, after: Run) -> Verdict:
         candidate, exactness = self.candidate, self.candidate.subject.exactness
@@ -187,7 +194,7 @@ class _Judge:
         )
 
     def _beside_litert(self, run: Run) -> str:
-        """How far TFLM's outputs of the result are from LiteRT's of the original: the two round differently."""
+        """Measure TFLM's outputs of the result against LiteRT's of the original: the two round differently."""
         litert = self.baseline.runs.get(LITERT)
         other = None if litert is None else litert.run
         if other is None or any(values[0].shape != run.outputs[at][0].shape for at, values in other.outputs.items()):

@@ -7,40 +7,47 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of one runtime on equality; ``equal`` is None if it could not judge, for ``reason``.
+    """The verdict of one runtime on equality.
 
     ``equal`` means: the outputs are the same to the bit when ``exactness`` is "exact", within ``tolerance`` when it is
     "reassociates", and of enough ``signal_to_noise`` when it is "approximates".
-    The differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as
-    a share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
-    ``agreeing_argmax_share``: how often the largest of a row of scores is the same (None: no such output).
-    ``signal_to_noise``: in dB, of an approximation. ``kernels``: which of the runtime's were used, of several.
     """
 
     samples: int
+    """Number of inputs that were compared."""
     equal: bool | None
+    """True if both models compute the same; null if the runtime could not judge."""
     max_abs_diff: float
+    """Largest difference of an output, in units of the output."""
     reason: str | None
+    """The difference, or why there is no verdict; null without either."""
     exactness: str = "exact"
+    """"exact": the same bits. "reassociates": within the tolerance. "approximates": see the figures."""
     tolerance: dict[str, float] | None = None
+    """Allowed absolute and relative difference; null for none."""
     max_relative_diff: float | None = None
+    """Largest difference of a float output, as a share of the largest value; null without one."""
     max_lsb_diff: float | None = None
+    """Largest difference of an integer output, in its steps; null without one."""
     differing_share: float = 0.0
+    """Share of output values that differ, from 0 to 1."""
     agreeing_argmax_share: float | None = None
+    """Share of samples with the same largest score, from 0 to 1; null without scores."""
     signal_to_noise: float | None = None
+    """Signal-to-noise ratio of an approximation, in decibels; null otherwise."""
     kernels: str | None = None
+    """Kernels of the runtime that ran, if it has several; null: its only ones."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """The basis of a verification.
-
-    ``plan_executed``: TFLM ran the plan; ``executed_by`` names where: in the wheel ("tflm"), on the user's runner
-    ("runner"). If nowhere, ``reason`` says why, and the result is verified as a graph only. ``findings``: faults of the
-    original itself, most serious first, and notes on a runtime.
-    """
+    """The basis of a verification. If no TFLM ran the plan, the result is verified as a graph only."""
 
     plan_executed: bool
+    """True if TFLM ran the plan."""
     reason: str | None
+    """The reason if it did not; null otherwise."""
     findings: tuple[str, ...] = ()
+    """Defects of the original, the most serious first, and notes on a runtime, in sentences."""
     executed_by: tuple[str, ...] = ()
+    """Runtimes that ran the plan: "tflm" on this computer, "runner" by the user's --runner."""

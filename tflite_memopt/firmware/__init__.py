@@ -3,5 +3,5 @@
 from typing import Literal
 
 Planner = Literal["metadata", "table"]
-"""Who places tensors when the firmware starts: TFLM's planner by the file's metadata, or a table of ``codegen``."""
+"""The source of offsets when the firmware starts: the file's metadata, read by TFLM's planner, or a C++ table."""
 PLANNERS: tuple[Planner, ...] = ("metadata", "table")

@@ -69,11 +69,11 @@ def _in_literal(byte: int) -> str:
 
 def identifiers(prefix: str, texts: tuple[str, ...]) -> dict[str, str]:
     """Return a name for each of the texts, which are all different; texts that differ in signs alone are numbered."""
-    found: dict[str, str] = {}
+    by_text: dict[str, str] = {}
     for text in texts:
         base = "_".join([prefix, *re.findall(r"[A-Za-z0-9]+", text)])
         name, number = base, 2
-        while name in found.values():
+        while name in by_text.values():
             name, number = f"{base}_{number}", number + 1
-        found[text] = name
-    return found
+        by_text[text] = name
+    return by_text

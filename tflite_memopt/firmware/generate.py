@@ -18,9 +18,10 @@ from ..ir.model import Model, Tensor
 from ..ir.tensors import affine_of
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
+from ..kernels.since import RELEASES, has_operators, needed_since
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
-from ..memory.figures import LibraryNeed
+from ..memory.figures import LibraryNeed, operator_kinds
 from ..memory.file import read_planned
 from ..memory.problems import labeled_ties, tie_positions
 from ..version import __version__
@@ -40,15 +41,10 @@ FILES = (
     "resolver.h",
     "self_test.h",
     "main.cc",
-    "main_two_arenas.cc",
-    "snippets/arduino.ino",
-    "snippets/zephyr_CMakeLists.txt",
-    "snippets/zephyr_prj.conf",
-    "snippets/esp_idf_CMakeLists.txt",
-    "snippets/esp_idf_component.yml",
 )
 PLANNER_FILE = "planner.h"
 STEPS_FILE = "steps.h"
+_CORES_OF_PICO = ("cortex-m0", "cortex-m33")
 
 
 def generate(
@@ -93,10 +89,13 @@ def generate(
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
-    words = _words(model, data, name) | _arena_words(sizes, label, profile, request.temporaries_apart)
-    words |= _WITHOUT_TABLE if table is None else _table_words(table, data, name)
-    words |= _apart_words(name) if request.temporaries_apart else _NOT_APART
+    words = _words(model, data, name) | entry_words() | _arena_words(sizes, label, profile, request.temporaries_apart)
+    words |= _WITHOUT_TABLE | ({} if table is None else _table_words(table, data, name))
+    words |= _one_arena(name, words["in_arena"]) | (_apart_words(name) if request.temporaries_apart else {})
     cleared = cleared_inputs(model, planned)
+    since = needed_since(operator_kinds(model))
+    words["cmsis_nn"] = "" if profile.name.startswith("cmsis-nn") else "# "
+    words["tflm_since"] = f"The operators need TFLM of {since or 'any date'}{' or later' if since else ''}."
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     tied = [source for _, source in tie_positions(model, ties)]
@@ -104,8 +103,29 @@ def generate(
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
-    files = (*FILES, *([PLANNER_FILE] if has_table else []), *([STEPS_FILE] if tied else []))
-    return {path: filled(path, words).encode() for path in files}
+    added = (*((PLANNER_FILE,) if has_table else ()), *((STEPS_FILE,) if tied else ()))
+    files = (*FILES, *_snippets(model, profile), *added)
+    two = words | _WITHOUT_TABLE | _two_arenas(name)
+    texts = {path: filled(path, words) for path in files}
+    return {path: text.encode() for path, text in (texts | {"main_two_arenas.cc": filled("main.cc", two)}).items()}
+
+
+def _snippets(model: Model, profile: KernelProfile) -> Iterator[str]:
+    """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model."""
+    is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
+    if profile.is_portable and has_operators(operator_kinds(model), RELEASES["arduino-2023"]):
+        yield "snippets/arduino.ino"
+    if is_arm:
+        yield from ("snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
+    if is_arm and profile.target in (None, *_CORES_OF_PICO):
+        yield "snippets/pico_CMakeLists.txt"
+    if profile.is_portable or profile.name.startswith("esp-nn"):
+        yield from ("snippets/esp_idf_CMakeLists.txt", "snippets/esp_idf_component.yml")
+
+
+def entry_words() -> dict[str, str]:
+    """Return the start of a program on each platform: where its messages go, and ``main``."""
+    return {name: filled(name, {}) for name in ("entry", "entry_headers")}
 
 
 def runner_source() -> bytes:
@@ -121,7 +141,7 @@ def runner_source() -> bytes:
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:
-    """Return the kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
+    """Return the kernels for which the files of a model are written. Raises UsageError if its plan is for others."""
     model = read_planned(data)
     return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
 
@@ -213,9 +233,9 @@ def resource_variables(model: Model) -> int:
 
 
 def _resolver_words(model: Model) -> dict[str, str]:
-    found = registrations(model)
-    own = identifiers("Register", found.custom)
-    calls = [f"  if (resolver.{method}() != kTfLiteOk) return false;" for method in found.methods]
+    needed = registrations(model)
+    own = identifiers("Register", needed.custom)
+    calls = [f"  if (resolver.{method}() != kTfLiteOk) return false;" for method in needed.methods]
     calls += [
         f"  if (resolver.AddCustom({literal(each)}, {function}()) != kTfLiteOk) return false;"
         for each, function in own.items()
@@ -225,7 +245,7 @@ def _resolver_words(model: Model) -> dict[str, str]:
         for each, function in own.items()
     ]
     return {
-        "operators": str(max(1, found.count)),
+        "operators": str(max(1, needed.count)),
         "tflm_names": filled("tflm_names", {}),
         "calls": "\n".join(calls),
         "declared": "\n".join(declared),
@@ -240,8 +260,8 @@ def _array(data: bytes) -> Iterator[str]:
 
 _WITHOUT_TABLE = dict.fromkeys(
     (
-        *("planner_header", "planner_object", "planner_argument", "planner_check", "sketch_check"),
-        *("memories", "memory_macro", "in_arena"),
+        *("planner_header", "planner_object", "planner_argument", "planner_check"),
+        *("memories", "memory_macro", "in_arena", "temporary", "apart_object"),
     ),
     "",
 )
@@ -257,7 +277,6 @@ def _table_words(table: Table, data: bytes, name: str) -> dict[str, str]:
         "planner_header": f'\n#include "{PLANNER_FILE}"',
         "planner_object": f"{planner}\n  static tflite_memopt::TablePlanner planner({name}::kPlan, memories);",
         "planner_check": "\n  if (!planner.IsIntact()) return 2;",
-        "sketch_check": "\n  if (!planner.IsIntact()) return;",
         "planner_argument": ", &planner",
         "memories": "".join(_array_in(table, arrays, number, name) for number in others),
         "memory_macro": _macro(table.names[table.arena]) if len(table.names) > 1 else "",
@@ -286,7 +305,24 @@ def _packed(row: PlannedBuffer) -> bytes:
     return pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory)
 
 
-_NOT_APART = {"temporary": "", "arena_argument": "arena, sizeof(arena)", "apart_object": ""}
+def _one_arena(name: str, section: str) -> dict[str, str]:
+    return {
+        "arenas": "one arena",
+        "arena_arrays": f"alignas(16) uint8_t arena[{name}::kArenaBytes]{section};",
+        "arena_argument": "arena, sizeof(arena)",
+        "arena_size": "sizeof(arena)",
+    }
+
+
+def _two_arenas(name: str) -> dict[str, str]:
+    return {
+        "arenas": "two arenas",
+        "arena_arrays": "// Give the first one the fastest memory, by a section attribute of your linker script.\n"
+        f"alignas(16) uint8_t head_arena[{name}::kHeadArenaBytes];\n"
+        f"alignas(16) uint8_t tail_arena[{name}::kTailArenaBytes];",
+        "arena_argument": "tail_arena, sizeof(tail_arena), head_arena, sizeof(head_arena)",
+        "arena_size": "sizeof(head_arena) + sizeof(tail_arena)",
+    }
 
 
 def _apart_words(name: str) -> dict[str, str]:
@@ -326,8 +362,9 @@ def _name_of_macro(memory: str) -> str:
 _RESET = (
     "Do not call Reset() from here to Invoke(): this plan has variables of a loop on the input, and Reset clears them."
 )
-_WRONG_PLAN = "this plan computes wrongly with other kernels than it was made for; see arena.h"
-_WRONG_SIZES = "these sizes are for other kernels; run codegen again, with this build's --target or with none"
+_UNDEFINED = "or CMSIS_NN or ESP_NN is not defined here as for TFLM; see arena.h"
+_WRONG_PLAN = f"this plan computes wrongly with other kernels than it was made for, {_UNDEFINED}"
+_WRONG_SIZES = f"these sizes are for other kernels, {_UNDEFINED}"
 _SDKCONFIG = """
 #if __has_include("sdkconfig.h")
 #include "sdkconfig.h"  // ESP-IDF's: which chip it is, and which code of esp-nn

@@ -95,12 +95,12 @@ def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfil
     external = _external(model, layout, request.external)
     ties = ties_named(model, request.ties)
     prices = prices_for(request.sizes, request.prices) if request.sizes else ()
-    found = spread_model(model, layout, profile, capacities, SearchLimit(), ties, external, prices)
-    if len(found.used) > _MOST_MEMORIES:
-        raise UsageError(f"{len(found.used)} memories and buffers: a table has room for {_MOST_MEMORIES}")
-    rows = tuple(_rows(layout, found.offsets, found.memories))
-    outside = [next(row.name for row in rows if row.memory == at) for at in range(len(names), len(found.used))]
-    return Table(rows, names, found.used, arena, tuple(outside))
+    spread = spread_model(model, layout, profile, capacities, SearchLimit(), ties, external, prices)
+    if len(spread.used) > _MOST_MEMORIES:
+        raise UsageError(f"{len(spread.used)} memories and buffers: a table has room for {_MOST_MEMORIES}")
+    rows = tuple(_rows(layout, spread.offsets, spread.memories))
+    outside = [next(row.name for row in rows if row.memory == at) for at in range(len(names), len(spread.used))]
+    return Table(rows, names, spread.used, arena, tuple(outside))
 
 
 def _memories(
@@ -121,14 +121,14 @@ def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple
     main = set(model.main.tensors)
     by_name = {tensor.name: (tensor,) for tensor in layout.tensors if tensor in main}
     meant = {**by_name, "input": tuple(model.main.inputs), "output": tuple(model.main.outputs)}
-    found: dict[Tensor, None] = {}
+    chosen: dict[Tensor, None] = {}
     for name in names:
         if name not in meant:
             close = get_close_matches(name, meant, 1)
             advice = f"did you mean '{close[0]}'?" if close else "write input, output or the name of a tensor"
             raise UsageError(f"--external {name}: no tensor of the arena has this name; {advice}")
-        found |= dict.fromkeys(tensor for tensor in meant[name] if tensor in layout.tensors)
-    return tuple(found)
+        chosen |= dict.fromkeys(tensor for tensor in meant[name] if tensor in layout.tensors)
+    return tuple(chosen)
 
 
 def planned_buffers(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile) -> tuple[PlannedBuffer, ...]:

@@ -182,7 +182,7 @@ def _float(value: float) -> str:
 
 def digest(values: Array) -> int:
     """Compute FNV-1a (32 bits) of an array's bytes."""
-    found = 2166136261
+    digest = 2166136261
     for byte in values.tobytes():
-        found = (found ^ byte) * 16777619 & 0xFFFFFFFF
-    return found
+        digest = (digest ^ byte) * 16777619 & 0xFFFFFFFF
+    return digest

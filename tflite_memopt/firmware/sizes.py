@@ -1,4 +1,4 @@
-"""How large the arena of a firmware must be, for each layout of structures that its compiler may choose.
+"""Sizes of the arena of a firmware, for each layout of structures that its compiler may choose.
 
 What a compiler can tell of the kernels it tells by its own macros, and by those that the build of each library defines.
 """
@@ -132,7 +132,7 @@ def arena_sizes(
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Sizes of a model whose head takes so many bytes with each library, and so many of them in the one arena."""
+    """The sizes of a model, given the bytes of its head by library, and in one arena."""
 
     model: Model
     heads: Mapping[str, int]

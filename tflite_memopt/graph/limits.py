@@ -32,7 +32,7 @@ class Deadline:
 
 
 def deadline_in(seconds: float) -> Deadline:
-    """Return the moment that comes after so many seconds."""
+    """Return the moment after ``seconds``."""
     return Deadline(now() + seconds)
 
 
@@ -73,7 +73,7 @@ class SearchLimit:
     below: int | None = None
 
     def deadline(self) -> Deadline:
-        """When a search that begins now must end."""
+        """Return the moment at which a search that begins now must end."""
         return deadline_in(self.time_limit)
 
 
@@ -103,7 +103,7 @@ class Allowance:
 
     @contextmanager
     def part_of(self, parts: int) -> Iterator[None]:
-        """Inside, only one of so many equal parts is left."""
+        """Leave one of ``parts`` equal shares to the code inside."""
         others = self.left - self.left // parts
         self.left -= others
         yield

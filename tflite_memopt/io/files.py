@@ -9,7 +9,7 @@ import contextlib
 import io
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 
@@ -79,18 +79,29 @@ def write_files(files: Mapping[Path, bytes]) -> None:
 def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, ...], force: bool) -> tuple[Path, ...]:
     """Write files, by their paths inside a folder that is made if needed; the paths as written.
 
-    Raises as :func:`check_target` and :func:`write_files`.
+    Raises as :func:`check_target` and :func:`write_files`; then no new folder is left.
     """
     targets = {folder / path: data for path, data in files.items()}
+    new = sorted({each for path in targets for each in path.parents if not os.path.exists(each)})
     try:
-        for each in sorted({path.parent for path in targets}):
-            each.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot create the folder '{folder}': {error.strerror or error}") from error
-    for path in targets:
-        check_target(path, sources, force)
-    write_files(targets)
+        _make_folders(new)
+        for path in targets:
+            check_target(path, sources, force)
+        write_files(targets)
+    except BaseException:
+        for each in reversed(new):
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        raise
     return tuple(targets)
+
+
+def _make_folders(new: Sequence[Path]) -> None:
+    try:
+        for each in new:
+            each.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot create the folder '{error.filename}': {error.strerror or error}") from error
 
 
 def _write_beside(target: Path, data: bytes) -> str:

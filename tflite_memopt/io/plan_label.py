@@ -24,16 +24,20 @@ _MULTIPLE = 16
 
 @dataclass(frozen=True)
 class PlanLabel:
-    """The purpose of a plan and its origin: the decision (``ir/change.py``), the version of the tool, and
-    the options that are not the default ones and shape the file. Empty in files that do not say.
-    """
+    """The purpose of a plan and its origin."""
 
     kernels: str
+    """Kernel profile that the plan was made for."""
     target: str | None
+    """Target that it was made for; null for any."""
     overlaps: bool
+    """True if outputs overwrite inputs that kernels still read: correct with these kernels only."""
     decision: str = ""
+    """Decision for optimize --replay; empty in files without one."""
     version: str = ""
+    """Version of the tool that wrote the file; empty in files without one."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Options that differ from the defaults and determine the file, by name."""
 
     def is_wrong_with(self, kernels: str) -> bool:
         """Tell whether a kernel library may compute wrongly under the plan."""

@@ -15,8 +15,8 @@ Parts in this order, each of which may be missing; all numbers are positions of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import UsageError
@@ -41,6 +41,56 @@ class Decision:
         rolled = (_ROLLED,) if self.is_rolled else ()
         parts = (*rolled, *(_SITES + each for each in self.sites), *along, *order, self.tilings)
         return "; ".join(part for part in parts if part) or _NOTHING
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The parts that a run can leave out, in the order in which they are applied."""
+        words = (_SITES + word for each in self.sites for word in each.split())
+        rolled, along = (_ROLLED,) * self.is_rolled, (_ALONG_H,) * self.is_along_h
+        return (*rolled, *words, *along, *self._tilings)
+
+    def first(self, count: int) -> Decision:
+        """Return the decision with its first ``count`` actions. The order stays while no operator is another one."""
+        left = count - self.is_rolled
+        sites = []
+        for each in self.sites:
+            words = each.split()
+            sites += [" ".join(words[:left])] if left > 0 else []
+            left -= len(words)
+        is_along_h, left = self.is_along_h and left > 0, left - self.is_along_h
+        tilings = "; ".join(self._tilings[: max(0, left)])
+        return Decision(
+            tuple(sites), is_along_h, self.order if left >= 0 else (), tilings, self.is_rolled and count > 0
+        )
+
+    def without(self, at: int) -> Decision:
+        """Return the decision without its action ``at``, and without all later ones that number operators after it."""
+        tiling = at - len(self.actions) + len(self._tilings)
+        rest = (*self._tilings[:tiling], *self._tilings[tiling + 1 :])
+        return self.first(at) if tiling < 0 else replace(self, tilings="; ".join(rest))
+
+    @property
+    def _tilings(self) -> tuple[str, ...]:
+        return tuple(part.strip() for part in self.tilings.split(";") if part.strip())
+
+
+def without_faults(decision: Decision, fails: Callable[[Decision], bool]) -> tuple[Decision, tuple[str, ...]] | None:
+    """Return a failing decision without the actions with which it fails, and these; None if it fails with none.
+
+    The first actions that fail together are halved until the last of them is known. ``fails``: whether the result of a
+    decision is wrong, or cannot be made.
+    """
+    left_out: list[str] = []
+    while not fails(decision.first(0)):
+        right, wrong = 0, len(decision.actions)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            right, wrong = (right, middle) if fails(decision.first(middle)) else (middle, wrong)
+        left_out.append(decision.actions[wrong - 1])
+        decision = decision.without(wrong - 1)
+        if not fails(decision):
+            return decision, tuple(left_out)
+    return None
 
 
 NOTHING_DECIDED = Decision()
@@ -97,30 +147,32 @@ Cause = Literal["judged", "out_of_time", "needs_approximation"]
 
 @dataclass(frozen=True)
 class RewriteUse:
-    """A place where rules were applied: their names, joined by `` + ``, and the operators they changed.
-
-    ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
-    ``stripes``: how a region runs a few rows at a time; None for what is no region.
-    """
+    """A place where rules were applied; the loosest of them determines ``exactness``."""
 
     rule: str
+    """Name of the rule, or of several joined by ' + '."""
     operators: tuple[str, ...]
+    """Changed operators, by the names of their first outputs."""
     exactness: Exactness
+    """ "exact": the same bits; "reassociates": the same sums in another order; "approximates": rounded once more."""
     saved_bytes: int
+    """Additional bytes without this change; such values do not add up. 0 for changes outside of the search."""
     stripes: str | None = None
+    """The form in which a region runs a few rows at a time; null for other rules."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A rule that fits an operator, named by its first output, and was not applied.
-
-    ``reason`` is for people; ``cause`` is what programs decide by.
-    """
+    """A rule that fits an operator and was not applied: ``reason`` is for people, ``cause`` for programs."""
 
     rule: str
+    """Name of the rule, or of several joined by ' + '."""
     operator: str
+    """Name of the operator's first output."""
     reason: str
+    """Why it was not changed."""
     cause: Cause = "judged"
+    """ "judged", by the rule or its cost; "needs_approximation": it would change values more than is allowed."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,10 @@ TFLM's arena has a head (tensors and scratch, planned), a tail (structures that 
 temporaries on top of the head. The firmware must reserve the largest sum of the three over time, and the
 planner's own temporaries can exceed the head. This module replays every allocation of ``AllocateTensors``.
 
+TFLM may accept up to the size of a kernel's permanent buffers less: ``AllocatePersistentBuffer`` compares the tail with
+the head, not with the temporaries above it, and so lays a BATCH_MATMUL's buffers over tensors that Prepare still reads.
+Such an arena is not counted as enough.
+
 Source: TFLM micro_allocator.cc, micro_interpreter.cc, micro_allocation_info.cc,
 arena_allocator/single_arena_buffer_allocator.cc (commit 90b983c2b3f1, 2026-08-20).
 """
@@ -81,7 +85,7 @@ class ArenaBesideHead:
     exact: bool
 
     def with_head(self, head: int) -> ArenaUse:
-        """Return the arena with a planned head of so many bytes."""
+        """Return the arena with a planned head of ``head`` bytes."""
         required = aligned(max(self.before_plan, head + self.tail))
         return ArenaUse(head, self.tail, self.temporaries, required, self.exact)
 

@@ -135,8 +135,9 @@ def device_named(name: str) -> Device | None:
     """Return a board or a chip by its name, however it is written; None where it names neither.
 
     A chip may be named without the letters of its package: STM32F446 is the STM32F446RE, if no other chip begins so.
+    The version of a library after "@" is left out.
     """
-    plain = plain_name(name)
+    plain = plain_name(name.partition("@")[0])
     known = {plain_name(each): device for each, device in (*CHIPS.items(), *BOARDS.items())}
     if plain in known:
         return known[plain]

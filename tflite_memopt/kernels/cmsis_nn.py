@@ -451,7 +451,7 @@ def _extreme(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
 def _pad(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """PAD and PADV2 int8: arm_pad_s8.c copies row by row by memcpy, which is not defined for ranges that overlap.
 
-    The reference's distance, and a run more: the probe found the reference's to do, which holds for that memcpy only.
+    The reference's distance, and a run more: in the probe the reference's sufficed, which holds for that memcpy only.
     """
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not source.shape:

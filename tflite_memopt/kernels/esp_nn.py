@@ -8,23 +8,26 @@ An operator that has no file in esp-tflite-micro's kernels/esp_nn, and most that
 in TFLM's reference kernels.
 
 Source: esp-tflite-micro commit 99f49e14, tensorflow/lite/micro/kernels/esp_nn, whose wrappers add an index to the
-OpData of three operators and ask for scratch when the data is int8; esp-nn 1.2.3, commit d45b843c:
-src/convolution/esp_nn_conv_esp32s3.c, esp_nn_depthwise_conv_s8_esp32s3.c and include/esp_nn_esp32s3.h for the scratch
-of the S3, whose kernels copy filters and padded inputs, so that it can be larger than the activations, and which
-changed between versions; esp_nn_conv_esp32p4.c for the P4, where a depthwise convolution asks for none; src/*/*_opt.c
-and *_ansi.c for sharing. The generic C code was probed on the host: convolution, depthwise convolution, pooling, ADD,
-MUL and SOFTMAX need no more distance than the reference kernels, in 31,236 random cases without a wrong byte, and
-plans for the reference kernels computed the same bytes on all ten models that were run. The wrappers call the
-reference loops where taps are dilated or where ADD and MUL broadcast.
+OpData of three operators and ask for scratch when the data is int8, as those of 1.3.1 do; esp-nn at the tags v1.0.0
+to v1.2.0 and the commits 79d59ae2 (1.2.1), def4d7a9 (1.2.2), d45b843c (1.2.3): src/convolution/esp_nn_conv_esp32s3.c,
+esp_nn_depthwise_conv_s8_esp32s3.c and include/esp_nn_esp32s3.h for the scratch of the S3, whose kernels copy filters
+and padded inputs, so that it can be larger than the activations; esp_nn_conv_esp32p4.c for the P4, where a depthwise
+convolution asks for none; src/softmax. At d45b843c, src/*/*_opt.c and *_ansi.c for sharing. esp-tflite-micro takes
+any esp-nn from 1.1.1 on, so that the largest scratch of all versions counts where none is named. The generic C code
+was probed on the host: convolution, depthwise convolution, pooling, ADD, MUL and SOFTMAX need no more distance than
+the reference kernels, in 31,236 random cases without a wrong byte, and plans for the reference kernels computed the
+same bytes on all ten models that were run. The wrappers call the reference loops where taps are dilated or where ADD
+and MUL broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..ir.check import misfit
 from ..ir.model import DType, Operator
@@ -33,35 +36,47 @@ from .relations import KernelReuse, ReuseRule, reference_relations
 from .requests import IN0, OUT0, Abi, Requests, Size, needed, requests_of
 from .window import KernelWindow, window_of
 
+Version = tuple[int, ...]
+
+VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.1.1", "1.1.2", "1.2.0", "1.2.1", "1.2.2", "1.2.3")
+"""Releases of esp-nn that were read."""
+_CHANGES: tuple[Version, ...] = ((1, 0, 0), (1, 2, 0), (1, 2, 1), (1, 2, 3))
+"""The releases whose scratch differs from that of the one before."""
+
 _FULL_INPUT = 40 * 1024
 _FULL_COPY = 48 * 1024
 
 
-def s3_convolution(w: KernelWindow) -> int:
+def s3_convolution(w: KernelWindow, version: Version) -> int:
     """``esp_nn_get_conv_scratch_size_esp32s3``."""
-    margin = 64
+    margin = 64 if version >= (1, 2, 3) else 32
     if w.taps_high == w.taps_wide == w.stride_high == w.stride_wide == 1 and not (w.pad_high or w.pad_wide):
         depth = aligned(w.in_depth, 8)
         padded = w.in_width * w.in_height * depth if w.in_depth % 8 else 0
         turned = 16 * depth if w.in_width * w.in_height >= 8 else 0
         return padded + depth * w.out_depth + turned + margin
     line, window = w.taps_wide * w.in_depth, w.taps_wide * w.taps_high * w.in_depth
-    if line < 16 <= window:
+    has_columns = version >= (1, 2, 1)
+    if has_columns and line < 16 <= window:
         return w.out_depth * 4 + 16 + w.out_depth * aligned(window, 16) + 16 + aligned(window, 16) + margin
     padded = 0
     if w.pad_high or w.pad_wide:
         padded = (w.in_width + 2 * w.pad_wide) * (w.in_height + 2 * w.pad_high) * w.in_depth
     filters = w.taps_wide * w.taps_high * aligned(w.in_depth, 16) * w.out_depth
+    if not has_columns:
+        return padded + filters + margin + 4 * w.out_depth
     lines = aligned(line, 16) * w.taps_high * w.out_depth
     right, below = max(0, w.missing_wide), max(0, w.missing_high)
     border = (w.in_width + right) * (w.in_height + below) * w.in_depth if right or below else 0
     return padded + filters + lines + border + margin + 4 * w.out_depth
 
 
-def s3_depthwise(w: KernelWindow) -> int:
+def s3_depthwise(w: KernelWindow, version: Version) -> int:
     """``esp_nn_get_depthwise_conv_scratch_size_esp32s3``."""
     multiplier, filters = w.out_depth // w.in_depth, w.taps_wide * w.taps_high * w.out_depth
     copied = w.in_width * w.in_height * w.in_depth
+    if version < (1, 2, 1):
+        return _s3_depthwise_before_strips(w, 32 if version >= (1, 2) else 16)
     if multiplier == 1 and w.in_depth % 8 == 0:
         if w.taps_wide == w.taps_high == 3:
             return _depthwise_3x3(w, filters, copied)
@@ -77,9 +92,26 @@ def s3_depthwise(w: KernelWindow) -> int:
     return 2 * (filters + copied) + 32 if multiplier % 4 == 0 else 32
 
 
+def _s3_depthwise_before_strips(w: KernelWindow, margin: int) -> int:
+    multiplier, filters = w.out_depth // w.in_depth, w.taps_wide * w.taps_high * w.out_depth
+    if multiplier == 1 and w.in_depth % 16 == 0 and w.taps_wide == w.taps_high == 3:
+        wide, high = _border_3x3(w)
+        padded = (w.in_width + wide) * (w.in_height + high) * w.in_depth if wide or high else 0
+        return filters + padded + 16
+    is_3x3 = multiplier == 1 and w.in_depth % 8 == 0 and w.taps_wide == w.taps_high == 3
+    if is_3x3 or multiplier % 4 == 0:
+        return 2 * (filters + w.in_width * w.in_height * w.in_depth) + margin
+    return 32
+
+
+def _border_3x3(w: KernelWindow) -> tuple[int, int]:
+    """Return the columns and rows that are added to the input where its depth is a multiple of 16."""
+    return (2 * w.pad_wide, 2 * w.pad_high) if w.pad_wide or w.pad_high else (w.missing_wide, w.missing_high)
+
+
 def _depthwise_3x3(w: KernelWindow, filters: int, copied: int) -> int:
     if w.in_depth % 16 == 0:
-        wide, high = (2 * w.pad_wide, 2 * w.pad_high) if w.pad_wide or w.pad_high else (w.missing_wide, w.missing_high)
+        wide, high = _border_3x3(w)
         if not (wide or high):
             return filters + 16
         full = (w.in_width + wide) * (w.in_height + high) * w.in_depth
@@ -98,8 +130,10 @@ _CACHE = 32_768
 _LANES = 16
 
 
-def p4_convolution(w: KernelWindow) -> int:
-    """Scratch of an int8 CONV_2D."""
+def p4_convolution(w: KernelWindow, version: Version) -> int:
+    """``esp_nn_get_conv_scratch_size_esp32p4``: before 1.2.3, that of the S3's first version."""
+    if version < (1, 2, 3):
+        return s3_convolution(w, _CHANGES[0])
     padded = bool(w.pad_high or w.pad_wide)
     if w.taps == 1 and w.stride_high == w.stride_wide == 1 and not padded:
         return _pointwise(w)
@@ -156,8 +190,12 @@ _NODE_DATA: Mapping[str, Size] = {
 _INT32 = 4
 
 
-def requests(operator: Operator, abi: Abi, chip: Chip) -> Requests:
-    """The reference kernel's requests, and those of esp-nn's wrapper. Raises ModelFormatError."""
+def requests(operator: Operator, abi: Abi, chip: Chip, versions: Sequence[Version] = _CHANGES) -> Requests:
+    """The reference kernel's requests, and the largest of these versions' wrappers. Raises ModelFormatError.
+
+    An operator has one scratch buffer, which is alive in its step alone: TFLM places a smaller one no higher than the
+    largest.
+    """
     found = requests_of(operator, abi)
     if operator.name not in _NODE_DATA or not found.known:
         return found
@@ -165,7 +203,7 @@ def requests(operator: Operator, abi: Abi, chip: Chip) -> Requests:
     if needed(operator, IN0).dtype is not DType.INT8 or needed(operator, OUT0).dtype is not DType.INT8:
         return found
     try:
-        size = _softmax(operator) if operator.name == "SOFTMAX" else _window(operator, chip)
+        size = _softmax(operator) if operator.name == "SOFTMAX" else _window(operator, chip, versions)
     except IndexError as error:
         raise misfit(operator) from error
     return replace(found, scratch=(*found.scratch, size)) if size else found
@@ -180,13 +218,13 @@ def _softmax(operator: Operator) -> int:
     return _INT32 * needed(operator, IN0).shape[1]
 
 
-def _window(operator: Operator, chip: Chip) -> int:
+def _window(operator: Operator, chip: Chip, versions: Sequence[Version]) -> int:
     window = window_of(operator)
     if chip == "generic" or (chip == "p4" and operator.name == "DEPTHWISE_CONV_2D"):
         return 0
-    if chip == "p4":
-        return p4_convolution(window)
-    return s3_convolution(window) if operator.name == "CONV_2D" else s3_depthwise(window)
+    convolution = p4_convolution if chip == "p4" else s3_convolution
+    size = convolution if operator.name == "CONV_2D" else s3_depthwise
+    return max(size(window, version) for version in versions)
 
 
 REPLACED = frozenset(
@@ -236,20 +274,46 @@ def rule_for(chip: Chip) -> ReuseRule:
     return partial(relations, chip=chip)
 
 
-def _profile(name: str, chip: Chip, chips: str, measured_at: str | None) -> KernelProfile:
+def of_version(profile: KernelProfile, version: str) -> KernelProfile:
+    """Return the S3's or P4's profile as of one version of esp-nn; ``1.2`` stands for 1.2.0 and all others of 1.2.
+
+    Raises UsageError for a version that was not read, and for a profile that does not depend on it.
+    """
+    if profile.name not in _CHIPS:
+        raise UsageError(f"the scratch of {profile.name} does not depend on a version: name none")
+    meant = [each for each in VERSIONS if f"{each}.".startswith(f"{version}.")]
+    if not meant:
+        raise UsageError(
+            f"unknown version of esp-nn {version!r}: name one of {', '.join(VERSIONS)}, or a part as in 1.2"
+        )
+    numbers = [tuple(map(int, each.split("."))) for each in meant]
+    changes = sorted({max(change for change in _CHANGES if change <= number) for number in numbers})
+    return _vector_profile(profile.name, changes, f"esp-nn {version}")
+
+
+_CHIPS: Mapping[str, Chip] = {"esp-nn-s3": "s3", "esp-nn-p4": "p4"}
+"""By the name of the profile: the chips whose scratch depends on the version."""
+
+
+def _vector_profile(name: str, versions: Sequence[Version], words: str) -> KernelProfile:
+    chip = _CHIPS[name]
+    return _profile(name, chip, f"{words}, vector code of the ESP32-{chip.upper()}, read and not run", versions)
+
+
+def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version] = _CHANGES) -> KernelProfile:
     return KernelProfile(
         name=name,
-        description=f"esp-nn 1.2.3 (d45b843c), {chips}",
-        requests=partial(requests, chip=chip),
+        description=description,
+        requests=partial(requests, chip=chip, versions=versions),
         relations=rule_for(chip),
         is_portable=False,
         in_wheel=False,
-        measured_at=measured_at,
+        measured_at=_MEASURED_AT if chip == "generic" else None,
     )
 
 
 _MEASURED_AT = "esp-nn d45b843c with the wrappers of esp-tflite-micro 99f49e14 over tflite-micro 90b983c2b3f1, x86-64"
+_ALL = f"any esp-nn from {VERSIONS[0]} to {VERSIONS[-1]} (--target CHIP@esp-nn-VERSION counts one alone)"
 
-ESP_NN = _profile("esp-nn", "generic", "generic C: ESP32, ESP32-C3", _MEASURED_AT)
-ESP_NN_S3 = _profile("esp-nn-s3", "s3", "vector code of the ESP32-S3, read and not run", None)
-ESP_NN_P4 = _profile("esp-nn-p4", "p4", "vector code of the ESP32-P4, read and not run", None)
+ESP_NN = _profile("esp-nn", "generic", "esp-nn 1.2.3 (d45b843c), generic C: ESP32, ESP32-C3")
+ESP_NN_S3, ESP_NN_P4 = (_vector_profile(name, _CHANGES, _ALL) for name in _CHIPS)

@@ -84,7 +84,8 @@ class Prices:
     ``curved``: each element of LOGISTIC and TANH of integers, and ``softmax``: of SOFTMAX, in fixed-point numbers.
     ``multiplied``: depthwise convolutions with a multiplier of 4, 8 and so on, and ``generic``: with another one, or
     with a dilation as well (CMSIS-NN's arm_depthwise_conv_s8.c). ``one_channel_as_window``: a depthwise convolution of
-    one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c).
+    one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c). ``columns_as_rows``: an image of
+    one column is priced as the row that it will be written as (``rewrite/in_one_row.py``).
     ``quantized``: each element of QUANTIZE from floats, ``rescaled``: from integers; ``dequantized``: of DEQUANTIZE.
     ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
     computes together. ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
@@ -119,6 +120,7 @@ class Prices:
     depthwise_3x3: ConvolutionPrices | None = None
     one_row_in_place: bool = False
     one_channel_as_window: bool = False
+    columns_as_rows: bool = False
     making: MakingPrices = WITH_DOUBLES
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..ir.model import Operator
 from .prices import REFERENCE_PRICES, Prices
@@ -48,6 +48,12 @@ class KernelProfile:
         """The different prices of the libraries that firmware may link."""
         found = {each.prices.library: each.prices for each in self.libraries or (self,)}
         return tuple(found.values())
+
+    @property
+    def with_columns_as_rows(self) -> KernelProfile:
+        """Return the profile with prices for images of one column that will be written as one row."""
+        libraries = tuple(each.with_columns_as_rows for each in self.libraries)
+        return replace(self, libraries=libraries, prices=replace(self.prices, columns_as_rows=True))
 
     def may_miscompute(self, operator: Operator) -> bool:
         """Tell whether firmware that this profile is for may compute the operator wrongly."""

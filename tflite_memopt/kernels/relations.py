@@ -1,4 +1,4 @@
-"""When an operator's output may lie on its input: views, in-place, overlap. One file for each kind of kernel.
+"""Conditions under which outputs may lie on inputs: views, in-place, overlap. One file for each kind of kernel.
 
 The relations that a kernel permits between one of its inputs and one of its outputs.
 

@@ -35,35 +35,38 @@ ObstacleKind = Literal[
 
 @dataclass(frozen=True)
 class Obstacle:
-    """An obstacle that keeps TFLM from running a model: the number of ``operators``, and the first one.
-
-    ``kind``: "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": TFLM
-    has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that
-    computes shapes. "computed_size": the size of its output depends on values. "flex": one of TensorFlow's own.
-    "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph
-    that nothing calls. "parts": more inputs than a CONCATENATION has. ``types``: of its inputs and outputs.
-    """
+    """An obstacle that keeps TFLM from running a model, and the first operator with it."""
 
     kind: ObstacleKind
+    """ "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": no kernel
+    for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that computes shapes.
+    "computed_size": the size of its output depends on values. "flex": one of TensorFlow's own. "missing": no kernel at
+    all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph that nothing calls.
+    "parts": more inputs than a CONCATENATION has."""
     subgraph: int
+    """Number of the first operator's subgraph in the file, from 0."""
     index: int
+    """Position of the first operator in its subgraph, from 0."""
     operator: str
+    """Kind of the first operator: its name in the TFLite schema, or the code of a custom operator."""
     output: str
+    """Name of the first operator's first output."""
     types: tuple[str, ...]
+    """Distinct element types of its inputs and outputs."""
     operators: int = 1
+    """Number of operators with this obstacle."""
 
 
 @dataclass(frozen=True)
 class TflmSupport:
-    """The verdict on whether TFLM can run a model, with the ``reasons`` if not.
-
-    ``refusal``: what TFLM said when it was asked to run it and refused, for a reason that the file does not show.
-    Custom operators of the user's own are no reason: the firmware brings their kernels.
-    """
+    """The verdict on whether TFLM can run a model."""
 
     runs: bool
+    """False: TFLM cannot run the model. Your own custom operators do not count: the firmware has their kernels."""
     reasons: tuple[Obstacle, ...] = ()
+    """Obstacles visible in the file, one per kind."""
     refusal: str | None = None
+    """TFLM's message if it refused for a reason not visible in the file; null otherwise."""
 
 
 RUNS = TflmSupport(True)
@@ -118,7 +121,7 @@ _LAYERS: Mapping[str, str] = {
     "TOPK_V2": _POST,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
 }
-"""What to write in Keras or PyTorch in place of the layer that makes an operator, by its name."""
+"""Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
 
 F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
 _FLOAT = frozenset({F32})

@@ -15,6 +15,7 @@ from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, plain_name, target_of_chip
+from .esp_nn import of_version
 from .prices import WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
@@ -27,7 +28,8 @@ class Target:
 
     ``kernels`` names a profile, ``abi`` is the layout of structures, ``alignment`` that of the arena in bytes.
     ``measured`` lists facts from runs on it or on a stand-in, ``read`` facts from source.
-    ``has_doubles``: whether the core computes in double precision by itself.
+    ``has_doubles``: whether the core computes in double precision by itself. ``esp_nn``: the version of esp-nn that the
+    name chose; None for all.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Target:
     read: tuple[str, ...]
     alignment: int = ARENA_ALIGNMENT
     has_doubles: bool = False
+    esp_nn: str | None = None
 
     @property
     def enum_bytes(self) -> tuple[int, int]:
@@ -91,8 +94,11 @@ TARGETS: Mapping[str, Target] = {
 def target_named(name: str) -> Target:
     """Return a target by its name, however it is written, or by that of a chip or board.
 
-    Raises UsageError for an unknown one.
+    ``esp32s3@esp-nn-1.1`` is a target with one version of esp-nn. Raises UsageError for an unknown one.
     """
+    name, at, library = name.partition("@")
+    if at:
+        return _with_version(target_named(name), library)
     names = {plain_name(target): target for target in TARGETS}
     device = device_named(name)
     found = names.get(plain_name(name)) or (target_of_chip(name) if device is None else device.target)
@@ -105,6 +111,17 @@ def target_named(name: str) -> Target:
     raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board")
 
 
+def _with_version(target: Target, library: str) -> Target:
+    if not library.startswith(_ESP_NN):
+        raise UsageError(f"unknown library '{library}' of {target.name}: name a version as in {_EXAMPLE}")
+    version = library.removeprefix(_ESP_NN)
+    of_version(profile_named(target.kernels), version)  # refuses what is unknown
+    return replace(target, name=f"{target.name}@{library}", esp_nn=version)
+
+
+_ESP_NN, _EXAMPLE = "esp-nn-", "esp32s3@esp-nn-1.1"
+
+
 def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:
     """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
@@ -115,5 +132,7 @@ def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile
         return profile_named(kernels or PORTABLE.name)
     found = target_named(target)
     profile = profile_named(kernels or found.kernels)
+    if found.esp_nn is not None and profile.name == found.kernels:
+        profile = of_version(profile, found.esp_nn)
     prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
     return replace(profile, abi=found.abi, target=found.name, prices=prices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.model import Operator, Tensor
 from ..ir.tensors import same_padding
@@ -44,6 +44,14 @@ class KernelWindow:
     def is_dilated(self) -> bool:
         """Tell whether the taps lie apart in either direction."""
         return (self.dilation_high, self.dilation_wide) != (1, 1)
+
+    @property
+    def transposed(self) -> KernelWindow:
+        """Return the window with rows and columns swapped."""
+        high = {name: value for name, value in vars(self).items() if name.endswith(("height", "_high"))}
+        wide = {name: value for name, value in vars(self).items() if name.endswith(("width", "_wide"))}
+        pairs = list(zip(high, wide, strict=True))
+        return replace(self, **{a: wide[b] for a, b in pairs}, **{b: high[a] for a, b in pairs})
 
     @property
     def missing_high(self) -> int:

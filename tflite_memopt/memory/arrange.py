@@ -201,7 +201,7 @@ def cost_in(memory: MemoryUse, options: Options) -> Cost:
 
 
 def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
-    """The cost if the plan met the peak of the best order found: a search can compare by it, the planner decides."""
+    """Return the cost if the plan meets the peak of the best order: searches compare by it, the planner decides."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     peak = solve_schedule(problem, options.scheduler, options.search_limit(_WORK)).peak_bytes
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak

@@ -35,53 +35,80 @@ from .work import instructions
 
 
 @dataclass(frozen=True)
-class LiveTensor:
-    """A tensor that is alive at some step."""
+class OperatorName:
+    """An operator of a file."""
 
-    name: str
-    shape: tuple[int, ...]
-    type: str
-    bytes: int
+    subgraph: int
+    """Number of the subgraph in the file, from 0."""
+    index: int
+    """Position of the operator in its subgraph, from 0."""
+    operator: str
+    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
+    output: str
+    """Name of the operator's first output."""
 
 
 @dataclass(frozen=True)
-class StepUse:
-    """An operator and the working set while it runs; ``live`` is largest first."""
+class TensorUse:
+    """A tensor of a file, or a scratch request with the name of its operator's output."""
 
-    subgraph: int
-    index: int
-    operator: str
-    output: str
+    name: str
+    """Name in the file."""
+    shape: tuple[int, ...]
+    """Size along each axis."""
+    type: str
+    """Element type, as NumPy names it where it has it."""
     bytes: int
+    """Size in the arena."""
+
+
+@dataclass(frozen=True)
+class StepUse(OperatorName):
+    """An operator and the working set while it runs."""
+
+    bytes: int
+    """Working set in bytes; bytes that several tensors share count once."""
     scratch_bytes: int
+    """Scratch of its kernel, in bytes."""
     macs: int
-    live: tuple[LiveTensor, ...]
+    """Multiply-accumulates."""
+    live: tuple[TensorUse, ...]
+    """Tensors that are alive while it runs, the largest first. They may overlap."""
 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """A model's need of RAM.
-
-    ``required_bytes`` is the arena to reserve by pointer width in bits, on the named target ("target"), and there with
-    a plan that the firmware carries ("table"), its temporaries in the arena or not ("table_apart");
-    ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total as
-    TFLM measured them, or ``error`` with the reason why not.
-    ``instructions``: an estimate of one run, by the kernel library (``memory/work.py``).
-    """
+    """The RAM that a model needs."""
 
     operators: int
+    """Number of operators in all subgraphs."""
     tensors: int
+    """Number of tensors in all subgraphs, including constants."""
     macs: int
+    """Multiply-accumulates."""
     instructions: dict[str, int]
+    """Estimated instructions of one run, by kernel library."""
     peak_bytes: int
+    """Largest working set: bytes that some operator needs at once, without gaps between tensors."""
     arena_bytes: int
+    """The head: bytes of the arena that tensors and scratch share over time."""
     tail_bytes: dict[str, int]
+    """The tail: bytes of TFLM's own structures, without alignment; by "32" and "64", the bits of a pointer, and
+    "target" if one is named."""
     planner_temporary_bytes: dict[str, int]
+    """Bytes that TFLM's planner uses instead of the head while it loads the model; by "32", "64" and "target"."""
     required_bytes: dict[str, int]
+    """Arena to reserve, in bytes: "32" and "64" for pointers of that many bits and enums of 4 bytes, "target" for the
+    named one, "table" for that with codegen --planner table ("table_apart": its temporaries outside of the arena)."""
     required_is_exact: bool
+    """False if an operator's structures are a guess: measure the arena."""
     scratch_operators: int
+    """Number of operators with scratch memory in the head."""
     tflm: dict[str, int | str]
+    """Bytes that TFLM measured on this computer: head, tail, total, and on a runner smallest_arena (the smallest
+    that it accepts) and pointer_bits; or error, the reason."""
     peak: StepUse | None
+    """The operator with the largest working set; null without any operator."""
 
     @property
     def required_for_target(self) -> int:
@@ -104,112 +131,123 @@ class Bounds:
     """Lower bounds on the head: by inputs and outputs, by any order, by this order."""
 
     io: int
+    """Bytes of the head for the model's inputs or outputs alone."""
     schedule: int
+    """Lower bound on the head for any order, in bytes."""
     plan: int
+    """Lower bound on the head for the final order, in bytes."""
 
 
 @dataclass(frozen=True)
-class InterfaceTensor:
-    """An input or output of a model; ``side`` says which. ``real = scale * (value - zero_point)``.
-
-    ``scale`` and ``zero_point`` are None without a single scale.
-    """
+class InterfaceTensor(TensorUse):
+    """An input or output of a model."""
 
     side: str
-    name: str
-    shape: tuple[int, ...]
-    type: str
-    bytes: int
+    """"input" or "output"."""
     scale: float | None
+    """real = scale * (value - zero_point); null if not quantized with one scale."""
     zero_point: int | None
+    """See scale."""
 
 
 @dataclass(frozen=True)
 class ReuseInForce:
-    """An operator whose output lies on its input in the plan; ``saved_bytes`` are the bytes that both are on."""
+    """An operator whose output shares bytes with its input in the plan."""
 
     operator: str
+    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
     kind: str
+    """"view": the output is bytes of the input, nothing is copied. "in-place": written exactly over it. "overlap":
+    written over the part that was read already."""
     input: str
+    """Name of the input."""
     output: str
+    """Name of the output."""
     saved_bytes: int
+    """Bytes that both tensors share."""
 
 
 Sharing = Literal["none", "view", "in-place", "overlap"]
 
 
 @dataclass(frozen=True)
-class PlacedTensor:
-    """A tensor or a scratch request in the head: bytes ``[offset, offset + bytes)`` in scopes ``[start, end)``.
+class PlacedTensor(TensorUse):
+    """A tensor or a scratch request in the head: bytes ``[offset, offset + bytes)`` in scopes ``[start, end)``."""
 
-    ``kind``: "input" and "output" of the model, "inner", or "scratch". ``operator``: position in ``ArenaMap.steps`` of
-    what writes it, None for an input. ``sharing``: how it lies on an input of that operator.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    type: str
-    bytes: int
     offset: int
+    """Its first byte in the head."""
     start: int
+    """First scope of its lifetime. Time is counted in scopes, as TFLM does."""
     end: int
+    """End of its lifetime, exclusive."""
     kind: Literal["input", "output", "inner", "scratch"]
+    """"input" or "output" of the model, "inner", or "scratch"."""
     operator: int | None
+    """Position in steps of the operator that writes it; null for an input."""
     sharing: Sharing
+    """Sharing with an input of that operator: "view", "in-place", "overlap" or "none"."""
 
 
 @dataclass(frozen=True)
-class OperatorUse:
-    """An operator that runs in scopes ``[start, end)``.
+class OperatorUse(OperatorName):
+    """An operator that runs in scopes ``[start, end)``."""
 
-    ``working_set``: bytes alive while it runs; ``reach``: the highest byte of the head in use then, plus one.
-    """
-
-    subgraph: int
-    index: int
-    operator: str
-    output: str
     macs: int
+    """Multiply-accumulates."""
     working_set: int
+    """Bytes in use while it runs."""
     reach: int
+    """Highest byte of the head in use, plus one."""
     scratch_bytes: int
+    """Scratch of its kernel, in bytes."""
     start: int
+    """The scope in which it begins. Time is counted in scopes, as TFLM does."""
     end: int
+    """The scope before which it has ended."""
 
 
 @dataclass(frozen=True)
 class TailPart:
-    """Bytes of the tail that ``count`` tensors, operators or kernels of one kind take together."""
+    """Bytes of the tail that tensors, operators, or kernels of one kind take together."""
 
     name: str
+    """Structures of TFLM, or persistent buffers of one kind of kernel."""
     bytes: int
+    """Total bytes."""
     count: int
+    """Number of tensors, operators, or kernels."""
 
 
 @dataclass(frozen=True)
 class ArenaMap:
-    """The places of tensors and scratch in the head over time. Time is counted in scopes, as TFLM does: ``[0, end)``.
-
-    ``required``: bytes of the arena to reserve, at whose end the tail lies, in ``tail`` by part. ``graphs``: the names
-    of the model's subgraphs, the main one first.
-    """
+    """The places of tensors and scratch in the head over time, in scopes ``[0, end)``."""
 
     required: int
+    """Bytes of the arena to reserve: on the target, or on 32 bits without one."""
     tail: tuple[TailPart, ...]
+    """TFLM's own structures, at the end of the arena, by part, the largest first."""
     head: int
+    """Bytes of the head."""
     end: int
+    """The scope in which the model ends. Time is counted in scopes, as TFLM does."""
     graphs: tuple[str, ...]
+    """Names of the model's subgraphs, the main one first."""
     tensors: tuple[PlacedTensor, ...]
+    """Tensors and scratch in the head."""
     steps: tuple[OperatorUse, ...]
+    """Operators in execution order."""
 
 
 @dataclass(frozen=True)
 class LibraryNeed:
-    """Bytes on the profile's target: TFLM's head, and the arena to reserve. ``measured``: the library was run."""
+    """Bytes that a model needs with one kernel library."""
 
     head: int
+    """Bytes of the head in TFLM."""
     required: int
+    """Arena to reserve, in bytes."""
     measured: bool
+    """True if this library was run; otherwise its needs were read from source."""
 
 
 _WORD = 4
@@ -235,7 +273,7 @@ class ArenaTerms:
     macs: int
 
     def more(self, operators: Number, tensors: Number, planned: Number, requests: Number) -> tuple[Number, Number]:
-        """(tail, temporaries) in bytes that so many more take at least, operators without what they ask for."""
+        """Return lower bounds on added tail and temporaries, in bytes, without buffers that operators request."""
         tail = arena.EVAL_TENSOR.on(self.abi) * tensors + arena.NODE_AND_REGISTRATION.on(self.abi) * operators
         tail = tail + arena.SCRATCH_HANDLE.on(self.abi) * requests
         return tail, _tables(self.abi, tensors, planned, requests)
@@ -348,7 +386,7 @@ def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
 def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
     found = affine_of(tensor)
     scale, zero = (None, None) if found is None else (found.scale, found.zero_point)
-    return InterfaceTensor(side, tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, scale, zero)
+    return InterfaceTensor(tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, side, scale, zero)
 
 
 def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
@@ -374,7 +412,7 @@ def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[
 
 def step_use(each: WorkingSet) -> StepUse:
     """Return a working set as the report shows it."""
-    live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
+    live = tuple(TensorUse(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
     operator = each.operator
     output = operator.outputs[0].name if operator.outputs else ""
     return StepUse(

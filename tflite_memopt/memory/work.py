@@ -17,7 +17,7 @@ from ..ir.model import DType, Model, Operator, Tensor
 from ..kernels.cmsis_nn import convolution_path, depthwise_path
 from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
-from ..kernels.window import window_of
+from ..kernels.window import KernelWindow, window_of
 
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
@@ -191,6 +191,8 @@ def _pooling(operator: Operator, prices: Prices) -> int:
     outputs, price = operator.outputs[0].elements, prices.pool
     if not operator.outputs[0].shape:
         raise misfit(operator)
+    if prices.columns_as_rows and columns == 1 and operator.outputs[0].shape[2:3] == (1,):
+        rows, columns = columns, rows
     pixels = outputs // max(1, operator.outputs[0].shape[-1])
     each = price.mac * outputs * rows * columns + price.output * outputs + price.row * pixels * rows
     return price.call + each
@@ -214,70 +216,72 @@ def _convolution(operator: Operator, prices: Prices) -> int:
         raise misfit(operator)
     if any(int(operator.option(f"stride{letter}", 1)) < 1 for letter in "HW"):
         raise misfit(operator)
-    taps = filters.shape[1] * filters.shape[2]
-    price = _convolution_price(operator, filters, prices)
+    window = _priced_window(operator, prices)
+    price = _convolution_price(operator, window, prices)
     pixels = output.elements // max(1, output.shape[3])
-    each = price.output * output.elements + price.tap * output.elements * taps
-    if not (prices.one_row_in_place and _takes_one_row(operator)):
+    each = price.output * output.elements + price.tap * output.elements * window.taps
+    if not (prices.one_row_in_place and operator.name == "CONV_2D" and convolution_path(window) == "1xn"):
         blocks = -(-output.shape[3] // price.block) if price.block else 1
-        each += (price.place * blocks * taps + price.row * filters.shape[1]) * pixels
-    each += price.patch * pixels * taps * filters.shape[3]
+        each += (price.place * blocks * window.taps + price.row * window.taps_high) * pixels
+    each += price.patch * pixels * window.taps * filters.shape[3]
     inside = macs
     if price.line or price.skips_padding:
-        rows, columns = _taps_on_the_input(operator)
-        each += price.line * output.elements * rows // max(1, output.shape[1])
+        rows, columns = _taps_on_the_input(window)
+        each += price.line * output.elements * rows // max(1, window.out_height)
         if price.skips_padding:
-            inside = macs * rows * columns // max(1, output.shape[1] * output.shape[2] * taps)
+            inside = macs * rows * columns // max(1, window.out_height * window.out_width * window.taps)
     each += price.mac * inside
     each += price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return each + _convolution_call(price, filters)
 
 
-def _takes_one_row(operator: Operator) -> bool:
-    """Tell whether CMSIS-NN runs it in its kernel for filters of 1xN."""
-    return operator.name == "CONV_2D" and convolution_path(window_of(operator)) == "1xn"
+def _priced_window(operator: Operator, prices: Prices) -> KernelWindow:
+    """Return the window; of images of one column, with ``columns_as_rows``, the one that they have as a row."""
+    window = window_of(operator)
+    is_column = (window.in_width, window.out_width, window.taps_wide) == (1, 1, 1)
+    return window.transposed if is_column and prices.columns_as_rows else window
 
 
 def skips_padding(operator: Operator, prices: Prices) -> bool:
     """Tell whether a kernel for windows takes less time where it sees padding."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
     filters = operator.inputs[1] if operator.name in WINDOWS else None
-    return filters is not None and _convolution_price(operator, filters, prices).skips_padding
+    return filters is not None and _convolution_price(operator, window_of(operator), prices).skips_padding
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
     """Return the part of ``operator_work`` that a run of any number of rows takes."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
     filters = operator.inputs[1] if operator.name in WINDOWS else None
-    return prices.call if filters is None else _convolution_call(_convolution_price(operator, filters, prices), filters)
+    if filters is None:
+        return prices.call
+    return _convolution_call(_convolution_price(operator, _priced_window(operator, prices), prices), filters)
 
 
-def _convolution_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
+def _convolution_price(operator: Operator, window: KernelWindow, prices: Prices) -> ConvolutionPrices:
     if operator.name == "DEPTHWISE_CONV_2D":
-        return _depthwise_price(operator, filters, prices)
-    return prices.window if filters.shape[1] * filters.shape[2] > 1 else prices.pointwise
+        return _depthwise_price(operator, window, prices)
+    return prices.window if window.taps > 1 else prices.pointwise
 
 
-def _depthwise_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
-    depth = operator.inputs[0].shape[3] if operator.inputs[0] is not None else filters.shape[3]
-    if depth == filters.shape[3]:
+def _depthwise_price(operator: Operator, window: KernelWindow, prices: Prices) -> ConvolutionPrices:
+    depth, outputs = window.in_depth, window.taps_depth
+    if depth == outputs:
         special = prices.depthwise_3x3
         if special is None or operator.outputs[0].dtype is not DType.INT8:
             return prices.depthwise
-        return special if depthwise_path(window_of(operator), "dsp") == "3x3" else prices.depthwise
+        return special if depthwise_path(window, "dsp") == "3x3" else prices.depthwise
     if depth == 1 and prices.one_channel_as_window:
         return prices.window
-    is_dilated = any(operator.option(f"dilation{letter}Factor", 1) != 1 for letter in "HW")
-    return prices.generic if is_dilated or filters.shape[3] % (4 * depth) else prices.multiplied
+    return prices.generic if window.is_dilated or outputs % (4 * depth) else prices.multiplied
 
 
 def _convolution_call(price: ConvolutionPrices, filters: Tensor) -> int:
     return price.call + price.weight * filters.elements
 
 
-def _taps_on_the_input(operator: Operator) -> tuple[int, int]:
+def _taps_on_the_input(window: KernelWindow) -> tuple[int, int]:
     """Of all outputs along rows and along columns: taps that lie on the input."""
-    window = window_of(operator)
     rows = _taps_inside(
         window.in_height,
         window.out_height,

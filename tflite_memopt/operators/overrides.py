@@ -64,14 +64,14 @@ class PaddingsOperand:
     slot: int = 1
 
     def of(self, operator: Operator, above: int, below: int) -> Array:
-        """Return its value for so many rows of padding above and below."""
+        """Return its value for these rows of padding above and below."""
         amounts = integers(operator.inputs[self.slot])
         assert amounts is not None
         amounts[2:4] = above, below
         return amounts.reshape(4, 2).astype(np.int32)
 
     def overrides_for(self, edit: Editor, operator: Operator, output: Tensor, rows: tuple[int, int]) -> Overrides:
-        """For an output with so many rows of padding above and below."""
+        """Return the values for an output with these rows of padding above and below."""
         return Overrides({self.slot: edit.constant(f"{output.name}/paddings", self.of(operator, *rows))})
 
 

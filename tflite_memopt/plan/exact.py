@@ -119,7 +119,7 @@ def _top_of(problem: PlanProblem, offsets: Sequence[int], indices: Sequence[int]
 
 @dataclass(frozen=True)
 class SearchRun:
-    """The end of a run (``FOUND``, ``NONE`` or ``LIMIT``), its nodes, and the offsets if it found some."""
+    """The end of a run (``FOUND``, ``NONE`` or ``LIMIT``), its nodes, and its offsets, if any."""
 
     end: int
     nodes: int
@@ -141,7 +141,7 @@ class CapacitySearch(Protocol):
 
 @dataclass
 class BestOfGroup:
-    """The bytes that one group takes at best, and the proved bound; ``found``: ever better offsets, best last."""
+    """The fewest bytes of one group, and the proved bound; ``found``: offsets, each better than the last."""
 
     top: int
     bound: int

@@ -37,7 +37,7 @@ _UNLIMITED = 1 << 62
 
 
 class Placement:
-    """Offsets found so far. Items with a given offset are placed first, by the constructor.
+    """Offsets so far. Items with a given offset are placed first, by the constructor.
 
     Without ``aligns`` every offset is as good as another. One placement costs O(k log k) for the k items that are alive
     with it.

@@ -265,7 +265,7 @@ class _Portfolio:
         return bool(self.plans) and self.plans[-1].arena_bytes <= plans[-1].arena_bytes
 
     def raise_bound(self, nbytes: int) -> None:
-        """Every plan takes so many bytes."""
+        """Raise the lower bound on every plan to ``nbytes``."""
         self.bound = max(self.bound, nbytes)
 
     def _keep(self, plan: Plan) -> None:
@@ -282,7 +282,7 @@ class _Portfolio:
         A bound above it shows a fault in this program: no valid plan can lie below a proved bound.
         """
         if not self.plans:
-            raise InfeasibleError(f"no strategy found a plan: {'; '.join(self.dropped)}")
+            raise InfeasibleError(f"no strategy returned a plan: {'; '.join(self.dropped)}")
         best, bound = self.plans[-1], self.bound
         if best.arena_bytes < bound:
             raise AssertionError(f"a plan of {best.arena_bytes} bytes lies below the proved bound of {bound} bytes")

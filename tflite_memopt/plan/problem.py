@@ -114,7 +114,7 @@ Conflict = tuple[int, int, int]
 class Item:
     """Something that needs ``size`` bytes at a multiple of ``alignment`` while it is alive in ``[start, end)``.
 
-    ``offset`` is set when the place is given and only the others are to be found.
+    ``offset`` is set when the place is given and only the others are open.
     """
 
     size: int
@@ -183,7 +183,7 @@ class Plan:
 
     ``lower_bound`` holds for this order of operators (the ``plan_`` bound); ``optimal`` says that
     ``arena_bytes`` is proved smallest. ``certificate`` is the best bound that ``check.check_bound`` can verify; where
-    ``lower_bound`` is higher than that, a search has tried all placements below it. ``method`` found the plan, in
+    ``lower_bound`` is higher than that, a search has tried all placements below it. ``method`` returned the plan, in
     ``seconds`` of its own. ``dropped`` names the strategies of ``best`` whose answer broke a rule, with the rule that
     it broke. ``stopped_by_clock`` admits that the time limit ended a search: another machine may find another plan.
     """
@@ -211,7 +211,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class FitResult:
-    """Tell whether the items fit into a capacity: ``offsets`` if a plan was found, ``is_proved`` if there is none.
+    """Tell whether the items fit into a capacity: ``offsets`` if there is a plan, ``is_proved`` if there is none.
 
     Neither: the search gave up after so many ``nodes``, or ``stopped_by_clock``.
     """
@@ -227,7 +227,7 @@ class Solution:
     """The result of a strategy: offsets for all items, and a bound in bytes that it proved (0 for none).
 
     ``steps`` is its work: nodes or moves. ``stopped_by_clock``: without the time limit it would have gone on.
-    ``earlier``: offsets that a search found on its way, each better than those before; not all searches keep them.
+    ``earlier``: intermediate offsets of a search, each better than those before; not all searches keep them.
     """
 
     offsets: tuple[int, ...]

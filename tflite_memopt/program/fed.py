@@ -30,7 +30,7 @@ from ..ir.editor import Editor
 from ..ir.model import DType, Graph, Model, Tensor
 from ..ir.tensors import quantized_alike
 from ..kernels.relations import RESHAPES
-from .in_one_row import lay_in_one_row
+from ..rewrite.in_one_row import lay_in_one_row
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Tie:
 
 @dataclass(frozen=True)
 class Feed:
-    """How the first part takes an input: in ``calls`` invocations, for each of which its input 0 holds ``rows`` rows.
+    """The input of the first part: ``calls`` invocations, with ``rows`` rows in its input 0 each time.
 
     An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
     the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the

@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..firmware.cpp_text import check_namespace, literal
 from ..firmware.generate import (
     PLANNER_FILE,
+    entry_words,
     filled,
     generate,
     profile_of,
@@ -217,6 +218,7 @@ def _files(
     tests = {f"self_test_{each.name}.h": (each, found) for each, found in zip(networks, expected, strict=True)}
     words = {
         **words,
+        **entry_words(),
         "includes": includes,
         "resources": variables if most else "",
         "first": networks[0].name,

@@ -37,7 +37,8 @@ ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
 PIECES = (1, 2, 4)
 """Into how many pieces a call cuts its rows, of those that are tried."""
-_IMPOSSIBLE = 1 << 60
+IMPOSSIBLE = 1 << 60
+"""Bytes of a stretch that cannot be a front."""
 
 
 @dataclass
@@ -61,7 +62,7 @@ class FeedCosts(StretchCosts):
         """Permanent parts of a front at the start of a call: rows, all tied tensors, and TFLM's structures."""
         if stretch[0]:
             return super().estimate(stretch)
-        return min((self._at_least(way) for way in self._fronts(stretch)), default=_IMPOSSIBLE)
+        return min((self._at_least(way) for way in self._fronts(stretch)), default=IMPOSSIBLE)
 
     def least_work(self, stretch: Stretch) -> int:
         """Of a front below 0 where it has fewer instructions than the operators as they are."""

@@ -32,7 +32,7 @@ from ..version import __version__
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .fronts import FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
+from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
@@ -153,7 +153,8 @@ def estimated_need(costs: StretchCosts, most_work: int) -> int | None:
     whole = None if isinstance(costs, FeedCosts) else (0, costs.positions[-1])
 
     def priced(stretch: Stretch) -> list[tuple[Price, int]]:
-        return [] if stretch == whole else [(Price(costs.estimate(stretch), costs.least_work(stretch)), 0)]
+        need = IMPOSSIBLE if stretch == whole else costs.estimate(stretch)
+        return [] if need >= IMPOSSIBLE else [(Price(need, costs.least_work(stretch)), 0)]
 
     path = best_path(priced, costs.positions, MOST_PARTS, most_work)
     return None if path is None else path.need
@@ -260,7 +261,7 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
 def _optimized(
     costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: Boundary, options: Options, progress: Progress
 ) -> Result:
-    """A part as the search has found it, verified over the values that cross the cut."""
+    """A part of the chosen split, verified over the values that cross the cut."""
     stretch, limit = choice.stretches[at], choice.limits[at]
     found = costs.found[stretch, limit]
     wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
@@ -285,7 +286,7 @@ def _said(whole: Result) -> str:
 
 
 def _exactness(parts: Sequence[Result]) -> Exactness:
-    """How far rewriting may have changed values."""
+    """Return the exactness of the rewriting."""
     return loosest(use.exactness for part in parts for use in part.report.rewrites)
 
 

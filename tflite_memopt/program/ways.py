@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import InfeasibleError, UnsupportedModelError
@@ -12,10 +12,9 @@ from ..pipeline import Result
 from ..report.model import Way
 from ..report.words import in_words
 from ..transform import Progress
-from .choice import Stretches, best_path
 from .cutting import why_whole
 from .fronts import AUTO, FeedCosts, fed_input, in_rows, others_late
-from .run import MOST_PARTS, optimize_in_parts
+from .run import estimated_need, optimize_in_parts
 from .stretch import StretchCosts
 
 PARTS, FED = "--parts auto --effort quick", "--feed rows=auto --parts auto --effort quick"
@@ -58,12 +57,15 @@ def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
     """
     if why_whole(model) is not None:
         return
-    yield PARTS, _least(StretchCosts(model, options, lambda _: None))
+    every: list[tuple[str, StretchCosts]] = [(PARTS, StretchCosts(model, options, lambda _: None))]
     image, model = fed_input(model), in_rows(model, options)
     others_late(model, image)
     fed = FeedCosts(model, options, lambda _: None, image=image)
-    if fed.why_none() is None:
-        yield FED, _least(fed)
+    every += [] if fed.why_none() else [(FED, fed)]
+    for flags, costs in every:
+        need = estimated_need(costs, costs.most_work)
+        if need is not None:
+            yield flags, need
 
 
 def said_of_budget(model: Model, need: int, least: int, options: Options) -> Iterator[str]:
@@ -81,11 +83,3 @@ def said_of_budget(model: Model, need: int, least: int, options: Options) -> Ite
     for flags, estimate in estimated_ways(model, options):
         way = "fed row by row" if flags == FED else "in parts"
         yield f"        {way}: about {estimate:,} bytes, an estimate; optimize --budget searches it"
-
-
-def _least(costs: StretchCosts) -> int:
-    """Return the largest estimate on the best path."""
-    unmeasured: Callable[..., None] = lambda *_: None  # noqa: E731
-    stretches = Stretches(costs.positions, costs.limits_of, costs.estimate, costs.least_work, unmeasured, 0)
-    path = best_path(stretches.options, stretches.positions, MOST_PARTS, costs.most_work)
-    return 0 if path is None else path.need

@@ -26,7 +26,7 @@ from .ring import Keys, Ring, U, Value
 from .run import Run
 
 INVOCATIONS = 4
-"""How many are compared where states are not."""
+"""Number of runs that are compared if states are not."""
 Computed = Callable[[Keys, Notes], Sequence[Value]]
 """Whatever computes outputs from the values of :func:`inputs_of`: runs, chains of runs, sequences of invocations."""
 _T = TypeVar("_T")

@@ -381,7 +381,7 @@ def selected(call: Call) -> Values:
 
 
 def is_plain_integer(call: Call) -> bool:
-    """Whether integers of 32 bits are computed as they are."""
+    """Return whether integers of 32 bits are computed without rescaling."""
     tensors = (*call.operator.present_inputs(), call.output)
     is_plain = all(tensor.dtype in (DType.BOOL, DType.INT32) and not quantization_of(tensor)[0] for tensor in tensors)
     return is_plain and not call.option("fusedActivationFunction")

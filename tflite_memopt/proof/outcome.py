@@ -14,7 +14,7 @@ BITS_LOST = 9
 
 
 class Status(Enum):
-    """How far two models are known to be equal.
+    """The degree to which two models are proved equal.
 
     DIFFERENT: both were followed to the end and are other terms of the inputs, or the result is broken. That does harm,
     unless an identity between numbers that no fact states makes up for it; samples tell. UNKNOWN: something was not

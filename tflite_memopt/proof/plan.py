@@ -24,7 +24,7 @@ from .run import Pair, Run
 
 Range = tuple[int, int]
 Permits = Callable[[Operator, Tensor, Tensor, int], bool]
-"""Whether an operator may write an output over an input that it reads: ``offset(input) - offset(output)`` in bytes."""
+"""A test whether an operator may write an output over an input that it reads, by their distance in bytes."""
 
 
 def nothing_permitted(operator: Operator, read: Tensor, written: Tensor, distance: int) -> bool:
@@ -35,7 +35,7 @@ def nothing_permitted(operator: Operator, read: Tensor, written: Tensor, distanc
 
 @dataclass(frozen=True)
 class Places:
-    """Where a plan has tensors, of all subgraphs, in bytes from the start of the arena; others have bytes of their own.
+    """The offsets of tensors of all subgraphs, in bytes from the start of the arena; others have bytes of their own.
 
     ``scratch``: ranges that an operator's kernel writes while it runs. ``ties``: outputs of the model, by position,
     each with the input that has its value in the next invocation; nobody copies it.

@@ -37,7 +37,7 @@ Pair = tuple[Tensor, Value]
 
 
 class Observer(Protocol):
-    """Who follows where values lie while a model runs; plan.py does."""
+    """An observer of the places of values while a model runs; plan.py implements it."""
 
     def given(self, pairs: Sequence[Pair]) -> None:
         """The application has written the inputs."""

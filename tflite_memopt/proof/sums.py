@@ -50,12 +50,12 @@ class Side:
 
     @property
     def padding(self) -> tuple[int, int]:
-        """How far windows reach beyond both ends."""
+        """Return the elements by which windows reach beyond both ends."""
         behind = (self.count - 1) * self.stride + (self.taps - 1) * self.dilation + 1 - self.before - self.size
         return self.before, max(0, behind)
 
     def at(self, tap: int, first: int = 0, count: int | None = None) -> slice:
-        """Where outputs [first, first + count) have this tap in what is padded."""
+        """Return the positions of this tap in the padded input, for outputs [first, first + count)."""
         count = self.count - first if count is None else count
         start = tap * self.dilation + first * self.stride
         return slice(start, start + (count - 1) * self.stride + 1, self.stride)

@@ -90,7 +90,7 @@ class ModelFacts:
 
 
 def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> ModelFacts:
-    """The facts of a model, its offline plan in force if it has one; ``data`` is its file."""
+    """Memory, bounds, and steps of a model under the offline plan in its file, if any; ``data`` is that file."""
     profile = options.profile
     planned = offline_plan.decode(model) or {}
     layout = memory_layout(model, profile)
@@ -209,7 +209,7 @@ def build_analysis(
     device: DeviceUse | None = None,
     mended: TflmSupport | None = None,
 ) -> Analysis:
-    """Describe a model as it stands, its plan in force if it has one; ``data`` is its file.
+    """Describe an unchanged model under the plan in its file, if any; ``data`` is that file.
 
     ``mended``: what keeps TFLM from loading the file, where ``model`` is rewritten so that it can.
     """
@@ -283,7 +283,7 @@ def _searched(arrangement: Arrangement) -> dict[str, float]:
 
 
 def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
-    """Return the report on the search for the order; the order in force need not be the one that it found.
+    """Return the report on the search for the order; the order in force may be another one.
 
     ``bound``: bytes of the head that no plan of any order goes below.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 
 from rich.console import Group, OverflowMethod, RenderableType
 from rich.table import Table
@@ -16,10 +15,10 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import InterfaceTensor, LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Way
+from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text
-from .summary import done_of, price_of, registered_by
-from .words import FUSION_COLUMNS, counted, fusion_rows, percent, short_name
+from .summary import advice_of, done_of, price_of, registered_by, ways_of
+from .words import counted, percent, short_name
 
 _MAX_LIVE = 12
 _MOST_LINES = 12
@@ -49,39 +48,19 @@ def render_report(
     return Group(answer, *(_tables(report) if tables else ()))
 
 
-def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
-    for way, command in zip_longest(report.ways, commands, fillvalue=""):
-        assert isinstance(way, Way)
-        label = "fed" if way.flags.startswith("--feed") else "in parts"
-        if way.need is None:
-            yield label, f"not possible: {way.reason}"
-            continue
-        verdict = "fits" if way.fits else "does not fit either"
-        yield label, f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
-        if way.fits and command:
-            yield "", command
-    if report.ways and not any(way.fits for way in report.ways):
-        least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
-        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
-
-
 def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything: bool) -> list[tuple[str, str]]:
     """Return lines with their labels. Without ``everything`` names, and some limits and advice, are left out."""
     summary = report.summary
     changes = summary.changes[:-1] if everything else [done_of(report)]
     done = [*ways, *(("done", said) for said in changes), ("price", price_of(report, each_library=everything))]
     told: list[tuple[str, str]] = []
-    if report.runner is not None and not everything:
+    if report.runner is not None:
         told += [("runner", said) for said in _runner_lines(report.runner)]
-    if report.interface["before"] != report.interface["after"] and not everything:
-        told += [("interface", said) for said in _interface_lines(report)]
+    told += [("interface", said) for said in interface_lines(report)]
     told += [("warning", warning) for warning in report.warnings]
     fits = report.tflm.runs and report.within_budget is not False
     flash = [("next", _to_flash(report, output))] if fits else []
-    # The search has already answered what parts and rows would bring: the first lines say it.
-    known = ("--parts", "--feed") if report.ways else ()
-    advice = [each for each in summary.advice if not each.option.startswith(known)]
+    advice = advice_of(report)
     limits, shown = list(summary.limits), advice
     if not everything:
         room = max(1, _MOST_LINES - 3 - len(done) - len(told) - len(flash))
@@ -118,7 +97,8 @@ def _runner_lines(measured: Mapping[str, Mapping[str, int | str]]) -> Iterator[s
             yield f"{label}: {_n(before.get(key, '-'))} -> {_n(after.get(key, '-'))}"
 
 
-def _interface_lines(report: Report) -> Iterator[str]:
+def interface_lines(report: Report) -> Iterator[str]:
+    """Yield the inputs and outputs whose types changed, with the meaning of their integers."""
     for before, after in _interface_pairs(report):
         if before is None:
             role = "a state, zeros before the first frame" if after.side == "input" else "the next state"
@@ -141,14 +121,10 @@ def _interface_pairs(report: Report) -> Iterator[tuple[InterfaceTensor | None, I
 
 
 def _tables(report: Report) -> Iterator[RenderableType]:
-    """All figures: before and after, the verification, rewrites, loops, memory reuse, libraries, the peak."""
+    """Yield all figures: before and after, the verification, loops, memory reuse, libraries, the peak."""
     yield Text()
     yield _comparison(report)
     yield _verification(report)
-    if report.runner is not None:
-        yield _on_runner(report.runner)
-    if report.interface["before"] != report.interface["after"]:
-        yield _interface(report)
     yield from (Text(said_of_loop(use)) for use in report.loops)
     if report.sharing:
         yield _sharing(report)
@@ -161,7 +137,7 @@ def _tables(report: Report) -> Iterator[RenderableType]:
 def render_analysis(analysis: Analysis) -> RenderableType:
     """Return the tables of ``analyze``: the memory of one model, bounds, the peak."""
     table = table_with(Text(analysis.model or "model"), "figure", ">now")
-    for name, value in _memory_rows(analysis.memory):
+    for name, value in memory_rows(analysis.memory):
         if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
             table.add_row(name, value)
     for name, count in analysis.memory.instructions.items():
@@ -257,11 +233,22 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         parts.append(_methods("shared objects in that order, bytes of all", "objects", comparison.shared_objects))
     if comparison.fusion:
         title = f"msf-CNN on the first {comparison.fusion_layers} convolutions and pools, counted as in its paper"
-        table = table_with(Text(title), *FUSION_COLUMNS)
-        for cells in fusion_rows(comparison):
-            table.add_row(*cells)
+        table = table_with(Text(title), "fused blocks", "counted", ">bytes", ">MACs", ">times", "layers fused")
+        for use in comparison.fusion:
+            if use.bytes is not None and use.macs is not None:
+                times = f"{use.macs / (comparison.fusion[0].macs or 1):.2f}"
+                ends = "with input and output" if use.ends_counted else "between the ends"
+                table.add_row(_setting(use), ends, _n(use.bytes), _n(use.macs), times, ", ".join(use.blocks))
         parts.append(table)
     return Group(*parts)
+
+
+def _setting(use: FusionUse) -> str:
+    """Return the problem of msf-CNN and its limit."""
+    if use.limit is None:
+        return use.problem
+    limit = f"in {use.limit:,.0f} bytes" if use.problem == "fewest MACs" else f"for {use.limit} times the MACs"
+    return f"{use.problem} {limit}"
 
 
 def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
@@ -279,28 +266,14 @@ def _comparison(report: Report) -> Table:
     old, new = report.before.instructions, report.after.instructions
     for name, share in slowdowns(old, new).items():
         table.add_row(f"instructions, estimated, {name}", _n(old[name]), _n(new[name]), percent(share))
-    rows = zip(_memory_rows(report.before), _memory_rows(report.after), strict=True)
+    rows = zip(memory_rows(report.before), memory_rows(report.after), strict=True)
     for (label, before), (_, after) in rows:
         table.add_row(label, before, after, _change(before, after))
-    bounds = report.bounds
-    table.add_row("lower bound on the head, this order, bytes", "", _n(bounds.plan), "")
-    table.add_row("lower bound on the head, any order, bytes", "", _n(bounds.schedule), "")
-    table.add_row("inputs or outputs, bytes", "", _n(bounds.io), "")
-    sizes = report.file_bytes
-    table.add_row(
-        "file, bytes", _n(sizes["before"]), _n(sizes["after"]), _change(_n(sizes["before"]), _n(sizes["after"]))
-    )
-    return table
-
-
-def _interface(report: Report) -> Table:
-    columns = ("side", "name", "shape", "was", "is", "scale", "zero point", ">bytes")
-    table = table_with("interface: real = scale * (value - zero point)", *columns, overflow="fold")
-    for before, after in _interface_pairs(report):
-        scale, zero = ("-" if value is None else repr(value) for value in (after.scale, after.zero_point))
-        shape = Text(str(list(after.shape)))
-        was = "-" if before is None else before.type
-        table.add_row(after.side, as_text(after.name), shape, was, after.type, scale, zero, _n(after.bytes))
+    bounds, files = report.bounds, report.file_bytes
+    for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
+        table.add_row(f"lower bound on the head, {label}, bytes", "", _n(bound), "")
+    sizes = [_n(files[side]) for side in ("before", "after")]
+    table.add_row("file, bytes", *sizes, _change(*sizes))
     return table
 
 
@@ -329,7 +302,7 @@ def _verification(report: Report) -> RenderableType:
 
 
 def _end(search: SearchUse) -> str:
-    """How good the order or plan is known to be, and what ended the search where that is not known."""
+    """Say how far the order or plan is from its bound, and why the search ended before a proof."""
     if search.optimal:
         return "proved optimal"
     share = 100 * search.gap_bytes / max(1, search.lower_bound)
@@ -347,26 +320,12 @@ def _basis(report: Report) -> str:
     return f"TFLM executed the plan{where}{kernels}"
 
 
-def _on_runner(measured: Mapping[str, Mapping[str, int | str]]) -> Table:
-    before, after = measured["before"], measured["after"]
-    table = table_with("measured on the runner", "", ">before", ">after", ">change")
-    for key, label in _RUNNER_FACTS.items():
-        if key in before or key in after:
-            cells = [_n(each.get(key, "-")) for each in (before, after)]
-            table.add_row(label, *cells, _change(*cells))
-    return table
-
-
 def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:
     title = "arena to reserve (32-bit), bytes, by the kernel library that the firmware links"
     table = table_with(title, "kernels", ">before", ">after", "measured")
     for name, need in after.items():
-        table.add_row(
-            name,
-            _n(before[name].required),
-            _n(need.required),
-            "yes" if need.measured else "no, counted from its source",
-        )
+        measured = "yes" if need.measured else "no, counted from its source"
+        table.add_row(name, _n(before[name].required), _n(need.required), measured)
     return table
 
 
@@ -381,7 +340,8 @@ def _planned_for(label: PlanLabel, analysis: Analysis) -> Text:
     return as_text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}{made}")
 
 
-def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
+def memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a model with their names; "-" for one that does not exist."""
     guess = "" if use.required_is_exact else " (estimate)"
     yield "operators", _n(use.operators)
     yield "multiply-accumulates", _n(use.macs)

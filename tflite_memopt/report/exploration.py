@@ -72,12 +72,12 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """Return the table of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
-    columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "found with")
+    columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "options")
     table = table_with(Text(exploration.model or "model"), *columns)
-    table.add_row("now", *_cells(exploration.before, exploration.before))
+    table.add_row("now", *cells_of(exploration.before, exploration.before))
     for number, point in enumerate(exploration.points, 1):
         is_bold = is_chosen and number == exploration.choice.point + 1
-        table.add_row(str(number), *_cells(point, exploration.before), style="bold" if is_bold else None)
+        table.add_row(str(number), *cells_of(point, exploration.before), style="bold" if is_bold else None)
     parts: list[RenderableType] = [Text(headline_of(exploration), style="bold"), table]
     if is_chosen:
         parts.append(Text("\n".join(choice_lines(exploration))))
@@ -97,7 +97,8 @@ def headline_of(exploration: Exploration) -> str:
     )
 
 
-def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
+def cells_of(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
+    """Yield the figures of a point: RAM, head, run time, MACs, operators, file, options."""
     yield f"{point.total:,}"
     yield f"{point.head:,}"
     yield percent(point.slowdown)

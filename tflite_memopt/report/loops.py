@@ -8,13 +8,13 @@ from .model import LineBuffer, LoopUse
 from .words import short_name
 
 _KEPT = "/last/kept"
-"""How the lowering names kept rows after the loop."""
+"""Suffix of the names of rows that a loop kept."""
 
 
 def loop_uses(model: Model) -> tuple[LoopUse, ...]:
     """Loops that fill a result row after row, in order; those of the model's author are left out, if they do not."""
-    found = (_use(loop) for loop in loops_of(model))
-    return tuple(use for use in found if use is not None)
+    every = (_use(loop) for loop in loops_of(model))
+    return tuple(use for use in every if use is not None)
 
 
 def said_of_loop(use: LoopUse) -> str:

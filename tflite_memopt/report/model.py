@@ -16,6 +16,7 @@ from ..memory.figures import (
     InterfaceTensor,
     LibraryNeed,
     MemoryUse,
+    OperatorName,
     ReuseInForce,
     StepUse,
 )
@@ -23,38 +24,41 @@ from ..options import Objective
 
 
 @dataclass(frozen=True)
-class BindingStep:
-    """The operator during which the plan occupies most ``bytes`` of the head."""
+class BindingStep(OperatorName):
+    """The operator during which the plan occupies the most bytes of the head."""
 
-    subgraph: int
-    index: int
-    operator: str
-    output: str
     bytes: int
+    """Bytes of the head in use while it runs."""
 
 
 @dataclass(frozen=True)
 class LineBuffer:
-    """Rows of the tensor ``of`` that a loop keeps from turn to turn."""
+    """Rows of a tensor that a loop keeps between iterations."""
 
     of: str
+    """Name of the tensor whose rows are kept."""
     rows: int
+    """Number of rows that are kept."""
     bytes: int
+    """Their size."""
 
 
 @dataclass(frozen=True)
 class LoopUse:
-    """A region as one loop: each of its ``turns`` writes so many ``rows`` of the ``result``.
-
-    ``operators``: the kinds of those that run in a turn. ``reads``: the tensors that are read a few rows at a time.
-    """
+    """A region that runs as one loop."""
 
     result: str
+    """Name of the tensor that the loop computes."""
     turns: int
+    """Number of iterations."""
     rows: int
+    """Rows of the result per iteration."""
     operators: tuple[str, ...]
+    """Operator kinds of an iteration, in order."""
     reads: tuple[str, ...]
+    """Names of tensors that the loop reads a few rows at a time."""
     line_buffers: tuple[LineBuffer, ...]
+    """Rows that are kept between iterations."""
 
 
 EndedBy = Literal["proof", "work_limit", "clock"]
@@ -63,42 +67,44 @@ EndedBy = Literal["proof", "work_limit", "clock"]
 
 @dataclass(frozen=True)
 class SearchUse:
-    """The result of a scheduler.
-
-    The order in force lies ``gap_bytes`` above ``lower_bound``, that of any order; 0: it is ``optimal``.
-    """
+    """The result of a scheduler."""
 
     method: str
+    """Name of the method, as --scheduler or --planner takes it."""
     optimal: bool
+    """True if it is proved that nothing smaller exists."""
     lower_bound: int
+    """Lower bound on the head for any order, in bytes."""
     gap_bytes: int
+    """Bytes between lower_bound and the result; 0 if it is optimal."""
     ended_by: EndedBy
+    """Reason that the search ended: "proof", "work_limit", the same on every machine, or "clock" (compare)."""
 
 
 @dataclass(frozen=True)
 class SectionUse:
-    """Tensors that are alive together with ``scratch_requests`` requests, and so need ``bytes`` in every plan.
-
-    ``pinned``: the only tensor lies at a fixed offset, for an NPU, and the bytes are those up to its end.
-    """
+    """Tensors and scratch that are alive together, or a tensor at a fixed offset: a lower bound on every plan."""
 
     bytes: int
+    """Bytes that they need in any plan."""
     tensors: tuple[str, ...]
+    """Names of tensors that are alive together."""
     scratch_requests: int
+    """Number of scratch requests that are alive with them."""
     pinned: bool
+    """True if it is one tensor at a fixed offset, for an NPU; the bytes end with it."""
 
 
 @dataclass(frozen=True)
 class PlanUse(SearchUse):
-    """The result of a planner; ``lower_bound`` is that of any plan of the order in force.
-
-    ``bound_by`` says what proves it: the ``section``, or a search that tried everything below. ``dropped`` names the
-    strategies whose answer broke a rule, with the rule.
-    """
+    """The result of a planner; ``lower_bound`` holds for any plan of the order in force."""
 
     bound_by: Literal["section", "search"]
+    """Proof of lower_bound: the "section", or an exhaustive "search" below it."""
     section: SectionUse
+    """Tensors that are alive together and need the most."""
     dropped: tuple[str, ...]
+    """Strategies whose answer broke a rule, with the rule: please report the model."""
 
 
 @dataclass(frozen=True)
@@ -106,17 +112,23 @@ class Advice:
     """An option that could lower the result further, and what it would do."""
 
     option: str
+    """The option to try, or the change to make."""
     text: str
+    """Its effect and its cost."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The report in sentences, names shortened: one line, what changed, what limits the result, what would help."""
+    """The report in sentences, with short names."""
 
     headline: str
+    """The first line: the RAM, and how it was verified."""
     changes: tuple[str, ...]
+    """The changes and their price."""
     limits: tuple[str, ...]
+    """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]
+    """Options that could lower the result further."""
 
 
 NO_SUMMARY = Summary("", (), (), ())
@@ -124,27 +136,30 @@ NO_SUMMARY = Summary("", (), (), ())
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """The chip or board that was named: its RAM and flash in bytes. ``flash_bytes`` is None where it is not known."""
+    """The chip or board that was named."""
 
     name: str
+    """Name of the chip or board."""
     chip: str
+    """Name of the chip."""
     ram_bytes: int
+    """Largest contiguous RAM, in bytes."""
     flash_bytes: int | None
+    """Flash of the chip or board, in bytes; null if unknown."""
 
 
 @dataclass(frozen=True)
 class ProofUse:
-    """A proof for all inputs, of the result or of its memory plan; see ``proof/``.
-
-    ``status``: "proved"; "reassociated", which is proved as real polynomials, float sums taken in another order;
-    "different"; or "unknown". ``reason``: why it is not proved. ``chance``: upper bound on the probability that a proof
-    is false, over its random keys. ``facts``: names of the facts about kernels that it leans on (``proof/facts.py``).
-    """
+    """A proof for all inputs, of the result or of its memory plan; see ``proof/``."""
 
     status: str
+    """"proved", "reassociated" (proved as real polynomials), "different" or "unknown"."""
     reason: str | None
+    """The reason if it is not proved; null otherwise."""
     chance: float
+    """Upper bound on the probability that the proof is false, over its random keys."""
     facts: tuple[str, ...] = ()
+    """Names of the facts about kernels that the proof uses (``proof/facts.py``)."""
 
     @property
     def is_proved(self) -> bool:
@@ -154,234 +169,294 @@ class ProofUse:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The analysis of one model: its memory as it stands, bounds, and every operator's working set.
-
-    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``tflm``: whether
-    TFLM can run the file. ``mends``: whether rewrites change that; figures are those of the model after these.
-    """
+    """The analysis of one model. If ``mends``, the figures are those of the model after the rewrites that mend it."""
 
     model: str | None
+    """Name of the file that was read, without its folder; null where bytes were given."""
     target: str | None
+    """Core or chip of the figures; null: any 32-bit one."""
     kernels: str
+    """Kernel profile of the figures."""
     file_bytes: int
+    """Size of the file, in bytes."""
     sha256: str
+    """SHA-256 of the file, in hexadecimal."""
     planned_for: PlanLabel | None
+    """Target and kernels of the offline plan in the file; null without a plan of this tool."""
     memory: MemoryUse
+    """Memory of the model as it is."""
     libraries: dict[str, LibraryNeed]
+    """Needs of the model under each kernel library, by profile name."""
     bounds: Bounds
+    """Lower bounds on the head."""
     steps: tuple[StepUse, ...]
+    """Every operator with its working set, in execution order."""
     summary: Summary
+    """The report in sentences, for people; programs read the other fields."""
     arena: ArenaMap
+    """Location and lifetime of every tensor in the head."""
     loops: tuple[LoopUse, ...] = ()
+    """Regions that run as one loop."""
     tflm: TflmSupport = RUNS
+    """TensorFlow Lite Micro's kernels for the model."""
     mends: bool = False
+    """True if optimize rewrites it into a model that TensorFlow Lite Micro can run."""
     device: DeviceUse | None = None
+    """Chip or board named by --target; null for a core or no target."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How ``optimize`` may write the model other than as one file; none of it is verified before it is written.
-
-    ``flags``: of ``optimize``. ``need``: bytes of RAM, ``slowdown``: the share of run time that it adds, both None
-    where there is no such result, for the ``reason``. ``fits``: whether it meets the budget.
-    """
+    """A way to write the model other than as one file; it is not verified before it is written."""
 
     flags: str
+    """Flags of optimize that write this result."""
     need: int | None
+    """Bytes of RAM to reserve; null without such a result."""
     slowdown: float | None
+    """Added run time with the slowest library, as a fraction; null without such a result."""
     fits: bool
+    """True if it meets the budget."""
     reason: str | None
+    """The reason if there is no such result; null otherwise."""
 
 
 @dataclass(frozen=True)
 class DeclinedUse:
-    """A result that needs less, whose new operators or newer TFLM save too little to be taken without being asked for.
-
-    ``need``: bytes of the objective. ``slowdown``: the share of run time that it adds with the slowest library.
-    """
+    """A smaller result that costs too much to be the default: new operators, or a newer TFLM, for few bytes."""
 
     need: int
+    """Bytes of the objective."""
     slowdown: float
+    """Added run time with the slowest library, as a fraction."""
     kernel_bytes: dict[str, int | None]
+    """Flash of its new kernels on Cortex-M4, in bytes; null if not measured."""
     tflm_since: str | None
+    """Date of the oldest TFLM that has them; null if every version has."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The report of one run of ``optimize``; see schema/report.schema.json.
-
-    ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
-    not met. ``decision``: what ``--replay`` takes to make the same again.
-    ``operators_added`` names what a firmware's op resolver must have as well, ``kernel_bytes`` the flash of each kernel
-    (``kernels/code_size.py``), ``tflm_since`` the day of the oldest TFLM that has them. ``declined``: a result that
-    needs less and was not worth its price. ``libraries`` is what the model needs, "before" and "after", under each
-    library that the firmware may link, the plan in force. ``runner``: what the user's runner measured of the model
-    "before" and "after"; None without one. ``arena``: what lies where and when in the head.
-    ``ways``: where the budget is missed, what the model needs in parts and fed.
-    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
-    without such a search.
-    ``tflm``: whether TFLM can run the result. ``mended``: what kept TFLM from loading the file as it came, where
-    rewrites mend that; "before" is then the model after these. ``device``: the chip or board that was named.
-    ``proofs``: of the "result" and of its "plan", for all inputs, and of its calls as "step"; empty without
-    verification. ``calls``: of the result for one of the original, whose instructions are then those of one step.
-    ``options``: those that decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``:
-    seconds by stage, the only part in which two runs of the same differ.
-    """
+    """The report of one run of ``optimize``; see schema/report.schema.json."""
 
     version: str
+    """Version of tflite-memopt."""
     model: str | None
+    """Name of the file that was read, without its folder; null where bytes were given."""
     target: str | None
+    """Core or chip of the figures; null: any 32-bit one."""
     kernels: str
+    """Kernel profile of the figures."""
     options: dict[str, Any]
+    """Options that determine the result, by their Python names; files without their folder."""
     objective: str
+    """The quantity that was minimized. "total": the whole arena; "head": the part that tensors share over time."""
     budget: int | None
+    """The budget in bytes; null without one."""
     within_budget: bool | None
+    """True if the result meets the budget; null without one."""
     binding: BindingStep | None
+    """The operator that needs the most if a budget is missed; null otherwise."""
     before: MemoryUse
+    """Memory of the original model."""
     after: MemoryUse
+    """Memory of the result."""
     bounds: Bounds
+    """Lower bounds on the head of the result."""
     interface: dict[str, tuple[InterfaceTensor, ...]]
+    """Inputs, then outputs, of the model "before" and "after"."""
     schedule: SearchUse
+    """The search for the order of operators."""
     plan: PlanUse
+    """The search for tensor offsets, in the final order."""
     decision: str
+    """The decision of the searches, on one line; optimize --replay repeats it without a search."""
     rewrites: tuple[RewriteUse, ...]
+    """Changes of the graph, in the order of application."""
     refused: tuple[Refusal, ...]
+    """Matches of a rule that were not changed, with the reason."""
     sharing: tuple[ReuseInForce, ...]
+    """Outputs that share bytes with an input of their operator, most bytes first."""
     operators_added: tuple[str, ...]
+    """Operator kinds that the firmware's resolver needs in addition."""
     kernel_bytes: dict[str, int | None]
+    """Flash of the kernels of operators_added on Cortex-M4, in bytes; null if not measured."""
     tflm_since: str | None
+    """Date of the oldest TFLM that has them; null if every version has."""
     declined: DeclinedUse | None
+    """A smaller result that was declined for its price; null without one."""
     libraries: dict[str, dict[str, LibraryNeed]]
+    """Needs of the model "before" and "after" under each kernel library, by profile name."""
     equivalence: dict[str, Verdict]
+    """Verdict on equality, by runtime; empty without verification."""
     basis: Basis
+    """The basis of the verdicts."""
     runner: dict[str, dict[str, int | str]] | None
+    """Measurements by the user's --runner of the model "before" and "after"; null without one."""
     file_bytes: dict[str, int]
+    """Size of the file "before" and "after", in bytes."""
     sha256: dict[str, str]
+    """SHA-256 of the file "before" and "after", in hexadecimal."""
     timing: dict[str, float]
+    """Seconds of wall time by stage and in total; the only field that varies between equal runs."""
     warnings: tuple[str, ...]
+    """Warnings to read before flashing, in sentences."""
     summary: Summary
+    """The report in sentences, for people; programs read the other fields."""
     arena: dict[str, ArenaMap]
+    """Location and lifetime of every tensor in the head, "before" and "after"."""
     loops: tuple[LoopUse, ...] = ()
+    """Regions that run as one loop."""
     least_in_stripes: int | None = None
+    """Lower bound of the search for stripes, in bytes of the objective; null without such a search."""
     ways: tuple[Way, ...] = ()
+    """Size in parts and fed row by row, if the budget is missed."""
     tflm: TflmSupport = RUNS
+    """TensorFlow Lite Micro's kernels for the model. For the result."""
     mended: TflmSupport | None = None
+    """Obstacles that kept TFLM from loading the original, if rewrites removed them; else null."""
     device: DeviceUse | None = None
+    """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)
+    """Proofs for all inputs, of the "result", of its "plan" and, with --step, of its calls ("step"); empty without
+    verification."""
     calls: int = 1
+    """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
+    that of one step."""
 
 
 @dataclass(frozen=True)
 class MethodUse:
-    """One method's result in a comparison: ``bytes`` is a peak, an arena, or a sum of objects.
-
-    ``states`` counts what a scheduler visited; None for planners.
-    """
+    """The result of one method in a comparison."""
 
     method: str
+    """Name of the method, as --scheduler or --planner takes it."""
     bytes: int
+    """Bytes: the largest working set of a scheduler, the head of a planner, the sum of shared objects."""
     lower_bound: int
+    """Lower bound of all methods, in bytes."""
     optimal: bool
+    """True if it is proved that nothing smaller exists."""
     seconds: float
+    """Wall time of the method; varies between equal runs."""
     states: int | None
+    """Number of states that a scheduler visited; null if not counted."""
 
 
 @dataclass(frozen=True)
 class FusionUse:
-    """Fused blocks that solve one problem of msf-CNN: ``least RAM`` with ``limit`` times the MACs of no fusion at most,
-    or ``fewest MACs`` in ``limit`` bytes; a limit of None is none.
-
-    ``ends_counted``: the bytes are with the input of the first layer and the output of the last. ``blocks``: layers
-    that are fused, such as "0-12". ``bytes`` and ``macs`` are None where nothing keeps the limit.
-    """
+    """Fused blocks that solve one problem of msf-CNN."""
 
     problem: Literal["no fusion", "least RAM", "fewest MACs"]
+    """The quantity to minimize."""
     limit: float | None
+    """Least RAM: the most MACs, in times those of no fusion. Fewest MACs: the most bytes. Null: none."""
     ends_counted: bool
+    """True if the bytes include the input of the first layer and the output of the last."""
     bytes: int | None
+    """Peak of the blocks, in bytes; null if nothing meets the limit."""
     macs: int | None
+    """MACs of all blocks; null if nothing meets the limit."""
     blocks: tuple[str, ...]
+    """Layers that are fused, counted from 0, such as "0-12"."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of methods on one model. The planners all plan the order of ``planned_order``, a scheduler's name.
-
-    ``shared_objects`` are for runtimes that cannot place tensors at offsets: bytes of all objects. ``fusion`` is what
-    msf-CNN finds, where it was asked for, on the ``fusion_layers`` layers that the model begins with.
-    """
+    """The comparison of methods on one model."""
 
     model: str | None
+    """Name of the file that was read, without its folder; null where bytes were given."""
     kernels: str
+    """Kernel profile of the figures."""
     operators: int
+    """Number of operators in all subgraphs."""
     schedulers: tuple[MethodUse, ...]
+    """Results of the schedulers."""
     planned_order: str
+    """Name of the scheduler whose order all planners plan."""
     planners: tuple[MethodUse, ...]
+    """Results of the planners in that order."""
     shared_objects: tuple[MethodUse, ...]
+    """Results of the strategies for runtimes that cannot place tensors at offsets."""
     fusion_layers: int = 0
+    """Convolutions and pools that the model begins with, which msf-CNN fuses; 0 if not requested."""
     fusion: tuple[FusionUse, ...] = ()
+    """Results of msf-CNN under each limit of its paper; empty if not requested."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of ``verify``: the verdict of each runtime by name."""
+    """The result of ``verify``."""
 
     verdicts: dict[str, Verdict]
+    """Verdict by runtime; "file" is that of constants and interface, which need no run."""
 
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """One way to run a model: the arena to reserve (``total``) and its head, and what they are paid with.
-
-    ``slowdown``: the run time that is added, as a fraction, with the library that gets slowest (estimated).
-    ``limits``: those under which it was found, as flags of ``optimize``. ``stripes``: of each region that has some.
-    ``parts``: models that run one after another in the arena; ``head`` is then that of the largest.
-    """
+    """One way to run a model: its RAM and its cost."""
 
     total: int
+    """Arena to reserve, in bytes."""
     head: int
+    """The part of it that tensors share over time, in bytes."""
     slowdown: float
+    """Added run time with the slowest library, as a fraction; an estimate."""
     macs: int
+    """Multiply-accumulates."""
     operators: int
+    """Number of operators in all subgraphs."""
     file_bytes: int
+    """Size of the file, in bytes."""
     limits: str
+    """Options of optimize for this point, as flags; empty for the defaults."""
     stripes: tuple[str, ...]
+    """Regions that run in stripes, in words."""
     parts: int = 1
+    """Models that run one after another in the arena; the head is then that of the largest."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The point that ``budget`` picks, by its position in the front: the cheapest that ``fits``, or the nearest.
-
-    ``objective``: what the budget limits. Without a budget the smallest, and ``fits`` is None. ``limits`` and
-    ``advice``: what limits that point and what would help, as in a report; empty where nobody asked.
-    """
+    """The point that the budget picks; without a budget the smallest. Sentences are empty if no point was requested."""
 
     objective: Objective
+    """The quantity that the budget limits. "total": the whole arena; "head": the part that tensors share over time."""
     budget: int | None
+    """Bytes that may be used; null without a budget."""
     point: int
+    """Index of the chosen point in the front, from 0: the fastest that fits, or the nearest."""
     fits: bool | None
+    """True if it fits the budget; null without one."""
     limits: tuple[str, ...]
+    """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]
+    """Options that could lower the result further."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """The Pareto front of RAM against MACs, operators and file bytes.
-
-    ``before``: the model as it came. ``points``: the front, the smallest total first. ``searches``: limits on stripes
-    under which was searched.
-    """
+    """The Pareto front of RAM against run time, operators, and file size."""
 
     model: str | None
+    """Name of the file that was read, without its folder; null where bytes were given."""
     target: str | None
+    """Core or chip of the figures; null: any 32-bit one."""
     kernels: str
+    """Kernel profile of the figures."""
     effort: str
+    """Effort of the searches, as --effort takes it."""
     before: FrontPoint
+    """The original model."""
     points: tuple[FrontPoint, ...]
+    """The Pareto front, the smallest total first."""
     searches: int
+    """Number of limits on stripes that were searched."""
     choice: Choice
+    """The point that the budget picks."""
     warnings: tuple[str, ...]
+    """Warnings about the search, in sentences."""
 
 
 Record = Report | Analysis | Comparison | Verification | Exploration

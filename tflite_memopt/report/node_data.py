@@ -27,9 +27,9 @@ def node_data(arena: ArenaMap) -> dict[str, bytes]:
 
 
 def _file(values: list[tuple[OperatorUse, int]], graphs: Sequence[str]) -> bytes:
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    by_graph: dict[str, dict[str, dict[str, int]]] = {}
     for step, value in values:
         if step.output:
-            found.setdefault(graphs[step.subgraph] or _UNNAMED, {})[step.output] = {"value": value}
-    data = {graph: {"results": results, "gradient": _GRADIENT} for graph, results in found.items()}
+            by_graph.setdefault(graphs[step.subgraph] or _UNNAMED, {})[step.output] = {"value": value}
+    data = {graph: {"results": results, "gradient": _GRADIENT} for graph, results in by_graph.items()}
     return (json.dumps(data, indent=1) + "\n").encode("utf-8")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from ..equivalence.verdict import Verdict
 from ..errors import printable
-from ..ir.change import DEAD_CHANNELS, RewriteUse
+from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
-from .model import Advice, DeviceUse, Report, Summary
+from .model import Advice, DeviceUse, Report, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -17,6 +19,7 @@ from .words import (
     in_short,
     in_words,
     over_libraries,
+    percent,
     short_name,
 )
 
@@ -32,7 +35,7 @@ _MOST_NAMES = 3
 _CLEARLY_MORE = 1.1
 """A library that needs this many times as much is named in the first line."""
 _IF_IT_COULD = "If it could, it would need"
-_MENDED = "TFLM cannot load this file as it is, and optimize mends that"
+_MENDED = "TFLM cannot load this file as it is, and optimize fixes that"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
@@ -64,7 +67,7 @@ def summary_of_analysis(
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if mends:
-        first = f"{said_of(support, _MENDED)}. Mended it needs {need:,} bytes of RAM"
+        first = f"{said_of(support, _MENDED)}. Once fixed, it needs {need:,} bytes of RAM"
         advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
     elif support.runs and not is_ours:
         text = "makes a model that needs less, and verifies that it computes the same"
@@ -99,6 +102,12 @@ def _joined(first: str, then: str) -> str:
 
 
 def _verified(report: Report) -> str:
+    has_run = any(verdict.equal for verdict in report.equivalence.values())
+    return f"{_proved(report) if has_run else ''}{verified_in_words(report)}"
+
+
+def verified_in_words(report: Report) -> str:
+    """Say which runtimes ran both models, on how many inputs."""
     if not report.equivalence:
         return "NOT verified (--no-verify)"
     agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
@@ -108,7 +117,7 @@ def _verified(report: Report) -> str:
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
     given = counted(inputs, "input") if report.calls == 1 else f"{counted(inputs, 'sequence')} of {report.calls} steps"
-    return f"{_proved(report)}{_word(report.equivalence)} on {given} ({where}{plan})"
+    return f"{_word(report.equivalence)} on {given} ({where}{plan})"
 
 
 def _proved(report: Report) -> str:
@@ -176,6 +185,29 @@ def _changes(report: Report) -> Iterator[str]:
     yield f"the price: {price_of(report)}"
 
 
+def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
+    for way, command in zip_longest(report.ways, commands, fillvalue=""):
+        assert isinstance(way, Way)
+        label = "row by row" if way.flags.startswith("--feed") else "in parts"
+        if way.need is None:
+            yield label, f"not possible: {way.reason}"
+            continue
+        verdict = "fits" if way.fits else "does not fit either"
+        yield label, f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
+        if way.fits and command:
+            yield "", command
+    if report.ways and not any(way.fits for way in report.ways):
+        least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
+        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
+
+
+def advice_of(report: Report) -> list[Advice]:
+    """Return the advice without parts and rows, if the search has already answered what these would bring."""
+    known = ("--parts", "--feed") if report.ways else ()
+    return [each for each in report.summary.advice if not each.option.startswith(known)]
+
+
 def done_of(report: Report) -> str:
     """Return the changes in one sentence of counts, without names."""
     mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
@@ -211,12 +243,33 @@ def needed_of(report: Report, memory: MemoryUse) -> int:
     return memory.arena_bytes if report.objective == "head" else memory.required_for_target
 
 
+_PLAIN: Mapping[str, str] = {
+    "dead_tensors": "nothing reads these tensors and constants: removed",
+    "dead_operators": "nothing reads the results of these operators: removed",
+    "share_constants": "equal constants are stored once",
+    "steps_in_a_loop": "unrolled steps run as a loop",
+    "channel_tiles": "some channels at a time",
+    "sequences_along_h": "the sequence lies along the height of an image, so that it can run in stripes",
+    BOUNDARY: "the model takes and gives integers",
+    UNCALLED: "nothing calls these subgraphs: removed",
+    INFERRED_SHAPES: "shapes in the file are wrong: corrected",
+    STATIC_LISTS: "loops set the items of lists in place",
+}
+_FORM = re.compile(r" \(.*\)|clamped |masked ")  # of stripes: -v has these words
+_OTHER = "simpler operators that compute the same"
+
+
 def _rewrite(use: RewriteUse) -> str:
+    """Return a change in plain words, with the operators that it concerns."""
     names = [short_name(name) for name in use.operators]
-    if use.stripes is not None and len(names) > 1:
-        return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}"
-    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}"
+    if use.stripes is not None:
+        where = f"{names[0]} runs" if len(names) == 1 else f"{len(names)} operators, {names[0]} to {names[-1]}, run"
+        return f"{where} a few rows at a time, in {_FORM.sub('', use.stripes)}"
+    name, _, rest = use.rule.partition(": ")
+    words = f"no weight reads {rest}: removed" if name == DEAD_CHANNELS else _OTHER
+    words = next((said for rule, said in _PLAIN.items() if rule in name), words)
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{words} ({', '.join(names[:_MOST_NAMES])}{more})"
 
 
 def price_of(report: Report, each_library: bool = True) -> str:
@@ -269,23 +322,23 @@ def _share(memory: MemoryUse, is_head: bool) -> str:
 
 def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ...]:
     """Return what the size of the arena consists of, the largest part first."""
-    found = [_share(memory, is_head)]
+    lines = [_share(memory, is_head)]
     temporaries = memory.temporaries_for_target
     if not is_head and temporaries > memory.arena_bytes:
-        found.append(
+        lines.append(
             f"while it loads the model, TFLM's planner needs {temporaries:,} bytes for its "
             f"{counted(memory.tensors, 'tensor')}: more than the head; fewer tensors help, "
             "or a plan that the firmware carries (codegen --planner table)"
         )
-        return tuple(found)
+        return tuple(lines)
     if memory.arena_bytes <= bounds.io:
-        found.append("the head is as small as the inputs or outputs: only a smaller interface helps")
+        lines.append("the head is as small as the inputs or outputs: only a smaller interface helps")
     elif memory.peak is not None:
         step = memory.peak
-        found.append(
+        lines.append(
             f"operator {step.index} {step.operator} '{short_name(step.output)}' needs {step.bytes:,} bytes at once "
             f"(inputs or outputs: {bounds.io:,})"
         )
         if memory.arena_bytes > step.bytes:
-            found.append(f"{memory.arena_bytes - step.bytes:,} bytes of the head are gaps between tensors")
-    return tuple(found)
+            lines.append(f"{memory.arena_bytes - step.bytes:,} bytes of the head are gaps between tensors")
+    return tuple(lines)

@@ -11,7 +11,7 @@ from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import worse_under
-from ..options import Options, Step
+from ..options import Options
 from .model import Report
 
 
@@ -31,9 +31,12 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
 
 @dataclass(frozen=True)
 class FailedStep:
-    """A step of a run that was left out, since the result with it failed verification for this reason."""
+    """A step of a run, or an action of its decision, that was left out, since the result with it failed verification.
 
-    step: Step
+    ``reason``: the failure.
+    """
+
+    step: str
     reason: str
 
 

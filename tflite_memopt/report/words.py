@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ..errors import printable
 from ..memory.work import slowdowns
-from .model import Comparison, FusionUse
 
 
 def counted(number: int, noun: str) -> str:
@@ -91,37 +90,12 @@ def over_libraries(before: Mapping[str, int], after: Mapping[str, int], kernels:
 
 def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
     """The share with each library, the slowest first; ``kernels``: the profile that the result is for."""
-    found = slowdowns(before, after)
-    if all(percent(share) == "0 %" for share in found.values()):
+    by_name = slowdowns(before, after)
+    if all(percent(share) == "0 %" for share in by_name.values()):
         return "run time as before (instructions, estimated)"
-    if len(found) > 1:
-        each = ", ".join(f"{percent(share)} with {name}" for name, share in found.items())
+    if len(by_name) > 1:
+        each = ", ".join(f"{percent(share)} with {name}" for name, share in by_name.items())
         return f"run time {each} (instructions, estimated)"
-    ((name, share),) = found.items()
+    ((name, share),) = by_name.items()
     stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
     return f"run time {percent(share)} (instructions, estimated{stands_for})"
-
-
-FUSION_COLUMNS = ("fused blocks", "counted", "bytes", "MACs", "times", "layers fused")
-
-
-def fusion_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """The cells of FUSION_COLUMNS for each setting that keeps its limit; the first setting is no fusion."""
-    uses = comparison.fusion
-    return [
-        (said_of_setting(use), _ENDS[use.ends_counted], f"{use.bytes:,}", f"{use.macs:,}", times, ", ".join(use.blocks))
-        for use in uses
-        if use.bytes is not None and use.macs is not None
-        for times in (f"{use.macs / (uses[0].macs or 1):.2f}",)
-    ]
-
-
-def said_of_setting(use: FusionUse) -> str:
-    """The problem of msf-CNN and its limit."""
-    if use.limit is None:
-        return use.problem
-    limit = f"in {use.limit:,.0f} bytes" if use.problem == "fewest MACs" else f"for {use.limit} times the MACs"
-    return f"{use.problem} {limit}"
-
-
-_ENDS = {False: "between the ends", True: "with input and output"}

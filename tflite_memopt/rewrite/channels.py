@@ -322,7 +322,7 @@ class ChannelReader:
 
 @dataclass(frozen=True)
 class ChannelSplit:
-    """An operator to run on every part; ``operands`` by input slot. What a rule's check has found."""
+    """An operator to run on every part; ``operands`` by input slot. The result of a rule's check."""
 
     reader: ChannelReader
     operands: Sequence[PartOperand]
@@ -887,7 +887,7 @@ One rule for each row of the table, under the name that reports show.
 
 
 _LANES = 4
-"""Tiles have a multiple of so many channels where there are enough: kernels with vector instructions take four."""
+"""Channels per tile are a multiple of this, if there are enough: kernels with vector instructions take four."""
 
 
 def tile_sizes(channels: int, count: int) -> tuple[int, ...]:

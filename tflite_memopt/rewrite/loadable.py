@@ -22,7 +22,7 @@ from ..ir.editor import Editor
 from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike
 from ..kernels.relations import operands
-from ..kernels.support import TflmSupport, support_of
+from ..kernels.support import TYPES, TflmSupport, support_of
 from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, Folded, fold
@@ -199,9 +199,59 @@ Exact: c is 0 or 1. TFLM has no SELECT, and no SELECT_V2 of integers of 32 bits.
 """
 
 
+def _check_added_axis(match: Match) -> Operator | None:
+    expand = match.anchor
+    source = expand.inputs[0]
+    return None if source is None or source.dtype in TYPES["EXPAND_DIMS"] else expand
+
+
+def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
+    source, _ = operands(expand, 2)
+    assert source is not None
+    edit.reshape(source, expand.outputs[0])
+
+
+ADDED_AXIS = Rule("added_axis", Pattern("expand", ("EXPAND_DIMS",)), _check_added_axis, _rewrite_added_axis)
+"""An EXPAND_DIMS of a type that TFLM's lacks, as of positions or masks, is a RESHAPE.
+
+    x (1, 6) int32 -- EXPAND_DIMS -- y (1, 6, 1)        =>        x -- RESHAPE -- y
+
+Exact: both copy the same bytes, whatever they mean.
+"""
+
+
+def _check_unpacked(match: Match) -> Operator | str | None:
+    unpack = match.anchor
+    source = unpack.inputs[0]
+    if source is None or source.dtype in TYPES["UNPACK"]:
+        return None
+    return unpack if source.dtype in TYPES["SLICE"] else f"TFLM has no SLICE of {source.dtype.label} either"
+
+
+def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
+    (source,) = operands(unpack, 1)
+    assert source is not None
+    axis = int(unpack.option("axis", 0)) % len(source.shape)
+    size = tuple(1 if at == axis else length for at, length in enumerate(source.shape))
+    for number, output in enumerate(unpack.outputs):
+        begin = [number if at == axis else 0 for at in range(len(size))]
+        cut = edit.activation(f"{output.name}/cut", size, source)
+        edit.slice(source, begin, size, cut)
+        edit.reshape(cut, output)
+
+
+UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), _check_unpacked, _rewrite_unpacked)
+"""An UNPACK of a type that TFLM's lacks, as of the mask of a recurrent layer, is one SLICE and RESHAPE per output.
+
+    x (1, 6) bool -- UNPACK -- six of (1)        =>        x -- SLICE (1, 1) -- RESHAPE (1), six times
+
+Exact: both copy the same bytes.
+"""
+
+
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
     (TILES,),
 )
 """In this order: copies that nobody needs are not made at all."""

@@ -130,7 +130,7 @@ def _rewrite_joined_padding(found: RowsOfPadding, edit: Editor) -> None:
 
 
 def _rows(found: RowsOfPadding, edit: Editor, where: str, count: int) -> Tensor | None:
-    """So many rows of padding; None where there are none."""
+    """Return the rows of padding; None without any."""
     if not count:
         return None
     source = found.source

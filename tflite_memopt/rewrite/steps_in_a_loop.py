@@ -73,7 +73,7 @@ class _Rows:
         return (self.whole.elements // max(1, prod(self.shape)) * first, *rest)
 
     def begin(self, place: int) -> list[int]:
-        """Where a row begins there."""
+        """Return the first element of a row."""
         return [place * self.shape[0], *(0 for _ in self.shape[1:])]
 
 
@@ -104,7 +104,7 @@ class Steps:
 
     @property
     def exactness(self) -> Exactness:
-        """How far values change."""
+        """Return the exactness of the loop."""
         return "approximates" if self.scales else "exact"
 
 
@@ -216,7 +216,7 @@ def _kind(operator: Operator) -> tuple[object, ...]:
 def _joined(
     graph: Graph, operators: tuple[Operator, ...], steps: tuple[_Step, ...], used: set[Operator]
 ) -> Steps | str:
-    """What steps take from each other, and what others take from them; or what cannot be carried by a loop."""
+    """Return the values that steps take from each other and give to others, or the value that no loop can carry."""
     made = [tensor for op in operators for tensor in op.outputs]
     states, rows, same = dict[Tensor, Tensor](), dict[Tensor, _Rows](), list[Tensor]()
     for tensor in steps[0].taken:
@@ -350,7 +350,7 @@ def _follow_one_another(whole: Tensor, operator: Operator) -> bool:
 
 
 def _read_outside(graph: Graph, tensor: Tensor, used: set[Operator]) -> list[tuple[Operator | None, int]]:
-    """Who reads a tensor of a step beside the steps; None for the application."""
+    """Return the readers of a step's tensor outside of the steps; None for the application."""
     read = ((use.operator, use.slot) for use in tensor.uses if use.operator not in used)
     return [*read, *((None, at) for at, each in enumerate(graph.outputs) if each is tensor)]
 
@@ -567,7 +567,7 @@ class _Writer:
         return grown
 
     def _begin(self, rows: _Rows) -> Tensor:
-        """Where the row of a turn begins."""
+        """Return the tensor with the first element of an iteration's row."""
         table = np.zeros((self._turns, _RANK), np.int32)
         table[:, 0] = [rows.begin(place)[0] for place in rows.places]
         key = (len(rows.shape), table.tobytes())
@@ -576,7 +576,7 @@ class _Writer:
         return self._begins[key]
 
     def _slice(self, table: Array, name: str, count: int) -> Tensor:
-        """So many integers of a table for this turn."""
+        """Return ``count`` integers of a table for this iteration."""
         made = self._edit.integers(name, (count,))
         size = self._edit.constant(f"{name}/size", np.asarray([count], np.int32))
         values = self._edit.constant(f"{name}/table", table)

@@ -7,7 +7,7 @@ would do away with a tensor that is alive at the peak are candidates. The number
 without stripes, by the peak around the candidates alone: elsewhere stripes change it. The planner decides.
 
 The rules for tensors that are left whole come last. Before the stripes they would change which orders and which regions
-are found, for better or worse by more than they save.
+result, for better or worse by more than they save.
 """
 
 from __future__ import annotations

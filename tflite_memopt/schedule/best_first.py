@@ -334,7 +334,7 @@ class Frontier:
         return (self.floor, heapq.heappop(self._at_floor)) if self._at_floor else heapq.heappop(self._above)
 
     def first(self, count: int) -> Sequence[tuple[int, State]]:
-        """So many of the first ones, which stay."""
+        """Return the first ``count`` states, which stay."""
         low = [(self.floor, state) for state in heapq.nsmallest(count, self._at_floor)]
         return low + heapq.nsmallest(count - len(low), self._above)
 
@@ -352,7 +352,7 @@ _MOST_KNOWN = 1000
 _LOOKED_AT = 64
 """Ready operators among which a greedy step chooses."""
 _OPERATORS_PER_TURN = 2000
-"""So many fused operators more, and an operation on sets of them counts as one turn more."""
+"""Number of fused operators per additional turn that an operation on sets of them counts."""
 
 
 Rule = Callable[[int, int], tuple[int, int]]

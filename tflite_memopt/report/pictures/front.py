@@ -1,147 +1,102 @@
-"""The front of ``explore`` in pictures: RAM against each price, for a page and as a file."""
+"""The front of ``explore``: RAM against run time, on a page and as a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
 
-from ..exploration import choice_lines, extra_macs, headline_of
-from ..extras import need
+from ..exploration import cells_of, choice_lines, extra_macs, headline_of
 from ..model import Exploration, FrontPoint
-from ..words import in_words, percent
-from .appearance import FILE, PAGE, Appearance
-from .charts import Chart, described, inline_chart
-from .page import Column, Lines, Page, PageTable, Picture, Side, html_of, made_for_firmware
-from .plot import picture_of
-from .rows import Row
+from ..words import change_in_percent, in_words, percent
+from .page import Lines, Page, PageTable, Tile, firmware_of, html_of
+from .plot import Line, Mark, Plot, Scale, svg_of
 
-_RAM = {"total": "RAM to reserve, bytes", "head": "head, bytes"}
-_PRICES = {
-    "slowdown": ("RAM against run time", "run time added (estimated), %"),
-    "operators": ("RAM against operators", "operators"),
-    "file_bytes": ("RAM against flash", "bytes of file"),
-}
-_TEXTS = {
-    "slowdown": "A circle is a way to run the model; a hollow one is the original, omitted if it needs far more. "
-    "The line is the least memory at each price; points above it are better in another respect."
-}
-"""How the pictures are read: above the first."""
-_HEIGHT, _WIDTH = 220, 420
+_TEXT = (
+    "A circle is a way to run the model; a hollow one is the original, omitted if it needs far more. The line is the "
+    "least RAM at each run time; points above it are better in another respect."
+)
 _NEAR = 1.5
 """Points that need at most this many times the RAM of the front are shown beside it."""
 
 
 def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
-    """Return the page of ``explore``; ``is_chosen``: whether a point was asked for."""
-    pictures = [
-        Picture(
-            title,
-            _TEXTS.get(price, ""),
-            [Side(f"{price}-{ram}", ram, front_chart(exploration, ram, price, PAGE)) for ram in _RAM],
-        )
-        for price, (title, _) in _PRICES.items()
-    ]
+    """Return the page of ``explore``; ``is_chosen``: whether a point was requested."""
+    before, least = exploration.before.total, min((each.total for each in exploration.points), default=0)
     lists = (
         Lines("Selected point", tuple(choice_lines(exploration)) if is_chosen else ()),
         Lines("Warnings", exploration.warnings),
     )
-    title = f"{exploration.model or 'model'}: RAM against its price"
-    made_for = made_for_firmware(exploration.target, exploration.kernels)
-    return html_of(Page(title, headline_of(exploration), lists, pictures, (_table(exploration),), made_for))
+    page = Page(
+        title=f"{exploration.model or 'model'}: RAM against its price",
+        headline=headline_of(exploration),
+        lists=lists,
+        heading="RAM against run time",
+        text=_TEXT,
+        plots=[front_plot(exploration)],
+        tables=(_table(exploration),),
+        facts=firmware_of(exploration.target, exploration.kernels),
+        tiles=(Tile("RAM, at least", f"{least:,} bytes", f"was {before:,} ({change_in_percent(before, least)})"),),
+    )
+    return html_of(page)
 
 
-def front_plot(exploration: Exploration) -> bytes:
-    """Return all pictures as one SVG file."""
-    alt = need("altair")
-    columns = [
-        alt.vconcat(*(front_chart(exploration, ram, price, FILE).properties(width=_WIDTH) for price in _PRICES))
-        for ram in _RAM
-    ]
-    return picture_of(alt.hconcat(*columns))
+def front_file(exploration: Exploration) -> bytes:
+    """Return the picture as an SVG file."""
+    return svg_of([front_plot(exploration)])
 
 
-def front_chart(exploration: Exploration, ram: str, price: str, look: Appearance) -> Chart:
-    """One circle per point, a line through those of which none needs less for as much of this price, and the budget.
+def front_plot(exploration: Exploration) -> Plot:
+    """Return a circle per point, a line at the least RAM for each price, and the budget.
 
-    The axes are scaled to the points: the model as it came is left out where it is far from them.
+    The axes are scaled to the points; the original is omitted if it is far from them.
     """
-    alt, (now, *points) = need("altair"), _rows(exploration, ram, price)
-    most = max((row["ram"] for row in points), default=now["ram"])
-    is_near = not points or now["ram"] <= _NEAR * most
-    rows = [now, *points] if is_near else points
-    budget = exploration.choice.budget if exploration.choice.objective == ram else None
-    limits = [budget] if budget is not None and budget <= _NEAR * most else []
-    sizes = [*(row["ram"] for row in rows), *limits]
-    room = max(1, (max(sizes) - min(sizes)) // 10)
-    x = alt.X(
-        "price:Q",
-        axis=alt.Axis(title=_PRICES[price][1], format=",.1~f" if price == "slowdown" else ",d", tickCount=5),
-        scale=alt.Scale(zero=False, padding=12),
-    )
-    y = alt.Y(
-        "ram:Q",
-        axis=alt.Axis(title=_RAM[ram], format=",d", tickCount=5),
-        scale=alt.Scale(domain=[min(sizes) - room, max(sizes) + room], nice=False),
-    )
-    line = inline_chart(list(_lowest(points))).mark_line(interpolate="step-after", color=look.ink, aria=False)
-    layers = [line.encode(x=x, y=y)]
-    for some, color in (([now] if is_near else [], "transparent"), (points, look.bar)):
-        if not some:
-            continue
-        circles = inline_chart(some).mark_circle(size=90, fill=color, stroke=look.ink, strokeWidth=1, opacity=1)
-        layers.append(circles.encode(x=x, y=y, **described(alt, ("number", "ram", "price", "limits"))))
-    for limit in limits:
-        there = inline_chart([{"ram": limit, "said": f"budget: {in_words(limit)}"}])
-        words = there.mark_text(align="left", dx=4, dy=-6, fill=look.ink, aria=False)
-        layers.append(there.mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="ram:Q"))
-        layers.append(words.encode(x=alt.value(0), y="ram:Q", text="said:N"))
-    return alt.layer(*layers).properties(height=_HEIGHT)
+    numbered = [*enumerate((exploration.before, *exploration.points))]
+    most = max(point.total for _, point in numbered[1:] or numbered)
+    shown = [(n, point) for n, point in numbered if n or len(numbered) == 1 or point.total <= _NEAR * most]
+    is_limited = exploration.choice.objective == "total" and (exploration.choice.budget or most + 1) <= _NEAR * most
+    budget = [exploration.choice.budget or 0] if is_limited else []
+    sizes, prices = [*(point.total for _, point in shown), *budget], [_price(point) for _, point in shown]
+    room, side = max(1, (max(sizes) - min(sizes)) // 10), max(0.5, (max(prices) - min(prices)) / 20)
+    x = Scale(min(prices) - side, max(prices) + side)
+    y = Scale(min(sizes) - room, max(sizes) + room, is_vertical=True)
+    steps = [(x(_price(point)), y(point.total)) for point in _lowest([p for n, p in shown if n])]
+    corners = [(at, height) for (_, height), (at, _) in pairwise(steps)]
+    path = [each for pair in zip(steps, corners, strict=False) for each in pair] + steps[-1:]
+    lines = [Line(*a, *b, "least") for a, b in pairwise(path)]
+    lines += [Line(0, y(size), 100, y(size), "budget", f"budget: {in_words(size)}") for size in budget]
+    marks = [
+        Mark(x(_price(point)), y(point.total), _said(exploration, n, point), kind="" if n else "original")
+        for n, point in shown
+    ]
+    x_ticks, y_ticks = x.ticks(5, " %"), y.ticks(5)
+    return Plot("front", "", marks, lines, "run time added (estimated)", x_ticks, "RAM to reserve, bytes", y_ticks, {})
 
 
-def _rows(exploration: Exploration, ram: str, price: str) -> list[Row]:
-    points = (exploration.before, *exploration.points)
-    return [_row(exploration, number, point, ram, price) for number, point in enumerate(points)]
+def _price(point: FrontPoint) -> float:
+    return 100 * point.slowdown
 
 
-def _row(exploration: Exploration, number: int, point: FrontPoint, ram: str, price: str) -> Row:
-    name = f"point {number}" if number else "now"
-    macs = extra_macs(point, exploration.before)
-    paid: Any = getattr(point, price)
-    return {
-        "number": number,
-        "ram": getattr(point, ram),
-        "price": 100 * paid if price == "slowdown" else paid,
-        "limits": point.limits or "as it came",
-        "said": f"{name}: RAM {point.total:,} bytes, head {point.head:,}, run time {percent(point.slowdown)}, "
-        f"multiply-accumulates {macs}, {point.operators:,} operators, "
-        f"file {point.file_bytes:,} bytes; {point.limits or 'as it came'}",
-    }
-
-
-def _lowest(rows: list[Row]) -> Iterator[Row]:
-    """Yield the least RAM for at most so much of the price."""
+def _lowest(points: list[FrontPoint]) -> Iterator[FrontPoint]:
+    """Yield the points than which none needs less RAM for at most the same price."""
     least = None
-    for row in sorted(rows, key=lambda each: (each["price"], each["ram"])):
-        if least is None or row["ram"] < least:
-            least = row["ram"]
-            yield row
+    for point in sorted(points, key=lambda each: (each.slowdown, each.total)):
+        if least is None or point.total < least:
+            least = point.total
+            yield point
+
+
+def _said(exploration: Exploration, number: int, point: FrontPoint) -> str:
+    return (
+        f"{f'point {number}' if number else 'original'}: RAM {point.total:,} bytes, head {point.head:,}, "
+        f"run time {percent(point.slowdown)}, multiply-accumulates {extra_macs(point, exploration.before)}, "
+        f"{point.operators:,} operators, file {point.file_bytes:,} bytes; {point.limits or 'default options'}"
+    )
 
 
 def _table(exploration: Exploration) -> PageTable:
-    numbers = ("", "RAM to reserve", "head", "run time", "multiply-accumulates", "operators", "bytes of file")
-    columns = (*(Column(title, True) for title in numbers), Column("found with"), Column("stripes"))
+    numbers = (">", ">RAM to reserve", ">head", ">run time", ">multiply-accumulates", ">operators", ">bytes of file")
     rows = [
-        (
-            str(number) if number else "now",
-            f"{point.total:,}",
-            f"{point.head:,}",
-            percent(point.slowdown),
-            extra_macs(point, exploration.before),
-            f"{point.operators:,}",
-            f"{point.file_bytes:,}",
-            point.limits,
-            "; ".join(point.stripes),
-        )
+        (str(number or "original"), *cells_of(point, exploration.before), "; ".join(point.stripes))
         for number, point in enumerate((exploration.before, *exploration.points))
     ]
-    return PageTable("In figures", columns, rows)
+    return PageTable("In figures", (*numbers, "options", "stripes"), rows)

@@ -1,98 +1,174 @@
-"""The pages of the commands."""
+"""The pages of ``optimize`` and ``analyze``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from ...equivalence.verdict import Verdict
+from ...ir.change import RewriteUse
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
-from ..model import Analysis, Comparison, DeviceUse, Report, Summary
+from ..console import interface_lines, memory_rows
+from ..model import Advice, Analysis, DeviceUse, Report
 from ..options_used import changed_options
-from ..summary import registered_by
-from ..words import (
-    FUSION_COLUMNS,
-    change_in_percent,
-    fusion_rows,
-    in_words,
-    run_time_in_short,
-    short_name,
+from ..summary import advice_of, flash_in_words, registered_by, verified_in_words, ways_of
+from ..words import change_in_percent, counted, in_words, run_time_in_short, short_name
+from .arena import arena_plots
+from .page import Lines, Page, PageTable, SizeBar, Tile, firmware_of, html_of
+from .plot import Plot, svg_of
+
+_TEXT = (
+    "A rectangle per tensor: its width is its lifetime, its height its size in bytes. Tensors that lie over each "
+    "other share memory."
 )
-from .appearance import PAGE
-from .charts import arena_charts, comparison_charts
-from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
-
-_ROOM = 1.08
-"""Over the highest bar, so that the line of the head and its words are inside."""
-_TEXTS = {
-    "time": (
-        "Memory over time",
-        "One bar per operator, in execution order. The head is the memory that all operators share; TFLM's own "
-        "structures lie at the end of the arena.",
-    ),
-    "arena": (
-        "The arena",
-        "One rectangle per tensor: its width is the lifetime in steps, its height the size in bytes. Overlapping "
-        "rectangles share memory: a view has the values of its input, and an output overwrites an input that is "
-        "no longer needed.",
-    ),
-    "macs": ("Computation", "Multiply-accumulates per operator, in execution order."),
-}
 
 
-def report_page(report: Report) -> bytes:
-    """Return the page of ``optimize``."""
-    before, after = report.arena["before"], report.arena["after"]
-    pictures = _pairs({"before": before, "after": after})
-    tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
-    firmware = Lines("For your firmware", tuple(_firmware(report)))
-    lists = (firmware, *_lists(report.summary), Lines("Before you flash it", report.warnings))
-    title = f"{report.model or 'model'}: before and after"
-    tables = (*tables, *_tail({"before": before, "after": after}), _operators(after))
-    numbers, bars = _numbers(report), _bars(report)
-    return html_of(
-        Page(title, report.summary.headline, lists, pictures, tables, _made_for(report), tuple(numbers), tuple(bars))
+def report_page(
+    report: Report, output: str = "the result", calls: Sequence[str] = (), commands: Sequence[str] = ()
+) -> bytes:
+    """Return the page of ``optimize``.
+
+    ``output`` names the file to flash. ``calls`` of the resolver register its operators, ``commands`` write
+    the report's ways.
+    """
+    arenas = dict(report.arena)
+    sides = {"before": report.before, "after": report.after}
+    summary = report.summary
+    lists = (
+        _ways(report, commands),
+        _firmware(report, output, calls),
+        Lines("Before you flash it", (*interface_lines(report), *report.warnings)),
     )
+    return html_of(
+        Page(
+            title=f"{report.model or 'model'} on TensorFlow Lite Micro",
+            headline=summary.headline,
+            lists=lists,
+            heading="The arena",
+            text=f"{_TEXT} Before and after have the same colors.",
+            plots=report_plots(report),
+            tables=(
+                *_verification(report),
+                _figures(sides, report.file_bytes),
+                *_tail(arenas),
+                _operators(arenas["after"]),
+                _rules(report.rewrites),
+            ),
+            facts=_made_for(report),
+            tiles=tuple(_tiles(report)),
+            bars=tuple(_bars(report)),
+            below=(Lines("Changes", summary.changes), *_limits(summary.limits, advice_of(report))),
+        )
+    )
+
+
+def report_plots(report: Report) -> list[Plot]:
+    """Return the arena before and after, and the budget."""
+    is_total = report.budget is not None and report.objective == "total"
+    return arena_plots(report.arena, report.loops, {"budget": report.budget or 0} if is_total else {})
+
+
+def svg_file(report: Report | Analysis) -> bytes:
+    """Return the arena of a report as an SVG file, before and after side by side."""
+    plots = report_plots(report) if isinstance(report, Report) else arena_plots({"now": report.arena}, report.loops)
+    return svg_of(plots)
 
 
 def analysis_page(analysis: Analysis) -> bytes:
     """Return the page of ``analyze``."""
-    arena, sizes = analysis.arena, {"now": analysis.file_bytes}
-    title = f"{analysis.model or 'model'}: memory"
-    tables = (_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena))
-    pictures = _pairs({"now": arena})
-    facts = (*made_for_firmware(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256))
-    need = (("bytes of RAM to reserve", f"{arena.required:,}"),)
-    bars = (_bar("now", arena), *_chip(analysis.device))
-    text = analysis.summary.headline
-    return html_of(Page(title, text, _lists(analysis.summary), pictures, tables, facts, need, bars))
+    arena, sizes, device = analysis.arena, {"now": analysis.file_bytes}, analysis.device
+    note, kind = _against_chip(arena.required, device)
+    return html_of(
+        Page(
+            title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
+            headline=analysis.summary.headline,
+            lists=_limits(analysis.summary.limits, analysis.summary.advice),
+            heading="The arena",
+            text=_TEXT,
+            plots=arena_plots({"now": arena}, analysis.loops),
+            tables=(_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena)),
+            facts=(*firmware_of(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256)),
+            tiles=(
+                Tile("RAM to reserve", f"{arena.required:,} bytes", note, kind),
+                Tile("Flash", f"{analysis.file_bytes:,} bytes", f"the file{_of_flash(device)}"),
+            ),
+            bars=(_bar("now", arena), *_chip(device)),
+        )
+    )
+
+
+def _ways(report: Report, commands: Sequence[str]) -> Lines:
+    """Return what the model needs in parts and fed, and the command of each that fits."""
+    lines = [f"{label}: {said}" if label else said for label, said in ways_of(report, ())]
+    code = [command for way, command in zip(report.ways, commands, strict=False) if way.fits]
+    return Lines("Other ways to fit", lines, code, "bad")
 
 
 def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
-    """Return the target and the options of a result; no date, so that equal runs make equal pages."""
+    """Return the target and the options of a result; no date, so that equal runs write equal pages."""
     shown = {name: value for name, value in changed_options(report.options).items() if name not in _SAID}
-    options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "the default ones"
+    options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "default"
     budget = "none" if report.budget is None else f"{in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
     of_result = ("budget", budget), ("options", options), ("SHA-256 of the result", report.sha256["after"])
-    return (*made_for_firmware(report.target, report.kernels), *of_result)
+    return (*firmware_of(report.target, report.kernels), *of_result)
 
 
-def _numbers(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the answer: the sizes to reserve before and after, the saving, and the cost."""
+def _tiles(report: Report) -> Iterator[Tile]:
+    """Yield the answer: RAM and flash against the chip or the budget, run time, proof."""
     before, after = report.arena["before"].required, report.arena["after"].required
-    yield "bytes of RAM before", f"{before:,}"
-    yield "bytes of RAM now", f"{after:,}"
-    yield "of RAM", change_in_percent(before, after) or "no change"
-    yield "run time (estimated)", run_time_in_short(report.before.instructions, report.after.instructions)
-    if (proof := report.proofs.get("result")) is not None:
-        yield "for all inputs", "proved" if proof.is_proved else "NOT proved"
+    note, kind = _against_chip(after, report.device)
+    if report.budget is not None and report.objective == "total":
+        over = after - report.budget
+        note = f"{counted(abs(over), 'byte')} {'over' if over > 0 else 'below'} the budget of {in_words(report.budget)}"
+        kind = "bad" if over > 0 else "good"
+    was = f"was {before:,} ({change_in_percent(before, after) or 'no change'})"
+    yield Tile("RAM to reserve", f"{after:,} bytes", f"{was}; {note}" if note else was, kind)
+    sizes, kernels = report.file_bytes, flash_in_words(report.kernel_bytes)
+    was = f"file, was {sizes['before']:,}{_of_flash(report.device)}"
+    yield Tile("Flash", f"{sizes['after']:,} bytes", f"{was}; {kernels}" if kernels else was)
+    old, new = report.before.instructions, report.after.instructions
+    figures = "; ".join(f"{old[name] / 1e6:,.1f} -> {new[name] / 1e6:,.1f} M with {name}" for name in new)
+    yield Tile("Run time", run_time_in_short(old, new), f"instructions, estimated: {figures}")
+    said, proof = verified_in_words(report), report.proofs.get("result")
+    if not report.equivalence:
+        yield Tile("Equality", "not verified", said, "bad")
+    elif proof is not None and proof.is_proved:
+        yield Tile("Equality", "proved", f"for all inputs; {said}", "good")
+    else:
+        yield Tile("Equality", "not proved", said)
 
 
-def _firmware(report: Report) -> Iterator[str]:
-    """Yield the size to reserve and the operators to register."""
-    table = report.after.required_bytes.get("table")
-    with_table = "" if table is None else f" ({table:,} with the planner.h of codegen)"
-    yield f"reserve {report.after.required_for_target:,} bytes for the arena{with_table}"
-    yield registered_by(report)
+def _against_chip(need: int, device: DeviceUse | None) -> tuple[str, Literal["", "good", "bad"]]:
+    """Say how much of the chip's RAM that is, and whether it fits; nothing without a chip."""
+    if device is None:
+        return "", ""
+    size = f"{in_words(device.ram_bytes)} of {device.name}"
+    if need > device.ram_bytes:
+        return f"{counted(need - device.ram_bytes, 'byte')} more than the {size}", "bad"
+    return f"{100 * need / device.ram_bytes:.0f} % of the {size}", "good"
+
+
+def _of_flash(device: DeviceUse | None) -> str:
+    return "" if device is None or device.flash_bytes is None else f"; the chip has {in_words(device.flash_bytes)}"
+
+
+def _firmware(report: Report, output: str, calls: Sequence[str]) -> Lines:
+    """Return the file to flash, the size to reserve, and the operators to register, as C++."""
+    if not report.tflm.runs:
+        return Lines("In your firmware", ())
+    after, table = report.after, report.after.required_bytes.get("table")
+    lines = [] if calls else [registered_by(report)]
+    estimate = "" if after.required_is_exact else ", an estimate: measure it"
+    lines.append(f"flash {output} and reserve {after.required_for_target:,} bytes for the arena{estimate}")
+    if table is not None:
+        lines.append(f"codegen writes this as C++, with a planner that needs {table:,} bytes")
+    code = [
+        f"// {output}: {report.file_bytes['after']:,} bytes, SHA-256 {report.sha256['after']}",
+        f"alignas(16) static uint8_t arena[{after.required_for_target}];",
+        f"tflite::MicroMutableOpResolver<{len(calls)}> resolver;",
+        *(f"resolver.{call};" for call in calls),
+    ]
+    return Lines("In your firmware", lines, ["\n".join(code), f"tflite-memopt codegen {output} -o firmware"])
 
 
 def _bars(report: Report) -> Iterator[SizeBar]:
@@ -100,7 +176,7 @@ def _bars(report: Report) -> Iterator[SizeBar]:
     if report.budget is None or report.objective == "head":
         yield from _chip(report.device)
     else:
-        yield SizeBar("your budget", report.budget)
+        yield SizeBar("budget", report.budget, is_missed=report.within_budget is False)
 
 
 def _bar(title: str, arena: ArenaMap) -> SizeBar:
@@ -118,7 +194,7 @@ def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
     sizes = {side: {part.name: part for part in arena.tail} for side, arena in arenas.items()}
     names = dict.fromkeys(name for parts in reversed(sizes.values()) for name in parts)
     heads = [(f"bytes {side}", f"number {side}") if len(arenas) > 1 else ("bytes", "number") for side in arenas]
-    columns = (Column("part"), *(Column(each, True) for pair in heads for each in pair))
+    columns = ("part", *(f">{each}" for pair in heads for each in pair))
     rows = [(name, *(cell for parts in sizes.values() for cell in _part(parts.get(name)))) for name in names]
     text = "Kernel buffers persist between runs; they hold, for example, the multipliers of all channels."
     yield PageTable("TFLM's own structures (the tail)", columns, rows, text)
@@ -132,96 +208,33 @@ _OBJECTIVES = {"total": "RAM", "head": "the head"}
 _SAID = ("target", "kernels", "budget")
 
 
-def comparison_page(comparison: Comparison) -> bytes:
-    """Return the page of ``compare``."""
-    texts = {
-        "schedulers": ("Orders of operators", "The peak of the order that each method returns."),
-        "planners": ("Places of tensors", f"The arena of each method, in the order of {comparison.planned_order}."),
-        "objects": ("Shared objects", "For runtimes that cannot place tensors at offsets: bytes of all objects."),
-    }
-    ends = " A bar is the result of a method; the line on it is the lower bound."
-    pictures = [
-        Picture(texts[name][0], texts[name][1] + ends, (Side(name, "", chart),))
-        for name, chart in comparison_charts(comparison, PAGE).items()
-    ]
-    columns = (
-        Column("method"),
-        Column("bytes", True),
-        Column("lower bound", True),
-        Column("proved"),
-        Column("s", True),
-    )
+def _limits(limits: Sequence[str], advice: Sequence[Advice]) -> tuple[Lines, ...]:
+    to_try = [f"{each.option}: {each.text}" for each in advice]
+    return Lines("What limits it", limits), Lines("What to try", to_try)
+
+
+def _rules(uses: Sequence[RewriteUse]) -> PageTable:
+    """Return the changes by the names of their rules, which docs/how_it_works.md explains."""
+    columns = ("rule", "operators", "exactness", ">bytes without it")
     rows = [
-        (use.method, f"{use.bytes:,}", f"{use.lower_bound:,}", "optimal" if use.optimal else "no", f"{use.seconds:.3f}")
-        for uses in (comparison.schedulers, comparison.planners, comparison.shared_objects)
-        for use in uses
+        (use.rule, ", ".join(map(short_name, use.operators)), use.exactness, f"{use.saved_bytes:,}") for use in uses
     ]
-    tables = [PageTable("In figures", columns, rows)] if rows else []
-    if comparison.fusion:
-        text = f"Of msf-CNN, on the first {comparison.fusion_layers} convolutions and pools, as its paper counts."
-        fusion = tuple(Column(name, name in ("bytes", "MACs", "times")) for name in FUSION_COLUMNS)
-        tables.append(PageTable("Fused blocks", fusion, fusion_rows(comparison), text))
-    title = f"{comparison.model or 'model'}: methods side by side"
-    headline = f"{comparison.operators} operators, {comparison.kernels} kernels"
-    return html_of(Page(title, headline, (), pictures, tables))
-
-
-def _lists(summary: Summary) -> tuple[Lines, ...]:
-    advice = [f"{each.option}: {each.text}" for each in summary.advice]
-    return (
-        Lines("Done", summary.changes),
-        Lines("Limits", summary.limits),
-        Lines("Next steps", advice),
-    )
-
-
-def _pairs(arenas: Mapping[str, ArenaMap]) -> list[Picture]:
-    """Each kind of chart, of every model, on one scale of bytes."""
-    top = round(_ROOM * max(arena.required for arena in arenas.values()))
-    charts = {side: arena_charts(arena, top, PAGE) for side, arena in arenas.items()}
-    return [
-        Picture(
-            title,
-            text,
-            [Side(f"{kind}-{side}", side if len(arenas) > 1 else "", charts[side][kind]) for side in arenas],
-        )
-        for kind, (title, text) in _TEXTS.items()
-    ]
+    return PageTable("Rewrite rules, for bug reports", columns, rows, is_folded=True)
 
 
 def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:
-    columns = (Column("bytes"), *(Column(side, True) for side in sides))
-    rows: list[tuple[str, list[int | str | None]]] = [
-        ("arena to reserve, target", [use.required_bytes.get("target") for use in sides.values()]),
-        ("the same, plan as a table", [use.required_bytes.get("table") for use in sides.values()]),
-        ("arena to reserve, 32-bit", [use.required_bytes["32"] for use in sides.values()]),
-        ("arena to reserve, 64-bit", [use.required_bytes["64"] for use in sides.values()]),
-        ("head: tensors and scratch", [use.arena_bytes for use in sides.values()]),
-        ("largest working set", [use.peak_bytes for use in sides.values()]),
-        *((f"TFLM measured {part} (64-bit)", [use.tflm.get(part) for use in sides.values()]) for part in _PARTS),
-        ("operators", [use.operators for use in sides.values()]),
-        ("multiply-accumulates", [use.macs for use in sides.values()]),
-        ("file", [file_bytes[side] for side in sides]),
+    columns = ("figure", *(f">{side}" for side in sides))
+    rows = [
+        (pairs[0][0], *(value for _, value in pairs)) for pairs in zip(*map(memory_rows, sides.values()), strict=True)
     ]
-    for name in next(iter(sides.values())).instructions:
-        rows.append((f"instructions, estimated, {name}", [use.instructions[name] for use in sides.values()]))
-    known = [(label, *(_figure(value) for value in values)) for label, values in rows if any(values)]
-    return PageTable("In figures", columns, known)
-
-
-_PARTS = ("head", "tail", "total")
-
-
-def _figure(value: int | str | None) -> str:
-    return f"{value:,}" if isinstance(value, int) else value or "-"
+    rows.append(("file, bytes", *(f"{file_bytes[side]:,}" for side in sides)))
+    return PageTable("In figures", columns, [row for row in rows if set(row[1:]) != {"-"}], is_folded=True)
 
 
 def _verification(report: Report) -> Iterator[PageTable]:
-    columns = tuple(map(Column, ("runtime", "verdict", "samples", "largest difference", "reason")))
+    columns = ("runtime", "verdict", "samples", "largest difference", "reason")
     rows = [(name, *_verdict(verdict)) for name, verdict in report.equivalence.items()]
-    said = (
-        "TFLM itself ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
-    )
+    said = "TFLM ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
     if not rows:
         said = "The result was not verified (--no-verify)."
     yield PageTable("Does it compute the same?", columns, rows, said)
@@ -235,23 +248,10 @@ def _verdict(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _operators(arena: ArenaMap) -> PageTable:
-    columns = (
-        Column("", True),
-        Column("operator"),
-        Column("output"),
-        Column("bytes in use", True),
-        Column("scratch", True),
-        Column("multiply-accumulates", True),
-    )
+    columns = (">", "operator", "output", ">bytes in use", ">scratch", ">multiply-accumulates")
     rows = [
-        (
-            str(number),
-            step.operator,
-            short_name(step.output),
-            f"{step.working_set:,}",
-            f"{step.scratch_bytes:,}",
-            f"{step.macs:,}",
-        )
+        (str(number), step.operator, short_name(step.output), *map("{:,}".format, figures))
         for number, step in enumerate(arena.steps)
+        for figures in ((step.working_set, step.scratch_bytes, step.macs),)
     ]
-    return PageTable("All operators", columns, rows, folded=True)
+    return PageTable("All operators", columns, rows, is_folded=True)
