@@ -1,4 +1,4 @@
-"""Small recurrent networks as converters write them: a loop that sets items of a list, and unrolled steps."""
+"""Small recurrent networks as converters write them: loops that set items of a list, and unrolled steps."""
 
 from __future__ import annotations
 
@@ -94,13 +94,14 @@ def cell(
     b: ModelBuilder, row: Tensor, state: Tensor, w: Tensor, u: Tensor, name: str, scale: float = 0.03, more: int = 0
 ) -> Tensor:
     """tanh(w row + u state), and ``more`` times tanh of that."""
-    parts = [b.tensor(f"{name}/{side}", (1, WIDTH), row.dtype, scale) for side in ("of_row", "of_state", "sum")]
-    b.operator("FULLY_CONNECTED", (row, w, None), (parts[0],), "FullyConnectedOptions")
-    b.operator("FULLY_CONNECTED", (state, u, None), (parts[1],), "FullyConnectedOptions")
+    parts = [b.tensor(f"{name}/{side}", row.shape, row.dtype, scale) for side in ("of_row", "of_state", "sum")]
+    keeps = len(row.shape) > 2
+    b.operator("FULLY_CONNECTED", (row, w, None), (parts[0],), "FullyConnectedOptions", keepNumDims=keeps)
+    b.operator("FULLY_CONNECTED", (state, u, None), (parts[1],), "FullyConnectedOptions", keepNumDims=keeps)
     b.operator("ADD", parts[:2], (parts[2],), "AddOptions")
     made = parts[2]
     for at in reversed(range(more + 1)):
-        source, made = made, b.tensor(f"{name}/state" if at == 0 else f"{name}/{at}", (1, WIDTH), row.dtype, 1 / 128)
+        source, made = made, b.tensor(f"{name}/state" if at == 0 else f"{name}/{at}", row.shape, row.dtype, 1 / 128)
         b.operator("TANH", (source,), (made,))
     return made
 
@@ -112,22 +113,150 @@ def unrolled(
     backwards: bool = False,
     scales: Sequence[float] = (0.03,),
     more: int = 0,
+    is_folded: bool = False,
+    in_slices: bool = False,
 ) -> Model:
     """The same, unrolled: the first step has no state, all states are packed, and the last one is an output, too.
 
-    ``scales``: of the steps' sums, in turns. ``more``: as of ``cell``. As it is read from a file.
+    ``scales``: of the steps' sums, in turns. ``more``: as of ``cell``. ``is_folded``: the first step is what a
+    converter computes of one from zeros, else another one. ``in_slices``: SLICE and CONCATENATION for UNPACK and PACK,
+    as the converter of PyTorch writes them. As it is read from a file.
     """
     b = ModelBuilder()
     x = b.input("x", (steps, 1, WIDTH) if axis == 0 else (1, steps, WIDTH), dtype)
-    rows = [b.tensor(f"row{at}", (1, WIDTH), dtype) for at in range(steps)]
-    b.operator("UNPACK", (x,), rows, "UnpackOptions", num=steps, axis=axis)
+    size = (1, 1, WIDTH) if in_slices else (1, WIDTH)
+    rows = [b.tensor(f"row{at}", size, dtype) for at in range(steps)]
+    if in_slices:
+        for at, row in enumerate(rows):
+            begin = np.asarray([at, 0, 0] if axis == 0 else [0, at, 0], np.int32)
+            limits = b.constant(f"begin{at}", begin), b.constant(f"size{at}", np.asarray(size, np.int32))
+            b.operator("SLICE", (x, *limits), (row,), "SliceOptions")
+    else:
+        b.operator("UNPACK", (x,), rows, "UnpackOptions", num=steps, axis=axis)
     w, u = weights(b, 1, dtype), weights(b, 2, dtype)
     order = list(reversed(rows)) if backwards else rows
-    first = b.tensor("first", (1, WIDTH), dtype, 1 / 128)
-    b.operator("TANH", (order[0],), (first,))
-    states = [first]
-    for at, row in enumerate(order[1:]):
+    states = [b.tensor("first", size, dtype, 1 / 128)]
+    source = order.pop(0)
+    if is_folded:
+        made = b.tensor("of_first", size, dtype, 0.03)
+        b.operator("FULLY_CONNECTED", (source, w, None), (made,), "FullyConnectedOptions", keepNumDims=True)
+        source = made
+    b.operator("TANH", (source,), states)
+    for at, row in enumerate(order):
         states.append(cell(b, row, states[-1], w, u, f"step{at}", scales[at % len(scales)], more))
     packed = b.tensor("packed", x.shape, dtype, 1 / 128)
-    b.operator("PACK", states, (packed,), "PackOptions", valuesCount=steps, axis=axis)
+    if in_slices:
+        b.operator("CONCATENATION", states, (packed,), "ConcatenationOptions", axis=axis)
+    else:
+        b.operator("PACK", states, (packed,), "PackOptions", valuesCount=steps, axis=axis)
     return read_model(write_model(b.finish(packed, states[-1])))
+
+
+def layers(
+    *kinds: str,
+    steps: int = 5,
+    sequences: bool = True,
+    backwards: bool = False,
+    start: float = 0.0,
+    mean: bool = False,
+    dtype: DType = F32,
+) -> Model:
+    """Layers as loops with static lists, each an ``rnn``, ``gru`` or ``lstm``, and a dense layer behind them.
+
+    ``sequences``: of all steps, else of the last one. ``backwards``: from the last frame on. ``start``: the states
+    before the first step. ``mean``: of all steps, in place of the last one. As it is read from a file.
+    """
+    b = ModelBuilder()
+    x, whole = b.input("x", (1, steps, WIDTH), dtype, scale=1 / 128), (steps, 1, WIDTH)
+    rows = _reshaped(b, x, whole, "rows")
+    if backwards:
+        turned = _like(b, rows, "turned")
+        b.operator("REVERSE_V2", (rows, b.constant("axis", np.zeros(1, np.int32))), (turned,))
+        rows = turned
+    carried = []
+    for at, kind in enumerate(kinds):
+        names = ("h", "c") if kind == "lstm" else ("h",)
+        zero = np.full((1, WIDTH), start, dtype.label)
+        states = [b.constant(f"{name}{at}_zero", zero, x.quantization) for name in names]
+        blank = b.constant(f"blank{at}", np.zeros(whole, dtype.label), x.quantization)
+        given = (b.constant(f"first{at}", np.int32(0).reshape(())), blank, *states, rows)
+        outputs = [_like(b, tensor, f"{tensor.name}_last") for tensor in given]
+        numbers = {"condSubgraphIndex": 2 * at + 1, "bodySubgraphIndex": 2 * at + 2}
+        b.operator("WHILE", given, outputs, "WhileOptions", **numbers)
+        carried.append(given)
+        rows = outputs[1]
+    made = _reshaped(b, rows, x.shape, "sequence")
+    if not sequences:
+        last = b.tensor("last", (1, 1, WIDTH), dtype, 1 / 128)
+        limits = [np.asarray(each, np.int32) for each in ((0, steps - 1, 0), (1, 1, WIDTH))]
+        begin, size = (b.constant(f"limit{at}", each) for at, each in enumerate(limits))
+        if mean:
+            axis = b.constant("over", np.ones(1, np.int32))
+            b.operator("MEAN", (made, axis), (last,), "ReducerOptions", keepDims=True)
+        else:
+            b.operator("SLICE", (made, begin, size), (last,), "SliceOptions")
+        made = last
+    scores = b.tensor("scores", made.shape, dtype)
+    b.operator(
+        "FULLY_CONNECTED", (made, weights(b, 9, dtype), None), (scores,), "FullyConnectedOptions", keepNumDims=True
+    )
+    b.finish(scores)
+    for at, (kind, given) in enumerate(zip(kinds, carried, strict=True)):
+        b.new_graph(f"condition{at}")
+        b.graph.inputs = tuple(_like(b, tensor, f"{tensor.name}_asked") for tensor in given)
+        t, flag = b.graph.inputs[0], b.tensor("flag", (), BOOL)
+        b.operator("LESS", (t, b.constant("limit", np.int32(steps).reshape(()))), (flag,), "LessOptions")
+        b.finish(flag)
+        b.new_graph(f"body{at}")
+        b.graph.inputs = tuple(_like(b, tensor, f"{tensor.name}_now") for tensor in given)
+        _body(b, kind, b.graph.inputs, 10 * at)
+    return read_model(write_model(b.model))
+
+
+def _body(b: ModelBuilder, kind: str, given: Sequence[Tensor], seed: int) -> None:
+    t, so_far, *states, x = given
+    row, after = b.tensor("row", (1, WIDTH), x.dtype, 1 / 128), b.tensor("t_next", (), I32)
+    b.operator("ADD", (t, b.constant("one", np.int32(1).reshape(()))), (after,), "AddOptions")
+    b.operator("GATHER", (x, t), (row,), "GatherOptions", axis=0)
+
+    def gate(name: str, number: int, activation: str, state: Tensor = states[0]) -> Tensor:
+        parts = [b.tensor(f"{name}{at}", (1, WIDTH), x.dtype, 0.03) for at in range(3)]
+        for source, made, at in ((row, parts[0], 1), (state, parts[1], 2)):
+            w = weights(b, seed + 2 * number + at, x.dtype)
+            b.operator("FULLY_CONNECTED", (source, w, None), (made,), "FullyConnectedOptions")
+        b.operator("ADD", parts[:2], (parts[2],), "AddOptions")
+        return applied(activation, name, parts[2])
+
+    def applied(operator: str, name: str, *sources: Tensor) -> Tensor:
+        made = b.tensor(f"{name}_{operator}", (1, WIDTH), x.dtype, 1 / 128)
+        options = {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}.get(operator)
+        b.operator(operator, sources, (made,), options)
+        return made
+
+    if kind == "rnn":
+        made = [gate("h", 1, "TANH")]
+    elif kind == "gru":
+        z, r = gate("z", 1, "LOGISTIC"), gate("r", 2, "LOGISTIC")
+        n = gate("n", 3, "TANH", applied("MUL", "reset", r, states[0]))
+        made = [applied("ADD", "h", n, applied("MUL", "kept", z, applied("SUB", "change", states[0], n)))]
+    else:
+        i, f, o = (gate(name, at, "LOGISTIC") for at, name in enumerate("ifo", 1))
+        c = applied("ADD", "c", applied("MUL", "kept", f, states[1]), applied("MUL", "new", i, gate("g", 4, "TANH")))
+        made = [applied("MUL", "h", o, applied("TANH", "out", c)), c]
+    item, grown = _reshaped(b, made[0], (1, 1, WIDTH), "item"), _like(b, so_far, "grown")
+    begin = vector(b, t, b.constant("zeros", np.zeros(2, np.int32)), "begin")
+    b.operator("DYNAMIC_UPDATE_SLICE", (so_far, item, begin), (grown,))
+    b.finish(after, grown, *made, x)
+
+
+def _reshaped(b: ModelBuilder, source: Tensor, shape: Sequence[int], name: str) -> Tensor:
+    made, said = _like(b, source, name), np.asarray(shape, np.int32)
+    made.shape = tuple(shape)
+    b.operator("RESHAPE", (source, b.constant(f"{name}_shape", said)), (made,), "ReshapeOptions", newShape=said)
+    return made
+
+
+def _like(b: ModelBuilder, tensor: Tensor, name: str) -> Tensor:
+    made = b.tensor(name, tensor.shape, tensor.dtype)
+    made.quantization = tensor.quantization
+    return made

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from scripts.makers import readme_table
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain
+from tests.recurrent import layers
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli import cli
@@ -26,7 +27,7 @@ _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.
 PAGES = sorted(page for page in _ALL if page.parent.name != "_made")  # what scripts/docs makes is not counted
 RUN = (
     *("README.md", "docs/index.md", "docs/fit.md", "docs/optimize.md", "docs/exactness.md", "docs/device.md"),
-    *("docs/parts.md", "docs/ci.md", "docs/results.md"),
+    *("docs/parts.md", "docs/recurrent.md", "docs/ci.md", "docs/results.md"),
 )
 """Pages whose commands are run, one after the other, on a small model; those of docs/batch.md on a folder of models."""
 DEMO = ROOT / "scripts" / "models" / "demo_int8.tflite"
@@ -121,6 +122,7 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     data = write_model(mobile_chain())
     for file in ("model.tflite", "original.tflite", "small.tflite", "kws.tflite", "vww.tflite"):
         (tmp_path / file).write_bytes(data)
+    (tmp_path / "rnn.tflite").write_bytes(write_model(layers("gru")))
     monkeypatch.chdir(tmp_path)
     lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line]
     for line in lines:

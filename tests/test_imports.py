@@ -21,6 +21,7 @@ LEVELS = (
     ("equivalence", "memory"),
     ("cascade", "firmware", "report", "rewrite"),
     ("published", "transform"),
+    ("stepping",),
     ("measuring", "pipeline", "receipt"),
     ("batch", "program", "ram"),
     ("exploring",),

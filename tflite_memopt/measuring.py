@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .equivalence.subject import Subject
 from .equivalence.verdict import Verdict
-from .equivalence.verification import PROOF, verdict_of
+from .equivalence.verification import PROOF, verdict_of, verify_steps
 from .equivalence.verification import verify as verify_models
+from .errors import UsageError
 from .io import offline_plan, plan_label
 from .io.files import Source, load
+from .io.reader import read_model
+from .io.writer import write_model
+from .ir.change import Exactness
 from .kernels.targets import profile_for
 from .memory.file import read_planned
 from .memory.layout import places_in_force
-from .memory.problems import tie_positions
+from .memory.problems import labeled_ties, tie_positions
 from .options import Options
-from .proof import prove_plan
+from .proof import Status, is_step_of, prove_plan, prove_steps
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
 from .rewrite.loadable import mended
@@ -51,18 +56,36 @@ def verify(
 ) -> dict[str, Verdict]:
     """Compare two models; see :func:`tflite_memopt.equivalence.verification.verify`.
 
-    The second one with the ties that its plan was made with. Where ``optimize`` has written it, a verdict ``plan`` is
-    the proof of its memory plan, for the kernels that it was made for.
+    The second one with the ties that its plan was made with; one of ``optimize --step`` over sequences. Where
+    ``optimize`` has written it, a verdict ``plan`` is the proof of its memory plan, for the kernels that it was made
+    for.
     """
     both = [load(source) for source in (first, second)]
     _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
     label = plan_label.decode(model)
-    ties = tie_positions(model, [] if label is None else label.options.get("ties", []))
-    found = verify_models(both[0][0], both[1][0], options, progress, ties)
+    ties = tie_positions(model, labeled_ties(model))
+    if label is not None and label.options.get("step"):
+        found = _verify_step(both[0][0], both[1][0], options, progress, ties)
+    else:
+        found = verify_models(both[0][0], both[1][0], options, progress, ties)
     if label is None:
         return found
     proof = prove_plan(model, places_in_force(model, profile_for(label.target, label.kernels)))
     return {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
+
+
+def _verify_step(
+    whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...]
+) -> dict[str, Verdict]:
+    """Compare calls of one step with the model of all: by a proof, and over sequences on each runtime."""
+    model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
+    if not is_step_of(result, model):
+        raise UsageError("the models cannot be compared: the second one is a step of another model than the first one")
+    proof = prove_steps(model, result, ties)
+    exactness: Exactness = "reassociates" if proof.status is Status.REASSOCIATED else "exact"
+    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
+    runs = verify_steps(Subject(loaded, step, exactness, ties=ties), options, progress)
+    return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
 
 
 def compare(

@@ -60,6 +60,7 @@ class Options:
     ``objective``: the quantity that ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware
     must reserve, or the ``head`` alone.
     ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
+    ``step``: write one time step of a recurrent network, which takes a frame and keeps its state in the arena.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
@@ -92,6 +93,7 @@ class Options:
     objective: Objective = "total"
     budget: int | None = None
     ties: tuple[str, ...] = ()
+    step: bool = False
     rewrite: bool = True
     allow_approximate: bool = False
     io: Io = "keep"
@@ -171,8 +173,9 @@ class Options:
             yield "replay", str(error)
         if not 0 <= self.max_extra_work <= 1:
             yield "max_extra_work", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
-        if self.ties and self.io != "keep":
-            yield "ties", "states keep their types: leave io as it is"
+        for name in ("ties", "step") if self.io != "keep" else ():
+            if getattr(self, name):
+                yield name, "states keep their types: leave io as it is"
         if self.runner is not None and not self.verify:
             yield "runner", "it is part of the verification, which is switched off"
 

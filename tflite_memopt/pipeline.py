@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from .equivalence.baseline import Baseline
 from .equivalence.runner import Interpreters
@@ -23,24 +25,26 @@ from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
-from .memory.arrange import Declined
-from .memory.figures import operator_kinds
+from .memory.arrange import Declined, needs_by_library
+from .memory.figures import LibraryNeed, operator_kinds
 from .memory.file import attach_plan, read_planned
 from .memory.layout import places_in_force
 from .memory.problems import with_ties
 from .options import LAST_STEP, Options, fallbacks
 from .proof import Proof, Status, prove, prove_plan
-from .report.build import RunOutcome, build_report, facts_of
+from .report.build import ModelFacts, RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
 from .rewrite.loadable import Mended, mended
+from .stepping import NOT_EQUAL, InSteps, in_steps
 from .transform import Cache, Candidate, Progress, RunContext, subject_of, worthy_candidate
 
 _REFUTED = {
     "result": "not equal",
     "stripes": "stripes or order change values of the rewritten graph",
     "plan": "the memory plan is wrong",
+    "step": NOT_EQUAL,
 }
 _UNPROVED = 10
 """Times as many samples where a proof does not cover all inputs."""
@@ -80,20 +84,15 @@ def optimize(
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock = StageClock()
-    if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
-        options = replace(options, loops=False)
+    clock, asked = StageClock(), options
     with clock.stage("read"):
         progress("reading")
-        data, name = load(source)
-        model = read_planned(data, name)
-        if options.ties:
-            with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
-        original, found = data, loadable(data, model, options, progress)
-        if found is not None:
-            data = write_model(found.model)
-            model = read_planned(data)
-        facts = facts_of(model, name, original, options)
+        given = _given(source, options, progress)
+        data, model, found, steps, facts = given.data, given.model, given.found, given.steps, given.facts
+        if steps is not None:
+            options = replace(options, ties=steps.ties, inputs=None)
+        if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
+            options = replace(options, loops=False)
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
@@ -102,18 +101,23 @@ def optimize(
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
                 model = read_planned(shapes.data)
-                facts = facts_of(shapes.model, name, original, options)
+                facts = facts_of(shapes.model, given.name, given.original, options)
 
-        before = facts.libraries if is_right else None
+        before = given.libraries if is_right else None
         known = {} if cache is None else cache
         run = RunContext(shapes.data, model, options.profile, before, clock, progress, known)
-        candidate, declined, done, failed = _first_right(run, options, baseline, running)
+        check = partial(_checked, run, baseline, running, steps, asked.inputs)
+        candidate, declined, done, failed = _first_right(run, options, check)
 
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
         written=done.written,
         inferred=shapes.names,
-        rewrites=(*(() if found is None else found.uses), *candidate.rewritten.uses, *candidate.cascaded.uses),
+        rewrites=(
+            *(use for each in (found, steps) if each is not None for use in each.uses),
+            *candidate.rewritten.uses,
+            *candidate.cascaded.uses,
+        ),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         verification=done.verification,
         seconds=clock.seconds(),
@@ -124,6 +128,7 @@ def optimize(
         proofs=done.proofs,
         declined=declined,
         mended=None if found is None else found.before,
+        calls=1 if steps is None else steps.calls,
     )
     report = build_report(facts, candidate.model, outcome, options)
     if not has_npu(candidate.model):
@@ -141,8 +146,11 @@ class _Checked:
     verification: Verification
 
 
+_Check = Callable[[Candidate, Options], _Checked]
+
+
 def _first_right(
-    run: RunContext, options: Options, baseline: Baseline | None, running: Interpreters | None
+    run: RunContext, options: Options, check: _Check
 ) -> tuple[Candidate, Declined | None, _Checked, list[FailedStep]]:
     """Return the best candidate that is proved and verified, and what had to be left out.
 
@@ -156,11 +164,11 @@ def _first_right(
         if not candidate.is_no_worse and step != LAST_STEP:
             continue
         try:
-            return candidate, declined, _checked(run, candidate, attempt, baseline, running), failed
+            return candidate, declined, check(candidate, attempt), failed
         except FailedVerificationError as failure:
             if step == LAST_STEP:
                 raise
-            kept = without_faults(candidate.decision, partial(_fails, run, attempt, baseline, running))
+            kept = without_faults(candidate.decision, partial(_fails, run, attempt, check))
             for left_out in (step,) if kept is None else kept[1]:
                 failed.append(FailedStep(left_out, str(failure)))
                 run.progress(of_failure(failed[-1]))
@@ -169,9 +177,18 @@ def _first_right(
 
 
 def _checked(
-    run: RunContext, candidate: Candidate, options: Options, baseline: Baseline | None, running: Interpreters | None
+    run: RunContext,
+    baseline: Baseline | None,
+    running: Interpreters | None,
+    steps: InSteps | None,
+    inputs: str | os.PathLike[str] | None,
+    candidate: Candidate,
+    options: Options,
 ) -> _Checked:
-    """Write a candidate, prove it, and run it. Raises FailedVerificationError where it is not equal."""
+    """Write a candidate, prove it, and run it; ``inputs`` are sequences of a model in ``steps``.
+
+    Raises FailedVerificationError where it is not equal.
+    """
     with run.clock.stage("write"):
         metadata_left_out = attach_plan(
             candidate.model,
@@ -183,29 +200,62 @@ def _checked(
         )
         written = write_model(candidate.model)
     with run.clock.stage("prove"):
-        proofs = _proofs(run, candidate, written, options)
+        proofs = _proofs(run, candidate, written, options, steps)
     with run.clock.stage("verify"):
-        is_proved = candidate.exactness != "approximates" and all(each.proved for each in proofs.values())
-        verification = verify_result(
-            subject_of(run, candidate, written),
-            options if is_proved else replace(options, samples=_UNPROVED * options.samples),
-            run.progress,
-            baseline if is_proved else None,
-            running,
-        )
+        is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
+        is_proved = is_exact and all(each.proved for each in proofs.values())
+        checked = options if is_proved else replace(options, samples=_UNPROVED * options.samples)
+        subject = subject_of(run, candidate, written)
+        verification = verify_result(subject, checked, run.progress, baseline if is_proved else None, running)
+        if steps is not None and options.verify:
+            checked = replace(checked, inputs=inputs)
+            verification = steps.verified(verification, written, proofs, checked, run.progress, running)
     return _Checked(written, metadata_left_out, proofs, verification)
 
 
-def _fails(
-    run: RunContext, options: Options, baseline: Baseline | None, running: Interpreters | None, decision: Decision
-) -> bool:
+def _fails(run: RunContext, options: Options, check: _Check, decision: Decision) -> bool:
     """Return whether a decision leads to a wrong result, or to none within the limits."""
     options = replace(options, replay=str(decision))
     try:
-        _checked(run, worthy_candidate(run, options)[0], options, baseline, running)
+        check(worthy_candidate(run, options)[0], options)
     except (FailedVerificationError, InfeasibleError):
         return True
     return False
+
+
+class _Given(NamedTuple):
+    """What the run starts from: ``model``, in the file ``data``, is the original as TFLM can load it, or a step of it.
+
+    ``facts`` are those of the original, ``libraries`` what each needs for ``model``.
+    """
+
+    name: str | None
+    original: bytes
+    data: bytes
+    model: Model
+    found: Mended | None
+    steps: InSteps | None
+    facts: ModelFacts
+    libraries: Mapping[str, LibraryNeed]
+
+
+def _given(source: Source, options: Options, progress: Progress) -> _Given:
+    """Load a model. Raises as :func:`optimize`."""
+    original, name = load(source)
+    data, model = original, read_planned(original, name)
+    if options.ties and not options.step:
+        with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
+    found = loadable(data, model, options, progress)
+    if found is not None:
+        data = write_model(found.model)
+        model = read_planned(data)
+    facts = facts_of(model, name, original, options)
+    if not options.step:
+        return _Given(name, original, data, model, found, None, facts, facts.libraries)
+    steps = in_steps(data, model, options)
+    model = read_planned(steps.data)
+    libraries = needs_by_library(model, {}, options.profile)
+    return _Given(name, original, steps.data, model, found, steps, facts, libraries)
 
 
 def loadable(data: bytes, model: Model, options: Options, progress: Progress) -> Mended | None:
@@ -248,7 +298,9 @@ def _check_runs(support: TflmSupport, options: Options) -> None:
         raise UnsupportedModelError(said_of(support))
 
 
-def _proofs(run: RunContext, candidate: Candidate, written: bytes, options: Options) -> dict[str, Proof]:
+def _proofs(
+    run: RunContext, candidate: Candidate, written: bytes, options: Options, steps: InSteps | None
+) -> dict[str, Proof]:
     """Prove the result equal for all inputs, and its plan sound for all of them, from the files.
 
     Equal to the original: bit by bit, or as real polynomials where float sums are taken in another order. A rewritten
@@ -265,7 +317,8 @@ def _proofs(run: RunContext, candidate: Candidate, written: bytes, options: Opti
     if candidate.exactness != "exact":
         proofs["stripes"] = prove(read_model(candidate.unplanned), result)
     proofs["plan"] = prove_plan(planned, places_in_force(planned, options.profile))
-    may_reassociate = {"result"} if candidate.exactness == "reassociates" else set()
+    proofs |= {} if steps is None else steps.proof_of(result)
+    may_reassociate = {"result", "step"} if candidate.exactness == "reassociates" else {"step"}
     for name, proof in proofs.items():
         is_off = proof.status is Status.REASSOCIATED and name not in may_reassociate
         if proof.status is Status.DIFFERENT or is_off:

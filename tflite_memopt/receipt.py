@@ -21,8 +21,9 @@ from .memory.arrange import needs_by_library
 from .memory.figures import operator_kinds
 from .memory.file import read_planned
 from .memory.layout import places_in_force
+from .memory.problems import labeled_ties, tie_positions
 from .options import Options
-from .proof import FACTS, Proof, prove, prove_plan
+from .proof import FACTS, Proof, prove, prove_plan, prove_steps
 from .report.model import Report
 from .report.options_used import changed_options
 
@@ -88,7 +89,8 @@ def mismatches(receipt: str, original: bytes, result: bytes, progress: Callable[
     for key, said in firmware.items():
         if found.get(key) != said:
             yield f"{key}: the receipt says {json.dumps(said)}, the result has {json.dumps(found.get(key))}"
-    for name, again in (("result", _equality), ("plan", _plan)):
+    equality = ("step", _steps) if "step" in proofs else ("result", _equality)
+    for name, again in (equality, ("plan", _plan)):
         if name in proofs and proofs[name]["status"] in _PROVED:
             progress(f"proving the {name} again")
             proof = again(original, result, profile, progress)
@@ -122,6 +124,11 @@ def _equality(original: bytes, result: bytes, _: KernelProfile, progress: Callab
         return proof
     shaped = infer_shapes(original, Options(), progress)
     return prove(shaped.model, read_model(result), converts=True) if shaped.wrong else proof
+
+
+def _steps(original: bytes, result: bytes, _: KernelProfile, __: Callable[[str], None]) -> Proof:
+    model = read_planned(result)
+    return prove_steps(read_model(original), model, tie_positions(model, labeled_ties(model)))
 
 
 def _plan(_: bytes, result: bytes, profile: KernelProfile, __: Callable[[str], None]) -> Proof:

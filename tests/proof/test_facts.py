@@ -232,6 +232,35 @@ def wider_float(dtype: DType) -> tuple[Model, Model]:
     return ends[0], ends[1]
 
 
+def dense_of_zeros(dtype: DType) -> tuple[Model, Model]:
+    """A dense layer, alone and with what another one makes of zeros added."""
+    ends = []
+    for is_added in (False, True):
+        b = ModelBuilder()
+        parts = [b.tensor(f"y{at}", (1, 5), F32) for at in range(3)]
+        sources = b.input("x", (1, 3), F32), b.constant("zeros", np.zeros((1, 3), np.float32))
+        for source, part in zip(sources, parts[: 1 + is_added], strict=False):
+            filters = b.constant(f"w_{part.name}", weights_of((5, 3), F32))
+            b.operator("FULLY_CONNECTED", (source, filters, None), (part,), "FullyConnectedOptions")
+        if is_added:
+            b.operator("ADD", parts[:2], (parts[2],), "AddOptions")
+        ends.append(b.finish(parts[2 * is_added]))
+    del dtype
+    return ends[0], ends[1]
+
+
+def either_way_round(dtype: DType) -> tuple[Model, Model]:
+    ends = []
+    for name in ("ab", "ba"):
+        b = ModelBuilder()
+        sides = {each: b.input(each, (1, 6), F32) for each in "ab"}
+        product = b.tensor("y", (1, 6), F32)
+        b.operator("MUL", [sides[each] for each in name], (product,), "MulOptions")
+        ends.append(b.finish(product))
+    del dtype
+    return ends[0], ends[1]
+
+
 CASES: dict[str, tuple[Callable[[DType], tuple[Model, Model]], ...]] = {
     facts.WINDOW: (padding,),
     facts.ZERO_TAP: (padding, zero_taps),
@@ -239,7 +268,8 @@ CASES: dict[str, tuple[Callable[[DType], tuple[Model, Model]], ...]] = {
     facts.WINDOW_OF_ONE: (window_of_one,),
     facts.SAME_QUANTIZATION: (same_quantization,),
     facts.DENSE_PIXEL: (dense_pixel,),
-    facts.NEVER_MINUS_ZERO: (never_minus_zero,),
+    facts.NEVER_MINUS_ZERO: (never_minus_zero, dense_of_zeros),
+    facts.EITHER_WAY_ROUND: (either_way_round,),
     facts.SAME_EITHER_WAY: (same_either_way,),
     facts.UNORDERED: (unordered,),
     facts.SUM_OF_INTEGERS: (sum_of_integers,),

@@ -24,6 +24,7 @@ from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.ir.tensors import affine_of, per_tensor
 from tflite_memopt.options import fallbacks
 from tflite_memopt.proof import prove
+from tflite_memopt.rewrite.loadable import mended
 from tflite_memopt.rewrite.stage import rewrite
 from tflite_memopt.rewrite.steps_in_a_loop import roll_up
 
@@ -53,6 +54,29 @@ def test_the_same_bits_for_all_inputs(runtime: str, dtype: DType, axis: int, bac
     assert str(prove(model, looped)) == "proved for all inputs"
     found = compare_models(runtime, write_model(model), write_model(looped), seeded_inputs(model, 4, 1), ARENA)
     assert found.equal, found.reason
+
+
+@needs_wheel
+@pytest.mark.parametrize("steps", [6, 14])
+def test_slices_and_concatenations_are_rows_and_items(steps: int) -> None:
+    model = unrolled(steps, is_folded=True, in_slices=True)
+    found = mended(model)
+    looped = rolled(model if found is None else found.model)
+    assert (found is not None) == (steps > 10)
+    assert sum(operator.name == "SLICE" for operator in looped.main.operators) == 1  # of the first step, outside
+    assert str(prove(model, looped)) == "proved for all inputs"
+    found_equal = compare_models("tflm", write_model(model), write_model(looped), seeded_inputs(model, 3, 1), ARENA)
+    assert found_equal.equal or steps > 10, found_equal.reason  # TFLM joins at most 10
+
+
+def test_a_concatenation_that_is_returned_stays() -> None:
+    found = mended(unrolled(14, is_folded=True, in_slices=True))
+    assert found is not None
+    inner = next(operator for operator in found.model.main.operators if operator.name == "CONCATENATION")
+    found.model.main.outputs = (*found.model.main.outputs, inner.outputs[0])
+    uses, (refused,) = roll_up(copy_model(found.model))
+    assert not uses
+    assert "is read outside, and not as an item of every step" in refused.reason
 
 
 def test_a_row_of_another_turn_is_another_model() -> None:

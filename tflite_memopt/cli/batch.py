@@ -16,7 +16,7 @@ from .shared import QUIET, progress_line
 from .types import ByteSize, ModelPath
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "ties", "inputs", "force", "replay", "reports", "receipt", "quiet", "verbose"),
+    *("source", "output", "ties", "step", "inputs", "force", "replay", "reports", "receipt", "quiet", "verbose"),
     *("parts", "feed"),
 }
 """Options of ``optimize`` that do not depend on one particular model."""

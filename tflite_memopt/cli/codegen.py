@@ -166,12 +166,13 @@ def _files_of_one(
     from ..firmware.self_test import expected_outputs
     from ..io.files import read_file
     from ..memory.file import read_planned
-    from ..memory.problems import tie_positions
+    from ..memory.problems import labeled_ties, tie_positions
 
     data = read_file(source)
     generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs
     known = None if original is None else (original.name, read_file(original))
-    expected = expected_outputs(data, tie_positions(read_planned(data), request.ties), known)
+    model = read_planned(data)
+    expected = expected_outputs(data, tie_positions(model, request.ties or labeled_ties(model)), known)
     return generate(data, target, name, source.name, force, planner, request, expected)
 
 

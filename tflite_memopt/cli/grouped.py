@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 _GROUPS = {
-    "Result": ("output", "budget", "objective", "effort", "io", "parts", "feed", "ties", "replay"),
+    "Result": ("output", "budget", "objective", "effort", "io", "parts", "feed", "ties", "step", "replay"),
     "Target": ("target", "kernels", "tflm_since"),
     "Limits on changes": ("changes", "max_extra_work", "allow_approximate"),
     "Verification": ("inputs", "no_verify"),

@@ -68,6 +68,11 @@ if TYPE_CHECKING:
     help="Put this output in place of this input, so that the next run takes it without a copy. Repeat for more "
     "states.",
 )
+@click.option(
+    "--step",
+    is_flag=True,
+    help="Write one time step of a recurrent network: it takes one frame per call, and keeps its state in the arena.",
+)
 @OBJECTIVE
 @click.option(
     "--budget",

@@ -46,7 +46,8 @@ def verify(
     quiet: bool | None,
 ) -> None:
     """Compare A.tflite and B.tflite: a proof for all inputs, a proof of the memory plan that optimize wrote into B, the
-    interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences.
+    interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences;
+    those of --step are called once for each time step.
 
     Exits with 0 if nothing differs and a runtime runs both, and with 1 if there is a difference, no runtime can run A,
     or --runner has no verdict. B.tflite may be a folder that optimize --parts wrote; its parts run one after another.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..io.reader import read_model
-from .adapter import LARGEST_ARENA, RunJob, Sample
+from ..ir.model import Model, Tensor
+from ..ir.tensors import affine_of
+from .adapter import LARGEST_ARENA, Array, Run, RunJob, Sample
 from .baseline import arena_for
 from .compare import Tolerance, first_output_difference
 from .external_runner import RUNNER
-from .runner import Interpreters
+from .runner import Interpreters, ModelRunner
 
 
 def difference_in_sequence(
@@ -45,3 +49,36 @@ def difference_in_sequence(
         f"output {difference.output} of invocation {difference.sample} in a sequence, its states tied, is off by up to "
         f"{difference.max_abs_diff:g}"
     )
+
+
+def run_in_steps(
+    runner: ModelRunner,
+    data: bytes,
+    ties: tuple[tuple[int, int], ...],
+    samples: Sequence[Sample],
+    like: Model,
+    arena: int,
+) -> Run:
+    """Run a model of one step (``rewrite/one_step.py``) over sequences; its outputs are those of ``like``, the whole.
+
+    The states are zeros before the first call. Then TFLM, a runner's too, finds what the call before has left, and
+    other runtimes get a copy. An output as large as that of ``like`` is the last call's.
+    """
+    frame, *states = read_model(data).main.inputs
+    outputs: dict[int, list[Array]] = {at: [] for at in range(len(like.main.outputs))}
+    for (sequence,) in samples:
+        first, *others = sequence.reshape(-1, *frame.shape)
+        given = [[first, *map(zeros_of, states)], *([each] for each in others)]
+        run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=ties))
+        if not run.ran:
+            return run
+        for at, output in enumerate(like.main.outputs):
+            made = np.stack(run.outputs[at])
+            outputs[at].append(made[-1] if made[-1].size == output.elements else made.reshape(output.shape))
+    return Run(outputs)
+
+
+def zeros_of(tensor: Tensor) -> Array:
+    """A value of a tensor that stands for zeros."""
+    affine = affine_of(tensor)
+    return np.full(tensor.shape, 0 if affine is None else affine.zero_point, tensor.dtype.label)

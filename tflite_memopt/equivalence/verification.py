@@ -19,7 +19,7 @@ from ..proof import Proof, Status, prove
 from .baseline import LITERT, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
 from .interface import SAME, Interface, interface_between, interface_differences
-from .judge import Candidate, RuntimeResult, judge_on_all
+from .judge import Candidate, RuntimeResult, judge_on_all, judge_steps
 from .runner import Interpreters, ProcessLimits
 from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
@@ -131,6 +131,21 @@ def verify(
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
     in_terms = verdict_of(prove(baseline.model, models[1]))
     return {PROOF: in_terms, FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
+
+
+def verify_steps(
+    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None
+) -> dict[str, RuntimeResult]:
+    """Run the original over sequences, and its step once for each frame of them; with TFLM's facts on the original.
+
+    Raises UsageError for wrong inputs.
+    """
+    model, step = read_model(subject.original), read_model(subject.optimized)
+    with _open(options, running) as interpreters:
+        baseline = measure_baseline(subject.original, model, options, interpreters)
+        progress(f"calling one step at a time on {', '.join(baseline.runs)}: {len(baseline.samples)} sequences")
+        candidate = _candidate(subject, baseline, step, SAME, options)
+        return {name: judge_steps(baseline, candidate, name, interpreters[name]) for name in baseline.runs}
 
 
 def verdict_of(proof: Proof) -> Verdict:

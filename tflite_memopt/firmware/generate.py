@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -14,6 +15,7 @@ from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model, Tensor
+from ..ir.tensors import affine_of
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.since import RELEASES, has_operators, needed_since
@@ -21,7 +23,7 @@ from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
 from ..memory.figures import LibraryNeed, operator_kinds
 from ..memory.file import read_planned
-from ..memory.problems import tie_positions
+from ..memory.problems import labeled_ties, tie_positions
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
@@ -41,6 +43,7 @@ FILES = (
     "main.cc",
 )
 PLANNER_FILE = "planner.h"
+STEPS_FILE = "steps.h"
 _CORES_OF_PICO = ("cortex-m0", "cortex-m33")
 
 
@@ -81,6 +84,8 @@ def generate(
     )
     if has_table and profile.libraries:
         raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
+    ties = request.ties or labeled_ties(model)
+    request = request if request.is_empty else replace(request, ties=ties)
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
@@ -93,12 +98,13 @@ def generate(
     words["tflm_since"] = f"The operators need TFLM of {since or 'any date'}{' or later' if since else ''}."
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
-    tied = [source for _, source in tie_positions(model, request.ties)]
-    words |= words_of(model.main.inputs, model.main.outputs, expected, tied)
+    tied = [source for _, source in tie_positions(model, ties)]
+    words |= words_of(model.main.inputs, model.main.outputs, expected, tied) | _steps_words(model, tied, name)
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
-    files = (*FILES, *_snippets(model, profile), *((PLANNER_FILE,) if has_table else ()))
+    added = (*((PLANNER_FILE,) if has_table else ()), *((STEPS_FILE,) if tied else ()))
+    files = (*FILES, *_snippets(model, profile), *added)
     two = words | _WITHOUT_TABLE | _two_arenas(name)
     texts = {path: filled(path, words) for path in files}
     return {path: text.encode() for path, text in (texts | {"main_two_arenas.cc": filled("main.cc", two)}).items()}
@@ -138,6 +144,36 @@ def profile_of(data: bytes, target: str | None) -> KernelProfile:
     """Return the kernels for which the files of a model are written. Raises UsageError if its plan is for others."""
     model = read_planned(data)
     return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
+
+
+def _steps_words(model: Model, tied: Sequence[int], name: str) -> dict[str, str]:
+    if not tied:
+        return {"steps_header": "", "steps_reset": ""}
+    inputs = model.main.inputs
+    zeros = {at: 0 if (affine := affine_of(inputs[at])) is None else affine.zero_point for at in tied}
+    frames = [at for at in range(len(inputs)) if at not in tied]
+    step = _STEP.format(inputs[frames[0]].nbytes, frames[0]) if len(frames) == 1 else _STEP_OF_SEVERAL
+    return {
+        "steps_header": f'\n#include "{STEPS_FILE}"',
+        "steps_reset": f"\n  {name}::Steps steps(interpreter);\n  steps.Reset();",
+        "states": ", ".join(f"{{{at}, {inputs[at].nbytes}, {zero}}}" for at, zero in zeros.items()),
+        "step": step,
+    }
+
+
+_STEP = """
+  // Takes the next frame, kFrameBytes, which are copied; then interpreter.output() has its outputs.
+  TfLiteStatus Step(const void* frame) {{
+    std::memcpy(interpreter_.input({1})->data.data, frame, kFrameBytes);
+    return interpreter_.Invoke();
+  }}
+
+  static constexpr size_t kFrameBytes = {0};
+"""
+_STEP_OF_SEVERAL = """
+  // Write the other inputs before.
+  TfLiteStatus Step() { return interpreter_.Invoke(); }
+"""
 
 
 def resolver_file(model: Model, words: Mapping[str, str]) -> bytes:

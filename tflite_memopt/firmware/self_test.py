@@ -11,6 +11,7 @@ from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for
 from ..equivalence.compare import FLOAT_SUMS
 from ..equivalence.runner import Interpreters, ProcessLimits
+from ..equivalence.sequences import zeros_of
 from ..errors import UsageError
 from ..io import offline_plan
 from ..io.reader import read_model
@@ -80,12 +81,9 @@ class Generator:
 
 
 def drawn_inputs(inputs: Sequence[Tensor], tied: Sequence[int] = ()) -> list[Sample]:
-    """Draw the inputs of all runs. Runs after the first one lack those whose positions are ``tied``."""
+    """Draw the inputs of all runs but those whose positions are ``tied``."""
     generator = Generator()
-    return [
-        [generator.fill(tensor) for at, tensor in enumerate(inputs) if run == 0 or at not in tied]
-        for run in range(RUNS)
-    ]
+    return [[generator.fill(tensor) for at, tensor in enumerate(inputs) if at not in tied] for _ in range(RUNS)]
 
 
 def expected_outputs(
@@ -93,7 +91,8 @@ def expected_outputs(
 ) -> Expected:
     """Run a model on TFLM, with no memory shared, over the inputs that firmware draws.
 
-    ``ties``: (output, input) pairs by position: every run takes the output of the run before. ``original``: name and
+    ``ties``: (output, input) pairs by position: every run takes the output of the run before, the first one zeros.
+    ``original``: name and
     bytes of the model to run in its place. Raises UsageError for an original with other inputs or outputs.
     """
     model = read_model(data)
@@ -112,8 +111,10 @@ def expected_outputs(
             given = {source: output for output, source in ties}
             for sample in samples:
                 left = iter(sample)
-                inputs = range(len(model.main.inputs))
-                whole = [rows[-1][given[at]] if rows and at in given else next(left) for at in inputs]
+                states = {
+                    at: rows[-1][output] if rows else zeros_of(model.main.inputs[at]) for at, output in given.items()
+                }
+                whole = [states[at] if at in given else next(left) for at in range(len(model.main.inputs))]
                 run = runner.run(RunJob(data, [whole], arena))
                 if not run.ran:
                     break

@@ -24,6 +24,7 @@ from ..graph.alignment import aligned
 from ..graph.dependency_graph import dependency_graph, kahn_order, set_of
 from ..graph.interval import intersect
 from ..graph.limits import SearchLimit
+from ..io import offline_plan, plan_label
 from ..ir.check import called_subgraphs
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.tensors import in_head
@@ -169,6 +170,12 @@ def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor
 def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """Return (output, input) positions of the ties that texts name. Raises UsageError as ``ties_named``."""
     return _positions(model.main, ties_named(model, texts))
+
+
+def labeled_ties(model: Model) -> tuple[str, ...]:
+    """Return the ties that the plan in a model's file was made with, as texts."""
+    label = plan_label.decode(model) if offline_plan.decode(model) else None
+    return () if label is None else tuple(label.options.get("ties", ()))
 
 
 def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Model:

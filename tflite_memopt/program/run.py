@@ -206,6 +206,8 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError(
             "--tie has no meaning with --parts: parts are re-created in every run, and states would be lost"
         )
+    if options.step:
+        raise UsageError("--step has no meaning with --parts: its state would be lost between runs")
     if options.decision is not None:
         raise UsageError("--replay has no meaning with --parts: every part has its own decision")
     if options.objective != "total" and feed is None:

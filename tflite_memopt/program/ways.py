@@ -25,7 +25,7 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
 
     ``whole``: the result as one model. A way that the options or the model exclude is left out.
     """
-    if options.objective != "total" or options.ties or options.decision is not None:
+    if options.objective != "total" or options.ties or options.step or options.decision is not None:
         return
     for flags, rows in ((PARTS, None), (FED, AUTO)):
         try:

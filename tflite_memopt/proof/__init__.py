@@ -10,6 +10,7 @@ from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .plan import Places, prove_plan
 from .ring import Keys
 from .run import Run
+from .steps import is_step_of, prove_steps
 
 __all__ = [
     "FACTS",
@@ -23,7 +24,9 @@ __all__ = [
     "Status",
     "UndecidedError",
     "inputs_of",
+    "is_step_of",
     "prove",
     "prove_computed",
     "prove_plan",
+    "prove_steps",
 ]

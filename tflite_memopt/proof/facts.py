@@ -15,6 +15,7 @@ EQUAL_SCALES = "equal scales"
 SAME_QUANTIZATION = "same quantization"
 DENSE_PIXEL = "dense pixel"
 NEVER_MINUS_ZERO = "never minus zero"
+EITHER_WAY_ROUND = "either way round"
 SAME_EITHER_WAY = "same either way"
 UNORDERED = "unordered"
 INTEGER_ARITHMETIC = "integer arithmetic"
@@ -32,6 +33,7 @@ FACTS: Mapping[str, str] = {
     SAME_QUANTIZATION: "CAST, and QUANTIZE of integers, between equal types and quantizations changes nothing",
     DENSE_PIXEL: "CONV_2D of 1x1 and FULLY_CONNECTED add the same float products in the same order, and then the bias",
     NEVER_MINUS_ZERO: "a sum of float products starts from +0 and is never -0, so that adding +0 changes no bit of it",
+    EITHER_WAY_ROUND: "MUL of two floats gives the same either way round; as real numbers, 0 where one of them is 0",
     SAME_EITHER_WAY: "SELECT and IF of two equal values give this value",
     INTEGER_ARITHMETIC: "ADD, SUB and MUL of integers of 32 bits that are not quantized are exact modulo a power of "
     "two, and a condition is cast to 0 or 1",

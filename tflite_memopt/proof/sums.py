@@ -18,6 +18,7 @@ from ..ir.model import DType
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
     DENSE_PIXEL,
+    EITHER_WAY_ROUND,
     EQUAL_SCALES,
     INTEGER_ARITHMETIC,
     NEVER_MINUS_ZERO,
@@ -173,7 +174,7 @@ def finished(call: Call, total: Ring, made: Factors, slots: tuple[int, int, int]
     elif call.keys.ordered:
         call.lean_on(DENSE_PIXEL, NEVER_MINUS_ZERO)
         name = "dense" if call.operator.name in ("CONV_2D", "FULLY_CONNECTED") else call.operator.name
-        summed = call.keys.hash(total, name) | U(1)
+        summed = np.where(total == 0, U(0), call.keys.hash(total, name) | U(1))  # of zeros alone it is +0
     else:
         summed = total
     return activated(call, added(call, summed, call.ring(bias)) if has_bias else summed, activation)
@@ -350,11 +351,18 @@ def sum_of(call: Call) -> Values:
 
 
 def product_of(call: Call) -> Values:
-    """MUL; of plain integers by known ones the product itself."""
+    """MUL; of plain integers by known ones the product itself, of floats the same either way round."""
     if is_plain_integer(call) and not (is_ring(call.value(0)) and is_ring(call.value(1))):
         call.lean_on(INTEGER_ARITHMETIC)
         return [call.ring(0) * call.ring(1)]
-    return elementwise(call)
+    if not call.is_float:
+        return elementwise(call)
+    a, b = call.ring(0), call.ring(1)
+    found = call.hashed(call.keys.hash(a, "factor") + call.keys.hash(b, "factor"), call.parameters())
+    call.lean_on(EITHER_WAY_ROUND)
+    if call.keys.ordered:
+        return [found]
+    return [np.where((a == 0) | (b == 0), U(0), found)]
 
 
 def elementwise(call: Call) -> Values:

@@ -109,7 +109,8 @@ class RunOutcome:
     ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
     head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
-    ``metadata_left_out``: by name, since it counts operators by their old positions.
+    ``metadata_left_out``: by name, since it counts operators by their old positions. ``calls``: of the result, for one
+    of the original.
     """
 
     arrangement: Arrangement
@@ -126,13 +127,15 @@ class RunOutcome:
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     declined: Declined | None = None
     mended: TflmSupport | None = None
+    calls: int = 1
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
     """The report of one run; ``model`` is the result, in the order in which it was written."""
     arrangement, verification, profile = outcome.arrangement, outcome.verification, options.profile
     placement = arrangement.placement
-    before = replace(original.memory, tflm=verification.tflm_before)
+    per_call = {library: count // outcome.calls for library, count in original.memory.instructions.items()}
+    before = replace(original.memory, tflm=verification.tflm_before, instructions=per_call)
     after = replace(placement.memory, tflm=verification.tflm_after)
     arena = arena_map(model, placement.layout, placement.offsets, after, profile)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
@@ -181,6 +184,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         least_in_stripes=outcome.least_in_stripes,
         tflm=_support(model, verification),
         mended=outcome.mended,
+        calls=outcome.calls,
         device=device_use(options.device),
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
     )

@@ -12,7 +12,7 @@ from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..io.plan_label import PlanLabel
 from ..kernels.profiles import PROFILES
-from ..memory.figures import LibraryNeed, MemoryUse, StepUse
+from ..memory.figures import InterfaceTensor, LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
@@ -99,10 +99,25 @@ def _runner_lines(measured: Mapping[str, Mapping[str, int | str]]) -> Iterator[s
 
 def interface_lines(report: Report) -> Iterator[str]:
     """Yield the inputs and outputs whose types changed, with the meaning of their integers."""
-    for before, after in zip(report.interface["before"], report.interface["after"], strict=True):
-        if before != after:
+    for before, after in _interface_pairs(report):
+        if before is None:
+            role = "a state, zeros before the first frame" if after.side == "input" else "the next state"
+            yield f"{after.side} '{after.name}' is {role}"
+        elif before.shape != after.shape:
+            yield f"{after.side} '{short_name(after.name)}' {list(before.shape)} is now {list(after.shape)}"
+        elif before != after:
             real = "" if after.scale is None else f"; real = {after.scale!r} * (value - {after.zero_point})"
             yield f"{after.side} '{short_name(after.name)}' was {before.type}, is {after.type}{real}"
+
+
+def _interface_pairs(report: Report) -> Iterator[tuple[InterfaceTensor | None, InterfaceTensor]]:
+    """Yield each input and output of the result with the original's in its place; None for a state, which is new."""
+    before, after = (
+        [[each for each in report.interface[when] if each.side == side] for side in ("input", "output")]
+        for when in ("before", "after")
+    )
+    for old, new in zip(before, after, strict=True):
+        yield from ((old[at] if at < len(old) else None, each) for at, each in enumerate(new))
 
 
 def _tables(report: Report) -> Iterator[RenderableType]:

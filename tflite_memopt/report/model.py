@@ -318,7 +318,11 @@ class Report:
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)
-    """Proofs for all inputs, of the "result" and of its "plan"; empty without verification."""
+    """Proofs for all inputs, of the "result", of its "plan" and, with --step, of its calls ("step"); empty without
+    verification."""
+    calls: int = 1
+    """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
+    that of one step."""
 
 
 @dataclass(frozen=True)

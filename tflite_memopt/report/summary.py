@@ -90,6 +90,7 @@ def headline(report: Report) -> str:
     if not report.tflm.runs:
         figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_verified(report)}"
         return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
+    price += "" if report.calls == 1 else ", one step per call"
     mends = "" if report.mended is None else "; TFLM could not load the file before"
     return _joined(
         f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}{mends}", _fit_of(report, after)
@@ -115,12 +116,13 @@ def verified_in_words(report: Report) -> str:
         return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
-    return f"{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
+    given = counted(inputs, "input") if report.calls == 1 else f"{counted(inputs, 'sequence')} of {report.calls} steps"
+    return f"{_word(report.equivalence)} on {given} ({where}{plan})"
 
 
 def _proved(report: Report) -> str:
     """Say what holds for all inputs; nothing where a rewrite approximates, which no proof covers."""
-    proof = report.proofs.get("result")
+    proof = report.proofs.get("result" if report.calls == 1 else "step")
     if proof is None or any(use.exactness == "approximates" for use in report.rewrites):
         return ""
     if not proof.is_proved:

@@ -9,7 +9,7 @@ r"""Steps of a recurrent network that the converter has unrolled, as one loop: t
 
 Tables say where each turn reads and writes, as in a loop over stripes. What a step takes is one of four: what the step
 before has made, a row of a tensor that is taken apart, or the same tensor in all steps. What others read of it is the
-last step's, or one item of all steps in a PACK.
+last step's, or one item of all steps in a PACK. PyTorch's converter writes SLICE and CONCATENATION for both.
 
 A converter computes what a first step makes of a state of zeros: that step is another one and stays outside.
 
@@ -31,11 +31,14 @@ from math import prod
 import numpy as np
 
 from ..analysis.side_effects import has_side_effects
+from ..graph.dependency_graph import dependency_graph, set_of, transitive_closure
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
 from ..ir.editor import Array, Editor, last_part, stem, turn_condition
 from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
+from ..kernels.relations import slice_box
+from .engine import is_dead
 
 NAME = "steps_in_a_loop"
 _LEAST = 3
@@ -75,11 +78,19 @@ class _Rows:
 
 
 @dataclass(frozen=True)
+class _Pack:
+    """A PACK, or a CONCATENATION that reads others, which are the ``operators`` behind it; and the ``items`` joined."""
+
+    operators: tuple[Operator, ...]
+    items: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
 class Steps:
     """Equal steps, each of which takes what the one before has made.
 
     By the first step's tensors: ``states`` with what the next step takes in their place, ``rows``, and what all steps
-    take (``same``). ``items``: what is packed of each step, with the PACK. ``scales``: for the range of all steps, of
+    take (``same``). ``items``: what is packed of each step, and where. ``scales``: for the range of all steps, of
     tensors that have others in other steps.
     """
 
@@ -88,7 +99,7 @@ class Steps:
     states: Mapping[Tensor, Tensor]
     rows: Mapping[Tensor, _Rows]
     same: tuple[Tensor, ...]
-    items: Mapping[Tensor, tuple[Operator, _Rows]]
+    items: Mapping[Tensor, tuple[_Pack, _Rows]]
     scales: Mapping[Tensor, Quantization]
 
     @property
@@ -99,40 +110,27 @@ class Steps:
 
 def steps_in(graph: Graph) -> Iterator[Steps | Refusal]:
     """Chains of steps that are equal but for scales, or why such a chain is none."""
-    before = _Before(graph)
+    position = {operator: at for at, operator in enumerate(graph.operators)}
+    needs = [set_of(position[t.producer] for t in op.present_inputs() if t.producer is not None) for op in position]
+    before = dict(zip(position, transitive_closure(dependency_graph(needs)).before, strict=True))
     readers: dict[Tensor, list[Operator]] = defaultdict(list)
     for operator in graph.operators:
         weights = operator.inputs[1] if len(operator.inputs) > 1 else None
         if weights is not None and weights.is_constant and operator.name in ("FULLY_CONNECTED", "BATCH_MATMUL"):
             readers[weights].append(operator)
     for weights, found in readers.items():
-        if len(found) >= _LEAST and all(before.has(found[at], found[at + 1]) for at in range(len(found) - 1)):
-            steps = _steps(graph, before, found)
+        if len(found) >= _LEAST and all(before[later] >> position[one] & 1 for one, later in pairwise(found)):
+            inside = before[found[1]] & ~before[found[0]]
+            steps = _steps(graph, [op for op, at in position.items() if inside >> at & 1], found)
             yield Refusal(NAME, stem(weights), steps) if isinstance(steps, str) else steps
 
 
-class _Before:
-    """The operators that an operator of a graph depends on, as bits."""
+def _steps(graph: Graph, inside: Sequence[Operator], anchors: Sequence[Operator]) -> Steps | str:
+    """The steps of which each has one of the anchors; or why they are not equal.
 
-    def __init__(self, graph: Graph) -> None:
-        self.position = {operator: position for position, operator in enumerate(graph.operators)}
-        self.bits: dict[Operator, int] = {}
-        for operator in graph.operators:
-            bits = 0
-            for tensor in operator.present_inputs():
-                if tensor.producer is not None:
-                    bits |= self.bits[tensor.producer] | 1 << self.position[tensor.producer]
-            self.bits[operator] = bits
-
-    def has(self, one: Operator, other: Operator) -> bool:
-        """Tell whether the other one depends on the one."""
-        return bool(self.bits[other] >> self.position[one] & 1)
-
-
-def _steps(graph: Graph, before: _Before, anchors: Sequence[Operator]) -> Steps | str:
-    """The steps of which each has one of the anchors; or why they are not equal."""
-    inside = before.bits[anchors[1]] & ~before.bits[anchors[0]]
-    operators = tuple(op for op in graph.operators if inside >> before.position[op] & 1)
+    ``inside``: what is computed between the first two. A cut of what is there before is a row that a step takes.
+    """
+    operators = tuple(op for op in inside if op.name != "SLICE" or _whole_of(op).producer in inside)
     if any(has_side_effects(op) for op in operators):
         return "a step has an effect beyond its outputs"
     steps: list[_Step] = []
@@ -233,18 +231,18 @@ def _joined(
             rows[tensor] = of_row
         else:
             return f"'{stem(tensor)}' is neither made by the step before nor a row of one tensor"
-    items: dict[Tensor, tuple[Operator, _Rows]] = {}
+    items: dict[Tensor, tuple[_Pack, _Rows]] = {}
     for tensor in made:
         reads = [_read_outside(graph, step.made(tensor), used) for step in steps]
         if not any(reads[:-1]):
             if reads[-1] and tensor not in states.values():
                 return f"others read '{stem(tensor)}' of the last step alone, and it is no state"
             continue
-        packed = _packed(reads, tensor, tensor in states.values())
-        if packed is None:
+        packed = _packed(reads, [step.made(tensor) for step in steps], tensor in states.values())
+        if packed is None or any(op.outputs[0] in graph.outputs for op in packed[0].operators[1:]):
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
-        if any(packed[0] is pack for pack, _ in items.values()):
-            return f"'{stem(packed[0].outputs[0])}' takes several tensors of every step"
+        if any(packed[1].whole is rows.whole for _, rows in items.values()):
+            return f"'{stem(packed[1].whole)}' takes several tensors of every step"
         items[tensor] = packed
     scales = _common_scales(steps, made, states)
     joined = Steps(operators, steps, states, rows, tuple(same), items, scales)
@@ -310,15 +308,39 @@ def _is_one_scale(operator: Operator, scales: Mapping[Tensor, Quantization]) -> 
     )
 
 
+def _whole_of(cut: Operator) -> Tensor:
+    """What a SLICE or an UNPACK takes apart."""
+    whole = cut.inputs[0]
+    assert whole is not None
+    return whole
+
+
 def _rows_of(found: Sequence[Tensor]) -> _Rows | None:
-    """The rows that one UNPACK gives to all steps; None where they are no such rows."""
+    """The rows that one UNPACK, or a SLICE for each, gives to all steps; None where they are no such rows."""
     unpack = found[0].producer
+    if unpack is not None and unpack.name == "SLICE":
+        return _rows_cut(found, _whole_of(unpack))
     if unpack is None or unpack.name != "UNPACK" or any(tensor.producer is not unpack for tensor in found):
         return None
-    whole = unpack.inputs[0]
-    if whole is None or whole.is_constant or not _follow_one_another(whole, unpack):
+    whole = _whole_of(unpack)
+    if whole.is_constant or not _follow_one_another(whole, unpack):
         return None
     return _Rows(whole, found[0].shape, tuple(unpack.outputs.index(tensor) for tensor in found))
+
+
+def _rows_cut(found: Sequence[Tensor], whole: Tensor) -> _Rows | None:
+    """Rows that are cut out one by one."""
+    shape, places = found[0].shape, []
+    for cut in (tensor.producer for tensor in found):
+        if cut is None or cut.name != "SLICE" or _whole_of(cut) is not whole:
+            return None
+        box = slice_box(cut)
+        start = None if box is None or box.count != shape else box.run_start(whole.shape)
+        if start is None or start % prod(shape):
+            return None
+        places.append(start // prod(shape))
+    is_apart = not whole.is_constant and len(shape) <= _RANK and whole.elements % prod(shape) == 0
+    return _Rows(whole, shape, tuple(places)) if is_apart else None
 
 
 def _follow_one_another(whole: Tensor, operator: Operator) -> bool:
@@ -334,21 +356,53 @@ def _read_outside(graph: Graph, tensor: Tensor, used: set[Operator]) -> list[tup
 
 
 def _packed(
-    reads: Sequence[Sequence[tuple[Operator | None, int]]], tensor: Tensor, is_state: bool
-) -> tuple[Operator, _Rows] | None:
-    """The PACK that takes a tensor of every step; None where others read it, too, but of the last step's state."""
-    packs = {op for each in reads for op, _ in each if op is not None and op.name == "PACK"}
-    if len(packs) != 1 or any(len(each) != 1 for each in reads[:-1]):
+    reads: Sequence[Sequence[tuple[Operator | None, int]]], made: Sequence[Tensor], is_state: bool
+) -> tuple[_Pack, _Rows] | None:
+    """What packs a tensor of every step, and where; None where others read it, too, but of the last step's state."""
+    lasts = {_last_of(op) for each in reads for op, _ in each if op is not None and op.name in _PACKS}
+    if len(lasts) != 1 or any(len(each) != 1 for each in reads[:-1]) or (len(reads[-1]) > 1 and not is_state):
         return None
-    (pack,) = packs
-    places = [[slot for op, slot in each if op is pack] for each in reads]
-    if any(len(each) != 1 for each in places) or (len(reads[-1]) > 1 and not is_state):
+    pack = _pack_of(lasts.pop())
+    if any(pack.items.count(tensor) != 1 for tensor in made):
         return None
-    whole = pack.outputs[0]
-    is_plain = whole.dtype is not DType.BOOL and quantized_alike(whole.quantization, tensor.quantization)
-    if not is_plain or not _follow_one_another(whole, pack):
+    whole, item = pack.operators[0].outputs[0], made[0]
+    is_plain = whole.dtype is not DType.BOOL and {each.shape for each in pack.items} == {item.shape}
+    if not is_plain or not all(_only_joins(op, item) for op in pack.operators):
         return None
-    return pack, _Rows(whole, tensor.shape, tuple(at for (at,) in places))
+    return pack, _Rows(whole, item.shape, tuple(map(pack.items.index, made)))
+
+
+def _only_joins(operator: Operator, item: Tensor) -> bool:
+    whole = operator.outputs[0]
+    is_same = quantized_alike(whole.quantization, item.quantization) and not operator.option("fusedActivationFunction")
+    return is_same and _follow_one_another(whole, operator)
+
+
+_PACKS = ("CONCATENATION", "PACK")
+
+
+def _last_of(operator: Operator) -> Operator:
+    """The CONCATENATION that the others of a longer one lead to: TFLM's takes few inputs."""
+    uses = operator.outputs[0].uses
+    return _last_of(uses[0].operator) if len(uses) == 1 and _continues(uses[0].operator, operator) else operator
+
+
+def _pack_of(last: Operator) -> _Pack:
+    operators, items = [last], list[Tensor]()
+    for tensor in last.present_inputs():
+        if tensor.producer is not None and len(tensor.uses) == 1 and _continues(last, tensor.producer):
+            found = _pack_of(tensor.producer)
+            operators += found.operators
+            items += found.items
+        else:
+            items.append(tensor)
+    return _Pack(tuple(operators), tuple(items))
+
+
+def _continues(operator: Operator, inner: Operator) -> bool:
+    """Tell whether both join along one axis."""
+    are_both = operator.name == inner.name == "CONCATENATION"
+    return are_both and operator.option("axis", 0) == inner.option("axis", 0)
 
 
 _RANK = 4
@@ -368,7 +422,8 @@ def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...]
         if placed is None:
             refused += [each if isinstance(each, Refusal) else _refusal(each, is_exact) for each in found]
             break
-        unpacks |= {each.producer: None for each in placed[0].rows if each.producer is not None}
+        taken = (step.taken[row] for step in placed[0].steps for row in placed[0].rows)
+        unpacks |= {each.producer: None for each in taken if each.producer is not None}
         _Writer(model, placed[0]).write(placed[1])
         uses.append(RewriteUse(NAME, tuple(stem(op.outputs[0]) for op in placed[0].operators), placed[0].exactness, 0))
     for unpack in unpacks:
@@ -391,9 +446,11 @@ def _refusal(found: Steps, is_exact: bool) -> Refusal:
 
 def _cut_rows_left(model: Model, unpack: Operator) -> None:
     """Cut the rows out that others read, one by one: UNPACK would keep all of them."""
-    edit = Editor(model, model.main, model.main.operators.index(unpack) + 1)
-    whole = unpack.inputs[0]
-    assert whole is not None
+    if unpack.name == "SLICE":
+        if is_dead(model.main, unpack):
+            model.main.remove_operator(unpack)
+        return
+    edit, whole = Editor(model, model.main, model.main.operators.index(unpack) + 1), _whole_of(unpack)
     axis = int(unpack.option("axis", 0)) % len(whole.shape)
     edit.remove(unpack)
     for place, tensor in enumerate(unpack.outputs):
@@ -407,9 +464,8 @@ def _cut_rows_left(model: Model, unpack: Operator) -> None:
 def _place_of(graph: Graph, found: Steps) -> int | None:
     """The position before which the loop can stand: behind all that it takes, before all that take from it."""
     gone = {op for step in found.steps for op in step.operators.values()}
-    packs = {pack for pack, _ in found.items.values()}
     places = {operator: position for position, operator in enumerate(graph.operators)}
-    outer = [tensor for pack in packs for tensor in pack.present_inputs() if tensor.producer not in gone]
+    outer = [item for pack, _ in found.items.values() for item in pack.items if item.producer not in gone]
     given = (*(rows.whole for rows in found.rows.values()), *found.same, *found.states, *outer)
     low = max((places[tensor.producer] + 1 for tensor in given if tensor.producer is not None), default=0)
     made = [tensor for op in gone for tensor in op.outputs]
@@ -531,7 +587,7 @@ class _Writer:
         """The main graph without the steps and what packs their items; the editor stands at the place."""
         found, graph = self._found, self._model.main
         gone = {op for step in found.steps for op in step.operators.values()}
-        gone |= {pack for pack, _ in found.items.values()}
+        gone |= {operator for pack, _ in found.items.values() for operator in pack.operators}
         behind = next((op for op in graph.operators[place:] if op not in gone), None)
         for operator in gone:
             graph.remove_operator(operator)
@@ -542,8 +598,8 @@ class _Writer:
         pack, rows = self._found.items[tensor]
         so_far = edit.activation(f"{stem(rows.whole)}/unset", rows.joined, rows.whole)
         so_far.is_variable = so_far.is_placeholder = True
-        for place, other in enumerate(pack.inputs):
-            if place not in rows.places and other is not None:
+        for place, other in enumerate(pack.items):
+            if place not in rows.places:
                 begin = edit.constant(f"{stem(other)}/begin", np.asarray(rows.begin(place), np.int32))
                 grown = edit.activation(f"{stem(rows.whole)}/so_far", rows.joined, rows.whole)
                 edit.update_slice(so_far, other, begin, grown)

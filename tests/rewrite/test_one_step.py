@@ -1,0 +1,180 @@
+"""One step of a recurrent network: its calls compute what the whole model does, or a line says why they cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from scripts.makers.model_builder import ModelBuilder
+from tests.firmware.compiled import check_against_the_interface
+from tests.models import dense_model
+from tests.recurrent import F32, I8, WIDTH, layers, loop_with_a_list, unrolled
+from tests.tflm import needs_wheel
+from tflite_memopt import EquivalenceError, Options, Result, UnsupportedModelError, UsageError, optimize
+from tflite_memopt.cli import cli
+from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io import offline_plan, plan_label
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import Model
+from tflite_memopt.measuring import verify
+from tflite_memopt.memory.problems import tie_positions
+from tflite_memopt.proof import Proof, Status, prove_steps
+from tflite_memopt.receipt import mismatches, receipt_of
+from tflite_memopt.rewrite.one_step import Stepped, one_step
+
+STEP = Options(step=True, effort="quick")
+EXACT = {
+    "rnn": layers("rnn"),
+    "gru": layers("gru"),
+    "lstm": layers("lstm"),
+    "the last step of a gru": layers("gru", sequences=False),
+    "the last step of an lstm": layers("lstm", sequences=False),
+    "two layers": layers("gru", "lstm"),
+    "three layers": layers("lstm", "rnn", "gru", sequences=False),
+    "int8": layers("rnn", dtype=I8),
+    "unrolled": unrolled(6, is_folded=True),
+    "unrolled, in slices": unrolled(6, is_folded=True, in_slices=True),
+}
+"""Models whose calls are equal to the bit."""
+
+
+def proof_of(model: Model, stepped: Stepped) -> Proof:
+    step = read_model(write_model(stepped.model))
+    return prove_steps(model, step, tie_positions(step, stepped.ties))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_calls_of_a_step_are_proved_equal_to_the_model(name: str) -> None:
+    stepped = one_step(EXACT[name])
+    assert stepped.calls == max(EXACT[name].main.inputs[0].shape)
+    assert str(proof_of(EXACT[name], stepped)) == "proved for all inputs"
+    assert all(operator.name != "WHILE" for operator in stepped.model.main.operators)
+
+
+def test_states_in_each_others_place_are_another_model() -> None:
+    model = layers("lstm")
+    step = one_step(model)
+    (_, h), (_, c) = (tie.split(":") for tie in step.ties)
+    outputs = [tie.split(":")[0] for tie in step.ties]
+    crossed = Stepped(step.model, step.calls, (f"{outputs[0]}:{c}", f"{outputs[1]}:{h}"), "exact")
+    assert proof_of(model, crossed).status is Status.DIFFERENT
+
+
+@needs_wheel
+@pytest.mark.parametrize("name", ["the last step of a gru", "two layers", "int8", "unrolled"])
+def test_the_result_keeps_its_states_in_the_arena(name: str) -> None:
+    model = EXACT[name]
+    result = optimize(write_model(model), STEP)
+    report = result.report
+    assert {runtime: verdict.equal for runtime, verdict in report.equivalence.items()} == {"litert": True, "tflm": True}
+    assert {proof.status for proof in report.proofs.values()} == {"proved"}
+    assert report.calls == one_step(model).calls
+    said = f"one step per call, proved for all inputs and verified bit-exact on 3 sequences of {report.calls} steps"
+    assert said in report.summary.headline
+    assert report.after.required_for_target < report.before.required_for_target
+    step = read_model(result.model)
+    offsets = offline_plan.decode(step)
+    assert offsets is not None
+    ties = tie_positions(step, one_step(model).ties)
+    assert [offsets[step.main.outputs[output]] for output, _ in ties] == [
+        offsets[step.main.inputs[at]] for _, at in ties
+    ]
+
+
+@pytest.fixture(scope="module")
+def gru() -> tuple[bytes, Result]:
+    """A file and its step."""
+    data = write_model(layers("gru"))
+    return data, optimize(data, STEP)
+
+
+@needs_wheel
+def test_other_commands_know_a_step(gru: tuple[bytes, Result]) -> None:
+    data, result = gru
+    assert {name: verdict.equal for name, verdict in verify(data, result.model).items()} == dict.fromkeys(
+        ("proof", "plan", "litert", "tflm"), True
+    )
+    with pytest.raises(UsageError, match="the second one is a step of another model"):
+        verify(write_model(dense_model()), result.model)
+    receipt = receipt_of(result.report, result.model, "step.tflite")
+    assert json.loads(receipt)["predicate"]["proofs"]["step"]["status"] == "proved"
+    assert list(mismatches(receipt, data, result.model, lambda _: None)) == []
+    other = write_model(layers("gru", start=1.0))
+    assert any(found.startswith("step: ") for found in mismatches(receipt, other, result.model, lambda _: None))
+
+
+@needs_wheel
+def test_the_firmware_has_a_class_that_resets_and_steps(gru: tuple[bytes, Result], tmp_path: Path) -> None:
+    for path, text in generate(gru[1].model).items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(text)
+    assert check_against_the_interface(tmp_path) == ""
+    header, main = ((tmp_path / name).read_text() for name in ("steps.h", "main.cc"))
+    assert f"kStates[] = {{{{1, {4 * WIDTH}, 0}}}}" in header
+    assert f"kFrameBytes = {4 * WIDTH};" in header
+    assert "steps.Reset();" in main
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (layers("gru", backwards=True), "REVERSE_V2 'turned' reads all steps at once, as backward layers"),
+        (layers("gru", sequences=False, mean=True), "MEAN 'last' reads all steps at once"),
+        (layers("gru", start=0.5), "the state 'h0_zero' is not zeros before the first step"),
+        (unrolled(6, backwards=True, is_folded=True), "the state 'first' is not zeros before the first step"),
+        (unrolled(6, I8, scales=(0.03, 0.05)), "every step has scales of its own"),
+        (dense_model(), "the model has neither a loop nor equal steps"),
+    ],
+)
+def test_what_does_not_run_frame_by_frame_is_refused(model: Model, reason: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=f"^--step: .*{reason}"):
+        one_step(model)
+
+
+def test_another_first_step_is_refuted() -> None:
+    with pytest.raises(EquivalenceError, match="--step: calls of one step do not compute what the model does"):
+        optimize(write_model(unrolled(6)), STEP)
+
+
+@needs_wheel
+def test_steps_with_scales_of_their_own_are_approximated_where_that_is_allowed() -> None:
+    data = write_model(unrolled(6, I8, scales=(0.03, 0.031), is_folded=True))
+    result = optimize(data, Options(step=True, effort="quick", allow_approximate=True, least_decibels=5))
+    assert "APPROXIMATE, compared on 30 sequences of 6 steps" in result.report.summary.headline
+    assert "step" not in result.report.proofs
+
+
+def test_lists_of_keras_run_step_by_step() -> None:
+    result = optimize(write_model(loop_with_a_list()), Options(step=True, effort="quick", verify=False))
+    assert [tensor.shape for tensor in read_model(result.model).main.outputs] == [(1, 1, WIDTH), (1, WIDTH)]
+
+
+@needs_wheel
+def test_from_the_command_line(tmp_path: Path) -> None:
+    source, output, again = (str(tmp_path / f"{name}.tflite") for name in ("m", "step", "again"))
+    Path(source).write_bytes(write_model(layers("gru")))
+    run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--step"])
+    assert run.exit_code == 0, run.output
+    assert "input 'state' is a state, zeros before the first frame" in " ".join(run.output.split())
+    assert CliRunner().invoke(cli, ["optimize", source, "-o", again, "--replay", output]).exit_code == 0
+    labels = [plan_label.decode(read_model(Path(path).read_bytes())) for path in (output, again)]
+    assert [label.options.get("ties") for label in labels if label is not None] == [["state_next:state"]] * 2
+    wrong = {
+        ("--parts", "2"): "--step has no meaning with --parts",
+        ("--io", "int8"): "leave io as it is",
+        ("--tie", "a:b"): "--step ties the states of the network by itself: omit --tie",
+    }
+    for more, said in wrong.items():
+        run = CliRunner().invoke(cli, ["optimize", source, "-o", str(tmp_path / "x.tflite"), "--step", *more])
+        assert said in f"{run.output}{run.exception}"
+
+
+def test_several_inputs_are_refused() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4), F32), b.input("y", (1, 4), F32)
+    with pytest.raises(UnsupportedModelError, match="the model has neither a loop nor equal steps"):
+        one_step(b.finish(b.add(x, y)))
