@@ -91,7 +91,8 @@ def _tensors(operator: Operator) -> Iterable[Tensor]:
 
 def _slots(operator: Operator) -> tuple[int, ...]:
     """Return the operands that hold places."""
-    is_of_image = any(len(tensor.shape) == 4 for tensor in operator.outputs)
+    is_reshape = operator.name == "RESHAPE"
+    is_of_image = any(_is_column(each) if is_reshape else len(each.shape) == 4 for each in operator.outputs)
     return tuple(slot for slot in _PLACES.get(operator.name, ()) if is_of_image and slot < len(operator.inputs))
 
 
@@ -119,8 +120,7 @@ def _can_turn(operator: Operator, columns: set[Tensor]) -> bool:
         return False
     if operator.name in _REDUCTIONS:
         axes = integers(operator.inputs[1])
-        # LiteRT adds floats up in another order where the image has another shape.
-        return axes is not None and {1, 2}.isdisjoint(axes % 4)
+        return axes is not None and len({1, 2}.intersection(axes % 4)) != 1
     return operator.name in _TURNED or kind_of(operator).is_elementwise
 
 
