@@ -24,6 +24,7 @@ from tflite_memopt.measuring import verify
 from tflite_memopt.memory.problems import tie_positions
 from tflite_memopt.proof import Proof, Status, prove_steps
 from tflite_memopt.receipt import mismatches, receipt_of
+from tflite_memopt.report.pictures.pages import report_page
 from tflite_memopt.rewrite.one_step import Stepped, one_step
 
 STEP = Options(step=True, effort="quick")
@@ -146,6 +147,7 @@ def test_steps_with_scales_of_their_own_are_approximated_where_that_is_allowed()
     result = optimize(data, Options(step=True, effort="quick", allow_approximate=True, least_decibels=5))
     assert "APPROXIMATE, compared on 30 sequences of 6 steps" in result.report.summary.headline
     assert "step" not in result.report.proofs
+    assert b"not proved" in report_page(result.report)  # although the step alone is
 
 
 def test_lists_of_keras_run_step_by_step() -> None:

@@ -11,7 +11,7 @@ from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
-from .model import Advice, DeviceUse, Report, Summary, Way
+from .model import Advice, DeviceUse, ProofUse, Report, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -120,9 +120,14 @@ def verified_in_words(report: Report) -> str:
     return f"{_word(report.equivalence)} on {given} ({where}{plan})"
 
 
+def proof_of(report: Report) -> ProofUse | None:
+    """Return the proof that a result computes what the original does; with ``--step``, of its calls."""
+    return report.proofs.get("result" if report.calls == 1 else "step")
+
+
 def _proved(report: Report) -> str:
     """Say what holds for all inputs; nothing where a rewrite approximates, which no proof covers."""
-    proof = report.proofs.get("result" if report.calls == 1 else "step")
+    proof = proof_of(report)
     if proof is None or any(use.exactness == "approximates" for use in report.rewrites):
         return ""
     if not proof.is_proved:

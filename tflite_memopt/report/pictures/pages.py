@@ -11,7 +11,7 @@ from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ..console import interface_lines, memory_rows
 from ..model import Advice, Analysis, DeviceUse, Report
 from ..options_used import changed_options
-from ..summary import advice_of, flash_in_words, registered_by, verified_in_words, ways_of
+from ..summary import advice_of, flash_in_words, proof_of, registered_by, verified_in_words, ways_of
 from ..words import change_in_percent, counted, in_words, run_time_in_short, short_name
 from .arena import arena_plots
 from .page import Lines, Page, PageTable, SizeBar, Tile, firmware_of, html_of
@@ -129,7 +129,7 @@ def _tiles(report: Report) -> Iterator[Tile]:
     old, new = report.before.instructions, report.after.instructions
     figures = "; ".join(f"{old[name] / 1e6:,.1f} -> {new[name] / 1e6:,.1f} M with {name}" for name in new)
     yield Tile("Run time", run_time_in_short(old, new), f"instructions, estimated: {figures}")
-    said, proof = verified_in_words(report), report.proofs.get("result")
+    said, proof = verified_in_words(report), proof_of(report)
     if not report.equivalence:
         yield Tile("Equality", "not verified", said, "bad")
     elif proof is not None and proof.is_proved:

@@ -76,7 +76,7 @@ class Scale:
         return round(100 - share if self.is_vertical else share, 3)
 
     def ticks(self, most: int = 6, unit: str = "") -> Ticks:
-        """Return at most so many round numbers and their places."""
+        """Return at most ``most`` round numbers and their places."""
         step = max((self.high - self.low) / most, 1e-9)
         power = 10.0 ** floor(log10(step))
         step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)
