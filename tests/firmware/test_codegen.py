@@ -451,6 +451,13 @@ def test_the_pinned_kernels_are_those_of_the_profile() -> None:
     assert f"esp-nn {version} " in PROFILES["esp-nn"].description
 
 
+@pytest.mark.parametrize(("named", "pinned"), [("1.1", "1.1.*"), ("1.2.1", "1.2.1")])
+def test_a_named_version_of_esp_nn_is_pinned(named: str, pinned: str) -> None:
+    """The sizes hold for that version alone."""
+    files = generate(write_model(dense_model()), f"esp32s3@esp-nn-{named}")
+    assert f'espressif/esp-nn: "{pinned}"' in files["snippets/esp_idf_component.yml"].decode()
+
+
 @pytest.mark.parametrize("macros", [(), ("-DPICO_ON_DEVICE=1",), ("-DPICO_ON_DEVICE=1", "-DLIB_PICO_STDIO_USB")])
 def test_programs_for_the_pico_type_check(tmp_path: Path, macros: tuple[str, ...]) -> None:
     assert check_against_the_interface(write(tmp_path, write_model(dense_model())), *macros) == ""

@@ -42,6 +42,7 @@ import numpy as np
 from ..ir.copying import drop_dead_tensors
 from ..ir.editor import Array, Editor, last_part, stem, turn_condition
 from ..ir.model import DType, Graph, Model, Operator, Tensor
+from ..ir.tensors import zero_of
 from ..operators.rows import Rows
 from ..operators.table import kind_of
 from .loop_rows import Clamped, Masked, Sides, Starts, clamped, masked
@@ -310,9 +311,7 @@ def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
 
 def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     """``count`` rows of the zero point of a tensor, as in padding."""
-    quantization = like.quantization
-    zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
-    return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
+    return np.full((1, count, *wide_shape(like, sides)), zero_of(like), like.dtype.label)
 
 
 LoopForm = Literal["clamped", "masked"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..io.reader import read_model
 from ..ir.model import Model, Tensor
-from ..ir.tensors import affine_of
+from ..ir.tensors import zero_of
 from .adapter import LARGEST_ARENA, Array, Run, RunJob, Sample
 from .baseline import arena_for
 from .compare import Tolerance, first_output_difference
@@ -80,5 +80,4 @@ def run_in_steps(
 
 def zeros_of(tensor: Tensor) -> Array:
     """A value of a tensor that stands for zeros."""
-    affine = affine_of(tensor)
-    return np.full(tensor.shape, 0 if affine is None else affine.zero_point, tensor.dtype.label)
+    return np.full(tensor.shape, zero_of(tensor), tensor.dtype.label)

@@ -15,12 +15,12 @@ from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model, Tensor
-from ..ir.tensors import affine_of
+from ..ir.tensors import zero_of
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.since import RELEASES, has_operators, needed_since
 from ..kernels.support import said_of, support_of
-from ..kernels.targets import profile_for, target_named
+from ..kernels.targets import esp_nn_to_pin, profile_for, target_named
 from ..memory.figures import LibraryNeed, operator_kinds
 from ..memory.file import read_planned
 from ..memory.problems import labeled_ties, tie_positions
@@ -95,6 +95,7 @@ def generate(
     cleared = cleared_inputs(model, planned)
     since = needed_since(operator_kinds(model))
     words["cmsis_nn"] = "" if profile.name.startswith("cmsis-nn") else "# "
+    words["esp_nn"] = esp_nn_to_pin(profile.target)
     words["tflm_since"] = f"The operators need TFLM of {since or 'any date'}{' or later' if since else ''}."
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
@@ -150,13 +151,12 @@ def _steps_words(model: Model, tied: Sequence[int], name: str) -> dict[str, str]
     if not tied:
         return {"steps_header": "", "steps_reset": ""}
     inputs = model.main.inputs
-    zeros = {at: 0 if (affine := affine_of(inputs[at])) is None else affine.zero_point for at in tied}
     frames = [at for at in range(len(inputs)) if at not in tied]
     step = _STEP.format(inputs[frames[0]].nbytes, frames[0]) if len(frames) == 1 else _STEP_OF_SEVERAL
     return {
         "steps_header": f'\n#include "{STEPS_FILE}"',
         "steps_reset": f"\n  {name}::Steps steps(interpreter);\n  steps.Reset();",
-        "states": ", ".join(f"{{{at}, {inputs[at].nbytes}, {zero}}}" for at, zero in zeros.items()),
+        "states": ", ".join(f"{{{at}, {inputs[at].nbytes}, {zero_of(inputs[at])}}}" for at in tied),
         "step": step,
     }
 

@@ -76,6 +76,12 @@ def affine_of(tensor: Tensor) -> Affine | None:
     return Affine(float(found.scale[0]), int(found.zero_point[0]))
 
 
+def zero_of(tensor: Tensor) -> int:
+    """Return the integer that stands for zero in an activation; 0 where it is not quantized."""
+    quantization = tensor.quantization
+    return 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
+
+
 def channels_of(values: npt.NDArray[Any], start: int, count: int, axis: int = -1) -> npt.NDArray[Any]:
     """``count`` channels of an array from ``start`` on, which are dimension ``axis``.
 

@@ -40,6 +40,8 @@ Version = tuple[int, ...]
 
 VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.1.1", "1.1.2", "1.2.0", "1.2.1", "1.2.2", "1.2.3")
 """Releases of esp-nn that were read."""
+MEASURED = VERSIONS[-1]
+"""The release whose generic C was run."""
 _CHANGES: tuple[Version, ...] = ((1, 0, 0), (1, 2, 0), (1, 2, 1), (1, 2, 3))
 """The releases whose scratch differs from that of the one before."""
 
@@ -315,5 +317,5 @@ def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version
 _MEASURED_AT = "esp-nn d45b843c with the wrappers of esp-tflite-micro 99f49e14 over tflite-micro 90b983c2b3f1, x86-64"
 _ALL = f"any esp-nn from {VERSIONS[0]} to {VERSIONS[-1]} (--target CHIP@esp-nn-VERSION counts one alone)"
 
-ESP_NN = _profile("esp-nn", "generic", "esp-nn 1.2.3 (d45b843c), generic C: ESP32, ESP32-C3")
+ESP_NN = _profile("esp-nn", "generic", f"esp-nn {MEASURED} (d45b843c), generic C: ESP32, ESP32-C3")
 ESP_NN_S3, ESP_NN_P4 = (_vector_profile(name, _CHANGES, _ALL) for name in _CHIPS)

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, plain_name, target_of_chip
-from .esp_nn import of_version
+from .esp_nn import MEASURED, VERSIONS, of_version
 from .prices import WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
@@ -120,6 +120,12 @@ def _with_version(target: Target, library: str) -> Target:
 
 
 _ESP_NN, _EXAMPLE = "esp-nn-", "esp32s3@esp-nn-1.1"
+
+
+def esp_nn_to_pin(target: str | None) -> str:
+    """Return the version of esp-nn that a target names, for a package manager; the measured one if it names none."""
+    named = None if target is None else target_named(target).esp_nn
+    return MEASURED if named is None else named if named in VERSIONS else f"{named}.*"
 
 
 def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:

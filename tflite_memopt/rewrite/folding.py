@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..ir.editor import Editor
 from ..ir.model import DType, Operator, Tensor
-from ..ir.tensors import integers, quantized_alike, values
+from ..ir.tensors import integers, quantized_alike, values, zero_of
 from ..kernels.relations import axis_of, operands, slice_box, strided_slice_box
 from .engine import Match, Pattern, Rule
 from .shapes import write_reshape
@@ -147,9 +147,8 @@ def _tiled(operator: Operator, arrays: list[Array]) -> list[Array]:
 
 def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
     """Zeros around the values; for a quantized tensor, its zero point."""
-    quantization = operator.outputs[0].quantization
-    zero = quantization.zero_point[:1] if quantization is not None and quantization.zero_point.size else 0
-    return [np.pad(arrays[0], _operand(operator, 1).reshape(-1, 2).tolist(), constant_values=zero)]
+    amounts = _operand(operator, 1).reshape(-1, 2).tolist()
+    return [np.pad(arrays[0], amounts, constant_values=zero_of(operator.outputs[0]))]
 
 
 def _cast(operator: Operator, arrays: list[Array]) -> list[Array]:

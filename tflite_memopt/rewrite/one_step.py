@@ -27,7 +27,7 @@ from ..ir.check import check_model
 from ..ir.copying import copy_model, drop_dead_tensors, drop_unused_codes, unlinked_twin
 from ..ir.editor import Editor, last_part
 from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.tensors import affine_of, values
+from ..ir.tensors import values, zero_of
 from ..kernels.relations import RESHAPES, slice_box, strided_slice_box
 from ..operators.table import kind_of
 from .engine import is_dead
@@ -74,7 +74,7 @@ def _refused(reason: str) -> UnsupportedModelError:
 
 
 def _frame_of(shape: Sequence[int], steps: int) -> tuple[int, ...] | None:
-    """The shape of a frame, one of so many equal parts that follow one another; None where there are none."""
+    """Return the shape of one of ``steps`` equal parts of a sequence; None if it has no such parts."""
     axis = next((at for at, size in enumerate(shape) if size > 1), None)
     if axis is None or shape[axis] % steps:
         return None
@@ -274,8 +274,8 @@ class _Stepper:
 
     def _check_start(self, given: Tensor) -> None:
         """Refuse a state that is not zeros before the first step."""
-        start, affine = values(given), affine_of(given)
-        is_zero = start is not None and bool(np.all(start == (0 if affine is None else affine.zero_point)))
+        start = values(given)
+        is_zero = start is not None and bool(np.all(start == zero_of(given)))
         if not is_zero and given not in self._firsts:
             raise _refused(f"the state '{given.name}' is not zeros before the first step")
 
@@ -294,7 +294,7 @@ class _Stepper:
         return list(range(self._lead, self._steps))
 
     def _places(self, loop: Loop, operator: Operator, whole: Tensor) -> list[int] | None:
-        """Which step each turn reads or writes of a tensor; None where it is not one step."""
+        """Return the step of a tensor that each turn reads or writes; None if a turn takes another range."""
         size, found = whole.nbytes // self._steps, []
         for begin in loop.begins.get(operator, ()):
             box = box_of(operator, begin)
