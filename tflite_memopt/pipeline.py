@@ -224,7 +224,7 @@ def _fails(run: RunContext, options: Options, check: _Check, decision: Decision)
 
 
 class _Given(NamedTuple):
-    """What the run starts from: ``model``, in the file ``data``, is the original as TFLM can load it, or a step of it.
+    """The start of a run: ``model``, in the file ``data``, is the original as TFLM can load it, or a step of it.
 
     ``facts`` are those of the original, ``libraries`` what each needs for ``model``.
     """

@@ -71,7 +71,7 @@ def test_an_arena_in_which_structures_cover_temporaries_is_not_promised() -> Non
 
 
 def takes(model: Model, *less: int) -> list[bool]:
-    """Whether TFLM sets up the model in the arena that is counted, less so many bytes."""
+    """Tell whether TFLM sets up the model in an arena that is ``less`` bytes below the count."""
     data = write_model(model)
     read = read_model(data)
     required = arena_use(read, aligned(read.main.inputs[0].nbytes) * 2, reference.requests, WHEEL).required

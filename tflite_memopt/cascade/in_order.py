@@ -206,6 +206,7 @@ class OrderSearch:
     ) -> None:
         self.model, self._options, self._untiled = model, options, untiled
         self.plans = Plans(model, profile, options, finish)
+        # Bounds and measurements are of columns; what is planned is in the form in which it will be written.
         profile = profile if finish is as_it_is else profile.with_columns_as_rows
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self._work = model_work(model, profile.prices)

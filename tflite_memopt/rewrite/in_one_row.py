@@ -54,8 +54,8 @@ def lay_in_one_row(model: Model) -> bool:
     operands is computed.
     """
     columns = {each for graph in model.graphs for each in graph.tensors if _is_column(each)}
-    over = [each for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))]
-    if not columns or not all(_can_turn(each, columns) for each in over):
+    over = {each: None for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))}
+    if not columns or not all(map(_can_turn, over)):
         return False
     places = {(operator, slot): _constant(operator.inputs[slot]) for operator in over for slot in _slots(operator)}
     constants = [tensor for tensor in dict.fromkeys(places.values()) if tensor is not None]
@@ -112,10 +112,14 @@ def _holds_places_alone(constant: Tensor, places: Places) -> bool:
     )
 
 
-def _can_turn(operator: Operator, columns: set[Tensor]) -> bool:
+def _can_turn(operator: Operator) -> bool:
     """Return whether the operator computes the same when its columns are rows."""
-    if operator.name == "WHILE" or shape_is_said(operator):
-        return operator.name != "EXPAND_DIMS" or _expands_columns(operator)
+    if operator.name in ("RESHAPE", "WHILE"):
+        return operator.name == "WHILE" or shape_is_said(operator)
+    if operator.name == "SQUEEZE":  # else its dimensions are not those of a column
+        return shape_is_said(operator) and all(map(_is_column, operator.present_inputs()))
+    if operator.name == "EXPAND_DIMS":
+        return shape_is_said(operator) and _is_column(operator.outputs[0]) and _expands_columns(operator)
     if any(len(tensor.shape) == 4 and tensor.shape[2] > 1 for tensor in _tensors(operator)):
         return False
     if operator.name in _REDUCTIONS:

@@ -309,7 +309,7 @@ def _is_one_scale(operator: Operator, scales: Mapping[Tensor, Quantization]) -> 
 
 
 def _whole_of(cut: Operator) -> Tensor:
-    """What a SLICE or an UNPACK takes apart."""
+    """Return the input of a SLICE or an UNPACK."""
     whole = cut.inputs[0]
     assert whole is not None
     return whole
@@ -358,7 +358,10 @@ def _read_outside(graph: Graph, tensor: Tensor, used: set[Operator]) -> list[tup
 def _packed(
     reads: Sequence[Sequence[tuple[Operator | None, int]]], made: Sequence[Tensor], is_state: bool
 ) -> tuple[_Pack, _Rows] | None:
-    """What packs a tensor of every step, and where; None where others read it, too, but of the last step's state."""
+    """Return the operators that pack a tensor of every step, and its places.
+
+    None if anything else reads it, except the state after the last step.
+    """
     lasts = {_last_of(op) for each in reads for op, _ in each if op is not None and op.name in _PACKS}
     if len(lasts) != 1 or any(len(each) != 1 for each in reads[:-1]) or (len(reads[-1]) > 1 and not is_state):
         return None
