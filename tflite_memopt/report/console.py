@@ -125,6 +125,8 @@ def _tables(report: Report) -> Iterator[RenderableType]:
     yield Text()
     yield _comparison(report)
     yield _verification(report)
+    if report.interface["before"] != report.interface["after"]:
+        yield _interface(report)
     yield from (Text(said_of_loop(use)) for use in report.loops)
     if report.sharing:
         yield _sharing(report)
@@ -274,6 +276,17 @@ def _comparison(report: Report) -> Table:
         table.add_row(f"lower bound on the head, {label}, bytes", "", _n(bound), "")
     sizes = [_n(files[side]) for side in ("before", "after")]
     table.add_row("file, bytes", *sizes, _change(*sizes))
+    return table
+
+
+def _interface(report: Report) -> Table:
+    columns = ("side", "name", "shape", "was", "is", "scale", "zero point", ">bytes")
+    table = table_with("interface: real = scale * (value - zero point)", *columns, overflow="fold")
+    for before, after in _interface_pairs(report):
+        scale, zero = ("-" if value is None else repr(value) for value in (after.scale, after.zero_point))
+        shape = Text(str(list(after.shape)))
+        was = "-" if before is None else before.type
+        table.add_row(after.side, as_text(after.name), shape, was, after.type, scale, zero, _n(after.bytes))
     return table
 
 
