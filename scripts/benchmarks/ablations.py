@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
 from .markdown_table import row, table
+from .networks import random_networks
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "order": {"scheduler": "as_is"},
@@ -48,24 +49,33 @@ PARTS: Mapping[str, tuple[str, Any]] = {
 """Parts of a mechanism that no option switches off, and what takes their place. Run in this process: ``jobs`` is 1."""
 
 
+Run = tuple[int, int, float]
+"""The need before and after, in bytes, and seconds of processor time."""
+
+
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("models", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--kernels", default="reference", show_default=True)
 @click.option("--effort", type=click.Choice(["quick", "normal", "thorough"]), default="normal", show_default=True)
 @click.option("--parts", is_flag=True, help="Parts of mechanisms: forms, edges, steps of the search, of the planner.")
-def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool) -> None:
+@click.option("--random", "count", default=0, help="Add a row for the sum over this many random networks.")
+def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool, count: int) -> None:
     """The RAM that each of MODELS needs on 32 bits, and the seconds of processor time, without one mechanism each."""
+    if not models and not count:
+        raise click.UsageError("name models, or --random N")
     options = Options(kernels=kernels, effort=effort, verify=False, jobs=1, every_byte=True)
     names = " | ".join(f"without {name}" for name in (PARTS if parts else OPTIONS))
     for line in table(f"model | as it came | all | {names}"):
         click.echo(line)
     for path in models:
-        click.echo(row(path.stem, *_cells(path, options, parts)))
+        click.echo(row(path.stem, *_cells([path.read_bytes()], options, parts)))
+    if count:
+        click.echo(row(f"{count} random networks", *_cells(list(random_networks(count)), options, parts)))
 
 
-def _cells(path: Path, options: Options, parts: bool) -> Iterator[str]:
+def _cells(models: Sequence[bytes], options: Options, parts: bool) -> Iterator[str]:
     try:
-        before, need, seconds = _run(path, options)
+        before, need, seconds = _sum(models, options)
     except MemoptError as error:
         yield str(error)
         return
@@ -74,16 +84,20 @@ def _cells(path: Path, options: Options, parts: bool) -> Iterator[str]:
         if parts:
             attribute, value = PARTS[name]
             with patch(f"tflite_memopt.{attribute}", value):
-                _, without, took = _run(path, options)
+                _, without, took = _sum(models, options)
         else:
-            _, without, took = _run(path, replace(options, **OPTIONS[name]))
+            _, without, took = _sum(models, replace(options, **OPTIONS[name]))
         change = "" if without == need else f" ({100 * (without / need - 1):+.1f} %)"
         yield f"{without:,}{change}, {took:.1f} s"
 
 
-def _run(path: Path, options: Options) -> tuple[int, int, float]:
-    """Return the need before and after, and the seconds."""
+def _sum(models: Iterable[bytes], options: Options) -> Run:
+    before, after, seconds = zip(*(_run(data, options) for data in models), strict=True)
+    return sum(before), sum(after), sum(seconds)
+
+
+def _run(data: bytes, options: Options) -> Run:
     started = time.process_time()
-    report = optimize(path, options).report
+    report = optimize(data, options).report
     took = time.process_time() - started
     return report.before.required_for_target, report.after.required_for_target, took

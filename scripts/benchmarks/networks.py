@@ -1,12 +1,16 @@
-"""Models as problems: what the benchmarks share."""
+"""Models as problems, and random networks: shared by the benchmarks."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cascade.networks import TYPES, random_network
+from tests.test_random_models import random_model, random_rows
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.copying import drop_dead_tensors
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
@@ -14,6 +18,9 @@ from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.plan.problem import PlanProblem
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
+
+_LAYERS = (4, 14)
+"""The fewest and the most layers of a random region."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +48,11 @@ def networks_in(path: Path) -> Iterator[Network]:
 def named(path: Path) -> str:
     """The path as a reader would type it."""
     return str(path).replace(str(Path.home()), "~")
+
+
+def random_networks(count: int, seed: int = 0) -> Iterator[bytes]:
+    """Build networks of three kinds in turn: cells, rows, and regions for stripes, in all types."""
+    for number in range(seed, seed + count):
+        draw = random.Random(number)
+        region = random_network(number, draw.choice(TYPES), draw.randint(*_LAYERS))
+        yield write_model((random_model(number), random_rows(number), region)[number % 3])

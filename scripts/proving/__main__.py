@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 import time
 from collections import Counter
@@ -11,12 +10,10 @@ from pathlib import Path
 
 import click
 
-from tests.cascade.networks import TYPES, random_network
-from tests.test_random_models import random_model, random_rows
+from scripts.benchmarks.networks import random_networks
 from tflite_memopt.equivalence.verification import infer_shapes
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.file import read_planned
@@ -27,7 +24,6 @@ from tflite_memopt.proof import Proof, Status, prove, prove_plan
 
 ORIGINAL, RESULT = ".original.tflite", ".result.tflite"
 Pair = tuple[str, bytes, bytes]
-_LAYERS = (4, 14)
 
 
 @click.command()
@@ -68,20 +64,21 @@ def _pairs(folder: Path) -> Iterator[Pair]:
 
 
 def _random_pairs(seed: int, count: int, kernels: str | None) -> Iterator[Pair]:
-    """Networks of three kinds in turn, in all types, optimized with a quick search."""
+    """Optimize random networks with a quick search."""
     options = Options(kernels=kernels, objective="head", effort="quick", max_extra_work=1.0, verify=False)
-    for number in range(seed, seed + count):
-        draw = random.Random(number)
-        made = (
-            random_model(number),
-            random_rows(number),
-            random_network(number, draw.choice(TYPES), draw.randint(*_LAYERS)),
-        )[number % 3]
-        original = write_model(made)
-        try:
-            yield f"random {number}", original, optimize(original, options).model
-        except MemoptError as error:
-            click.echo(f"| random {number} | refused: {error} | | | |")
+    for number, original in enumerate(random_networks(count, seed), seed):
+        result = _optimized(original, options)
+        if isinstance(result, bytes):
+            yield f"random {number}", original, result
+        else:
+            click.echo(f"| random {number} | refused: {result} | | | |")
+
+
+def _optimized(original: bytes, options: Options) -> bytes | MemoptError:
+    try:
+        return optimize(original, options).model
+    except MemoptError as error:
+        return error
 
 
 def _equality(original: bytes, result: bytes) -> tuple[str, str]:

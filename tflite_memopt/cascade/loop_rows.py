@@ -215,7 +215,6 @@ def _window(first: int, made: Rows) -> Window:
     return Window(Rows(kept.start, made.end), kept, made)
 
 
-"""A row for each iteration."""
 Read = tuple[Tensor, Rows]
 """An input of a region, and rows that an operator reads of it in the iteration that writes the exit's first rows."""
 Sides = tuple[int, int]

@@ -27,7 +27,6 @@ from .figures import LibraryNeed, MemoryUse, ReuseInForce, memory_use, operator_
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem, solve_together
 
-"""Part of a search's limit for the plan of a profile that was not asked for."""
 _MANY_ITEMS = 200
 """Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
 

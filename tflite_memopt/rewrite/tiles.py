@@ -45,6 +45,8 @@ _LEAST_AT_ONCE = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
 _WORK = 6000
 """Operators of the models whose costs one search may ask for."""
+_COPIED = 500_000
+"""Operators of all copies in which tiles are tried one by one: of a longer model only the last candidates are."""
 _ORDER_WORK = 0.02
 """Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
 _Operators = tuple[Operator, ...]
@@ -192,6 +194,7 @@ class TileSearch:
         operators, above = start.model.main.operators, _above(start.model, peak)
         known = self._gone.setdefault((tuple(operators), start.tiles[0]), {})
         positions = [at for at, each in enumerate(operators) if each in above and _is_whole_fan_out(each)]
+        positions = positions[-(_COPIED // max(1, len(operators))) :]
         new = [position for position in positions if position not in known]
         jobs = self.options.jobs if len(new) * len(operators) >= _LEAST_AT_ONCE else 1
         known |= zip(new, side_by_side(partial(_tensors_gone, start), new, jobs), strict=True)
