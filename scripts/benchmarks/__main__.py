@@ -4,6 +4,8 @@ scripts/bench people SOURCE... [-o PAGE.md]   the networks of `scripts/zoo --peo
 scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --others`
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
+scripts/bench strangers FOLDER...   the answer to every file of folders
+scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
 
@@ -16,6 +18,8 @@ from .others import others
 from .people import people
 from .plan import plan
 from .schedule import schedule
+from .strangers import strangers
+from .tail import tail
 
 
 @click.group()
@@ -23,7 +27,7 @@ def cli() -> None:
     """Benchmarks of tflite_memopt."""
 
 
-for _command in (people, others, schedule, plan, ablations):
+for _command in (people, others, schedule, plan, strangers, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

@@ -35,6 +35,9 @@ SOURCES = {
     "StreamNet": "the same paper",
     "ExecuTorch": "1.1.0, Cortex-M55, total, float input and output: github.com/pytorch/executorch issue 17651",
     "TFLM": "6ce10ee, the same issue",
+    "Plumerai": "its inference engine; it and the other tools at 0.30 and 80x80 as its page of 2021-10 quotes them; "
+    "what is counted is not said",
+    "EON": "Edge Impulse's compiler, the same page",
     "ST 4": "Edge AI Core 4.0.1 on an F4, --optimization balanced, total RAM; it is not said whether input and output "
     "count: `results/st_analyze.jsonl` of mcufit-bench at 88f8d23 (2026-08-16)",
 }
@@ -95,6 +98,12 @@ FILES: Mapping[str, str] = {
 # As msf-CNN's paper quotes them, in kB.
 _PATCHES = {"msf_mbv2_w0.35": (63, 66), "msf_mn2_vww5": (45, 44), "msf_mn2_320k": (215, 208)}
 
+# MobileNetV2 0.30 with 1,000 classes, in kB of 1,024 bytes.
+_MOBILENETS = {
+    "mobilenet_v2_0.30_64": {"TinyEngine": 61, "X-CUBE-AI": 88},
+    "mobilenet_v2_0.30_80": {"Plumerai": 80, "TinyEngine": 98, "X-CUBE-AI": 109, "EON": 153, "TFLM": 155},
+}
+
 
 def published() -> list[Published]:
     """Every figure, network by network."""
@@ -105,6 +114,8 @@ def published() -> list[Published]:
         found.append(Published(name, "TinyEngine", 1024 * tiny_engine, "all"))
         found.append(Published(name, "X-CUBE-AI", 1024 * cube, "all"))
         found += [] if tiny_ts is None else [Published(name, "TinyTS", tiny_ts, "tensors")]
+    for name, sizes in _MOBILENETS.items():
+        found += [Published(name, tool, 1024 * size, "all") for tool, size in sizes.items()]
     for name, (st, tensors, without_input) in _FILES.items():
         found += [] if st is None else [Published(name, "ST 4", st, "all")]
         found += [] if tensors is None else [Published(name, "TinyTS", tensors, "tensors")]

@@ -92,6 +92,8 @@ OTHERS: Mapping[str, Callable[[], keras.Model]] = MappingProxyType(
         "st_mobilenet_v2_0.35_128": partial(mobilenet, _V2, 0.35, 128, IMAGENET),
         "st_mobilenet_v2_0.35_224": partial(mobilenet, _V2, 0.35, 224, IMAGENET),
         "st_mobilenet_v2_1.0_224": partial(mobilenet, _V2, 1.0, 224, IMAGENET),
+        "mobilenet_v2_0.30_64": partial(mobilenet, _V2, 0.3, 64, IMAGENET),
+        "mobilenet_v2_0.30_80": partial(mobilenet, _V2, 0.3, 80, IMAGENET),
         "st_yololcv1_192": partial(st_yololcv1, 192),
         "st_yololcv1_224": partial(st_yololcv1, 224),
         "st_yololcv1_256": partial(st_yololcv1, 256),
