@@ -62,11 +62,11 @@ def _grown(b: ModelBuilder, y: Tensor, layer: str, seed: int) -> Tensor:
 
 
 @settings(max_examples=20)
-@given(networks())
-def test_the_result_is_the_same_for_all_inputs(model: Model) -> None:
+@given(networks(), st.sampled_from((1, 4, 8)))
+def test_the_result_is_the_same_for_all_inputs(model: Model, block: int) -> None:
     original = write_model(model)
     before = read_model(original)
-    dead = drop_dead_channels(model)
+    dead = drop_dead_channels(model, block)
     check_model(model)
     assert prove(before, read_model(write_model(model))).status is Status.PROVED
     assert (dead is None) == (write_model(before) == write_model(model))
@@ -108,6 +108,16 @@ def test_the_same_bits_on_both_runtimes() -> None:
     assert dead is not None
     assert (dead.removed, dead.channels) == (8, 20)
     assert [tensor.shape[-1] for tensor in (op.outputs[0] for op in model.main.operators)] == [8, 8, 4]
+    assert_same_bits(original, write_model(model), [0], 0)
+
+
+@pytest.mark.parametrize(("block", "kept"), [(1, 3), (4, 4), (8, 8), (32, 16)])
+def test_channels_that_fill_the_last_block_stay(block: int, kept: int) -> None:
+    model = dead_half()
+    without(model, model.main.operators[2], [1, 3, *range(5, 16)])
+    original = write_model(model)
+    drop_dead_channels(model, block)
+    assert [op.outputs[0].shape[-1] for op in model.main.operators] == [kept, kept, 4]
     assert_same_bits(original, write_model(model), [0], 0)
 
 

@@ -293,6 +293,9 @@ def of_version(profile: KernelProfile, version: str) -> KernelProfile:
     return _vector_profile(profile.name, changes, f"esp-nn {version}")
 
 
+_VECTOR_BLOCK = 8
+"""Channels. With another number, depthwise convolutions of the S3 copy their input, and 1x1 ones leave the vector code
+(esp_nn_conv_esp32s3.c, esp_nn_depthwise_conv_s8_esp32s3.c at d45b843c)."""
 _CHIPS: Mapping[str, Chip] = {"esp-nn-s3": "s3", "esp-nn-p4": "p4"}
 """By the name of the profile: the chips whose scratch depends on the version."""
 
@@ -311,6 +314,7 @@ def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version
         is_portable=False,
         in_wheel=False,
         measured_at=_MEASURED_AT if chip == "generic" else None,
+        block=4 if chip == "generic" else _VECTOR_BLOCK,
     )
 
 

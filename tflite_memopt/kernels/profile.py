@@ -26,6 +26,7 @@ class KernelProfile:
     ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
     ``miscomputes`` tells where the library itself is known to compute wrongly: a rewrite must not lead there.
     ``libraries`` are the profiles that firmware may link when this one is chosen: none for one library.
+    ``block``: its convolutions are fastest with a number of channels that is a multiple of this.
     ``prices`` are the run-time costs of its operators; those of the reference kernels if not measured. With several
     ``libraries``: those of the one on which calls and copies weigh most.
     """
@@ -41,6 +42,7 @@ class KernelProfile:
     target: str | None = None
     miscomputes: Callable[[Operator], bool] = _never
     libraries: tuple[KernelProfile, ...] = ()
+    block: int = 4
     prices: Prices = field(default=REFERENCE_PRICES, compare=False)
 
     @property

@@ -205,7 +205,7 @@ def in_rows(model: Model, options: Options) -> Model:
     """Return the model that is fed: cleaned up, unless the options forbid it, with its sequences along rows."""
     model = copy_model(model)
     if options.rewrite:
-        clean_up(model)
+        clean_up(model, options.profile)
     laid = sequences_along_h(model)
     return model if laid is None else laid.model
 

@@ -227,7 +227,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
     if fed is not None:
         model = in_rows(model, options)
     elif options.rewrite:
-        clean_up(model)
+        clean_up(model, options.profile)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)

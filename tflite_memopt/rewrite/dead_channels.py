@@ -5,7 +5,8 @@ r"""Delete channels that no weight reads.
 
 A weight of 0 adds ``0 * (q - zero_point)`` to an integer sum: the sum is the same without the channel, to the bit, in
 any order and with any kernels. In float the sum of fewer terms may be rounded in another order, so that only integer
-operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to 0.
+operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to 0. Kernels are
+fastest where the number of channels is a multiple of a *block*, so that as many channels as fill the last block stay.
 
 Tensors whose channels correspond one to one form a group with one mask. The masks are the least fixed point of two
 rules: a channel is read if the graph returns it or an operator outside of the table touches it, and if a weight other
@@ -47,10 +48,10 @@ class DeadChannels:
     names: tuple[str, ...]
 
 
-def drop_dead_channels(model: Model) -> DeadChannels | None:
-    """Delete the channels of the entry graph that nothing reads, in place; None where every channel is read."""
+def drop_dead_channels(model: Model, block: int = 1) -> DeadChannels | None:
+    """Delete the channels of the entry graph that nothing reads, in place; None where every channel is needed."""
     masks = _Masks(model.main)
-    masks.settle()
+    masks.settle(block)
     made = [op for op in model.main.operators if op.name in _SUMS and masks.is_free(op.outputs[0])]
     removed = sum(int((~masks.of(op.outputs[0])).sum()) for op in made)
     if not removed:
@@ -101,8 +102,8 @@ class _Masks:
             self._masks[top] = np.full(top.shape[-1] if top.shape else 1, top in self._fixed)
         return self._masks[top]
 
-    def settle(self) -> None:
-        """Compute the least fixed point; a tensor without any channel that is read keeps one."""
+    def settle(self, block: int) -> None:
+        """Compute the least fixed point, then fill the last block of channels and what these are computed from."""
         while self._grow():
             pass
         for operator in self._graph.operators:
@@ -111,7 +112,8 @@ class _Masks:
             for tensor in operator.outputs:
                 if self.is_free(tensor):
                     mask = self.of(tensor)
-                    mask[np.flatnonzero(~mask)[: max(0, least - int(mask.sum()))]] = True
+                    kept = int(mask.sum())
+                    mask[np.flatnonzero(~mask)[: -(-max(least, kept) // block) * block - kept]] = True
         while self._grow():
             pass
 

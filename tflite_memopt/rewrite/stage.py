@@ -250,7 +250,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     if has_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
-    cleaned = clean_up(model) if options.rewrite else Changed(model, (), ())
+    cleaned = clean_up(model, profile) if options.rewrite else Changed(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
@@ -353,13 +353,13 @@ def _boundary(model: Model, options: Options) -> Changed:
     return Changed(model, uses, done.refused)
 
 
-def clean_up(model: Model) -> Changed:
+def clean_up(model: Model, profile: KernelProfile) -> Changed:
     """The model itself after the rules that are always an improvement."""
     driver = Driver(model)
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
-    dead = drop_dead_channels(model)
+    dead = drop_dead_channels(model, profile.block)
     if dead is not None:
         said = f"{DEAD_CHANNELS}: {dead.removed:,} of {dead.channels:,} channels"
         uses = (*uses, RewriteUse(said, dead.names, "exact", 0))
