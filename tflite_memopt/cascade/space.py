@@ -176,9 +176,10 @@ class Space:
 
     @property
     def families(self) -> tuple[Forms, ...]:
-        """Forms to look at together, so that sets differ: stripes alone, then all."""
+        """Forms to look at together, so that sets differ: unrolled stripes alone, loops alone, then all."""
         has_loops = bool(self._modes.loops) or self._modes.phases
-        return ((Unrolled,), tuple(NAME_OF)) if has_loops else ((Unrolled,),)
+        loops = tuple(form for form in NAME_OF if form is not Unrolled)
+        return ((Unrolled,), loops, tuple(NAME_OF)) if has_loops else ((Unrolled,),)
 
     def choices(self, below: int, forms: Forms, by_work: bool = False) -> list[tuple[Tilings, OptionSet]]:
         """Sets of tilings in these forms whose bound on the objective is less than ``below``, the smallest first."""
