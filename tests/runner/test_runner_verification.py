@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_own_buffers import cell
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
@@ -155,3 +157,13 @@ def test_a_runner_of_another_pointer_width_than_the_target_is_refused(tmp_path: 
     runner = wheel_that(tmp_path, TELLS_ITS_POINTERS)
     with pytest.raises(UsageError, match="pointers of 64 bits, target cortex-m7 has 32"):
         optimize(MODEL, replace(OPTIONS, runner=runner, target="cortex-m7"))
+
+
+def test_a_bug_of_the_library_is_not_blamed_on_the_plan(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (2,) * 5), b.tensor("y", (2,) * 5)
+    order = b.constant("order", np.arange(5, dtype=np.int32)[::-1].copy())
+    b.operator("TRANSPOSE", (x, order), (y,), "TransposeOptions")
+    options = replace(ON_WHEEL, kernels="cmsis-nn-dsp", runner=wheel_that(tmp_path, WRONG_WHEN_PLANNED))
+    with pytest.raises(EquivalenceError, match=r"not equal on runner: .*they may compute TRANSPOSE 'y' wrongly"):
+        optimize(write_model(b.finish(y)), options)

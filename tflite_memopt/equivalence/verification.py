@@ -31,6 +31,7 @@ Facts = dict[str, int | str]
 PROOF, FILE = "proof", "file"
 """The verdicts that need no run: of a proof for all inputs, and of the interfaces in the files."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
+_FAULTY_KERNELS = "; a bug in these kernels, in the original too: they may compute {} wrongly (docs/limits.md)"
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
     verdicts = {runtime: each.verdict for runtime, each in results.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
-            hint = _OTHER_KERNELS.format(options.profile.name) if runtime == RUNNER else ""
+            hint = _hint(baseline.model, options) if runtime == RUNNER else ""
             raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}")
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
@@ -211,6 +212,12 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
     tflm = baseline.runs.get("tflm")
     refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
     return Verification(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
+
+
+def _hint(model: Model, options: Options) -> str:
+    """Return why a runner may differ although the proof holds: a bug in its kernels, or other kernels."""
+    faults = options.profile.faults_in(model)
+    return _FAULTY_KERNELS.format(faults) if faults else _OTHER_KERNELS.format(options.profile.name)
 
 
 def _way_out(baseline: Baseline, options: Options) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..ir.model import Operator
+from ..ir.model import Model, Operator
 from .prices import REFERENCE_PRICES, Prices
 from .relations import ReuseRule, no_reuse
 from .requests import ILP32, Abi, Requests
@@ -60,3 +60,8 @@ class KernelProfile:
     def may_miscompute(self, operator: Operator) -> bool:
         """Tell whether firmware that this profile is for may compute the operator wrongly."""
         return self.miscomputes(operator) or any(each.miscomputes(operator) for each in self.libraries)
+
+    def faults_in(self, model: Model) -> str:
+        """Return the operators that this library itself may compute wrongly, in words; empty for several libraries."""
+        operators = (operator for graph in model.graphs for operator in graph.operators)
+        return ", ".join(f"{each.name} '{each.outputs[0].name}'" for each in operators if self.miscomputes(each))

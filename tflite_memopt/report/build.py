@@ -20,7 +20,6 @@ from ..memory.arrange import (
     Arrangement,
     Declined,
     ModelPlacement,
-    miscomputed,
     needed_bytes,
     needs_by_library,
     reuse_in_force,
@@ -66,8 +65,8 @@ from .warnings import (
     FailedStep,
     of_cleared,
     of_failure,
+    of_faults,
     of_metadata,
-    of_miscomputed,
     of_npu,
     of_open_sides,
     warnings_for,
@@ -195,7 +194,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         *of_metadata(outcome.metadata_left_out),
         *original.warnings,
         *of_cleared([tensor.name for tensor in cleared]),
-        *of_miscomputed(() if profile.libraries else miscomputed(model, profile)),
+        *of_faults(profile.faults_in(model)),
         *warnings_for(report, profile, options),
     )
     return replace(report, warnings=warnings, summary=summary_of(report, advice))

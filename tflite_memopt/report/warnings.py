@@ -69,11 +69,10 @@ def of_open_sides(model: Model) -> Iterator[str]:
             )
 
 
-def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
-    """``names`` of outputs that the library computes wrongly, in the original as well."""
-    if names:
-        said = ", ".join(f"'{name}'" for name in names)
-        yield f"a bug in these kernels, in the original too: they may compute wrong values for {said} (docs/limits.md)"
+def of_faults(operators: str) -> Iterator[str]:
+    """``operators`` that the kernel library itself computes wrongly, in the original as well; empty without one."""
+    if operators:
+        yield f"a bug in these kernels, in the original too: they may compute {operators} wrongly (docs/limits.md)"
 
 
 def of_cleared(inputs: Sequence[str]) -> Iterator[str]:
