@@ -14,6 +14,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
+from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model
@@ -276,3 +277,13 @@ def test_a_peak_between_resizing_or_dense_layers_is_cut(model: Model) -> None:
     report = tflite_memopt.optimize(write_model(model), Options(kernels="reference", samples=1)).report
     assert any("large" in use.operators for use in report.rewrites if use.rule.startswith("cascade"))
     assert report.after.required_for_target < 0.65 * report.before.required_for_target
+
+
+def test_a_search_that_only_measured_plans_what_it_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a U-Net of 16 bits, where bounds far below what fits take all iterations."""
+    monkeypatch.setattr(in_order, "_CHOICES", dict.fromkeys(in_order._CHOICES, 3))
+    monkeypatch.setattr(in_order, "_CENTERS", dict.fromkeys(in_order._CENTERS, 0))
+    report = run(pointwise(), replace(SLOW, verify=False, loops=False))
+    assert any(use.stripes for use in report.rewrites)
+    assert report.least_in_stripes is not None
+    assert report.least_in_stripes <= report.after.arena_bytes

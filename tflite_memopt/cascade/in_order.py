@@ -220,6 +220,11 @@ class OrderSearch:
         families = self.space.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
+        if not self.plans.drafts:  # bounds far below what fits have taken all iterations
+            least = self.least
+            self.space.keep_measured()
+            best = self._descended(best, families[-1], part + _AFTERWARDS, progress)
+            self.least = least
         best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
         return best

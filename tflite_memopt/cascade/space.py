@@ -277,6 +277,12 @@ class Space:
         """Tell whether the figures of all of these are no bounds any more."""
         return all(self._by_interval[tiling.first, tiling.end][tiling].is_measured for tiling in chosen)
 
+    def keep_measured(self) -> None:
+        """Drop the tilings that have a bound alone."""
+        for interval, known in self._by_interval.items():
+            self._by_interval[interval] = {tiling: each for tiling, each in known.items() if each.is_measured}
+            self._has_changed(*interval)
+
     def measure(self, tilings: Sequence[Tiling]) -> None:
         """Measure these; drop tilings that cannot be written or exceed the limits."""
         new = [tiling for tiling in dict.fromkeys(tilings) if not self.is_measured([tiling])]
