@@ -39,6 +39,16 @@ def test_the_kinds_of_the_tail_add_up_to_it_and_the_least_is_no_more(model: Path
     assert 0 < int(least.replace(",", "")) <= min(pairs[0])
 
 
+def test_strangers_have_a_row_for_each_file_and_say_why_one_is_refused(model: Path) -> None:
+    (model.parent / "inner").mkdir()
+    (model.parent / "inner" / "broken.tflite").write_bytes(b"no model")
+    result = CliRunner().invoke(cli, ["strangers", "--no-verify", str(model.parent)], catch_exceptions=False)
+    _, _, fine, refused = result.output.splitlines()
+    report = optimize(model, Options(verify=False)).report
+    assert fine.startswith(f"| chain | {report.before.required_for_target:,} -> {report.after.required_for_target:,} |")
+    assert refused.startswith("| broken | refused: ")
+
+
 def test_ablations_sum_random_networks_in_one_row_with_a_cell_for_each_part() -> None:
     name, before, need, *parts = _cells("ablations", "--parts", "--random", "3", "--effort", "quick")
     assert name == "3 random networks"
