@@ -71,7 +71,7 @@ def test_the_page_has_what_was_kept_and_measures_each_row_once(tmp_path: Path, m
     assert f"| msf_mn2_vww5 | {theirs} | - | - | - | 20,000/9,000/1.50/+20.0 |" in text
     assert "Verified bit-exact on LiteRT and TFLM: all but msf_mn2_vww5 feed.\n" in text
     assert "- msf_mn2_vww5, parts: no part\n" in text
-    assert "mcunet_in4 (TinyEngine 425,984 -/-; X-CUBE-AI 350,208 -/-), msf_mbv2_w0.35 (" in text
+    assert "mcunet_in4 (TinyEngine 425,984 -/-; X-CUBE-AI 350,208 -/-), mobilenet_v2_0.30_64 (" in text
     assert asdict(rows["feed"]) == asdict(others._kept("msf_mn2_vww5", "feed"))
     refused = CliRunner().invoke(others.others, ["msf"])
     assert refused.exit_code == 2
