@@ -23,6 +23,7 @@ from .ir.change import Decision, without_faults
 from .ir.check import has_npu
 from .ir.copying import copy_model
 from .ir.model import Model
+from .kernels.faults import faults_in, new_faults
 from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
 from .memory.arrange import Declined, needs_by_library
@@ -103,9 +104,12 @@ def optimize(
                 model = read_planned(shapes.data)
                 facts = facts_of(shapes.model, given.name, given.original, options)
 
-        before = given.libraries if is_right else None
+        profile = options.profile
+        # What is mended may need more than what was wrong.
+        is_faulty = not profile.libraries and bool(faults_in(model, profile))
+        before = given.libraries if is_right and not is_faulty else None
         known = {} if cache is None else cache
-        run = RunContext(shapes.data, model, options.profile, before, clock, progress, known)
+        run = RunContext(shapes.data, model, profile, before, clock, progress, known)
         check = partial(_checked, run, baseline, running, steps, asked.inputs)
         candidate, declined, done, failed = _first_right(run, options, check)
 
@@ -199,6 +203,7 @@ def _checked(
             shaping_options(options),
         )
         written = write_model(candidate.model)
+        _check_kernels(run, read_model(written))
     with run.clock.stage("prove"):
         proofs = _proofs(run, candidate, written, options, steps)
     with run.clock.stage("verify"):
@@ -211,6 +216,13 @@ def _checked(
             checked = replace(checked, inputs=inputs)
             verification = steps.verified(verification, written, proofs, checked, run.progress, running)
     return _Checked(written, metadata_left_out, proofs, verification)
+
+
+def _check_kernels(run: RunContext, result: Model) -> None:
+    """Raise FailedVerificationError where an operator of the written file meets a fault that the original does not."""
+    found = new_faults(result, run.original, run.profile)
+    if found:
+        raise FailedVerificationError(f"a kernel library computes the result wrongly: {found[0]}")
 
 
 def _fails(run: RunContext, options: Options, check: _Check, decision: Decision) -> bool:

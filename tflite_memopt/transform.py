@@ -17,10 +17,12 @@ from .equivalence.subject import NO_PROMISE, Promise, Subject
 from .graph.limits import StageClock
 from .io import offline_plan, plan_label
 from .io.writer import write_model
-from .ir.change import Changed, Decision, Exactness, Refusal, loosest
+from .ir.change import Changed, Decision, Exactness, Refusal, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.copying import copy_model, drop_unused_codes
 from .ir.model import Model
+from .kernels.faults import faults_in, new_faults
+from .kernels.mend import mend
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
 from .kernels.since import needed_since
@@ -33,7 +35,6 @@ from .memory.arrange import (
     arrange,
     cost_in,
     fitted,
-    miscomputed,
     needs_by_library,
 )
 from .memory.figures import LibraryNeed, operator_kinds
@@ -259,6 +260,7 @@ def _made(run: RunContext, options: Options) -> Candidate:
         rewritten = rewrite(_given(run, options), run.profile, options, run.progress)
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)
+        rewritten = replace(rewritten, uses=(*rewritten.uses, *_mended(run, rewritten.model)))
     with clock.stage("cascade"):
         cascaded = _in_stripes(run, options, rewritten.model)
         found = _in_tiles(run, options, rewritten, cascaded)
@@ -274,10 +276,21 @@ def _given(run: RunContext, options: Options) -> Model:
 
 def _in_stripes(run: RunContext, options: Options, model: Model, below: int | None = None) -> Changed:
     """In stripes within what is left of the limit on run time: rewrites may have used some of it, or saved time."""
+    uses = _mended(run, model)  # with channels in tiles it has other operators
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
         options = replace(options, max_extra_work=work.left_for(model))
-    return cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
+    found = cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
+    return replace(found, uses=(*uses, *found.uses)) if uses else found
+
+
+def _mended(run: RunContext, model: Model) -> tuple[RewriteUse, ...]:
+    """Write what a kernel library computes wrongly otherwise, in place.
+
+    For any library what came so stays: users of another library than the faulty one would pay for it.
+    """
+    kept = {each.output for each in faults_in(run.original, run.profile)} if run.profile.libraries else ()
+    return mend(model, run.profile, kept)
 
 
 def _in_tiles(run: RunContext, options: Options, rewritten: Changed, cascaded: Changed) -> Striped:
@@ -308,9 +321,7 @@ def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes)
 def _is_no_worse(run: RunContext, options: Options, model: Model, fits: bool) -> bool:
     """As ``Candidate`` says. ``fits``: no library needs more."""
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
-    if not set(miscomputed(model, run.profile)) <= set(miscomputed(run.original, run.profile)):
-        return False
-    return fits and run.work_limit(options).is_kept_by(model)
+    return not new_faults(model, run.original, run.profile) and fits and run.work_limit(options).is_kept_by(model)
 
 
 def subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subject:

@@ -27,6 +27,8 @@ from ..graph.side_by_side import side_by_side
 from ..ir.copying import copy_model
 from ..ir.model import Model
 from ..kernels.arena import arena_use
+from ..kernels.faults import faults_in
+from ..kernels.mend import mend
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import Cost, cost_in, place
 from ..memory.figures import operator_count
@@ -71,6 +73,7 @@ class Plans:
 
     def __init__(self, model: Model, profile: KernelProfile, options: Options, finish: Finish = as_it_is) -> None:
         self._model, self._profile, self._options, self._finish = model, profile, options, finish
+        self._wrong = {each.output for each in faults_in(model, profile)}
         self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_extra_work, profile)
         self.effort = 0
         """The operators of all models that have been planned."""
@@ -155,7 +158,9 @@ class Plans:
         return list(dict.fromkeys((own, solve_schedule(problem, self._options.scheduler, limit).order)))
 
     def _written(self, chosen: Tilings) -> Model:
-        return self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)
+        model = self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)
+        mend(model, self._profile, self._wrong)
+        return model
 
     def tiled(self, chosen: Tilings) -> Model:
         """A copy with these tilings, in the order that is best. Raises InfeasibleError where one does not fit."""

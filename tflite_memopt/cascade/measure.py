@@ -14,6 +14,8 @@ from ..errors import InfeasibleError
 from ..ir.copying import unlinked_twin
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
+from ..kernels.faults import faults_in, new_faults
+from ..kernels.mend import mend
 from ..kernels.profile import KernelProfile
 from ..memory.figures import arena_terms
 from ..memory.layout import memory_layout
@@ -95,10 +97,14 @@ class Measure:
         return *self._keys.of(tiling.first, tiling.end), tiling.form
 
     def _added(self, tiling: Tiling) -> Figures | None:
-        part = excerpt(self._model, tiling.first, tiling.end)
+        whole = self._model, tiling.first, tiling.end
+        part = excerpt(*whole)
         try:
             apply_tilings(part, [replace(tiling, first=0, end=tiling.end - tiling.first)])
         except InfeasibleError:
+            return None
+        mend(part, self._profile)
+        if faults_in(part, self._profile) and new_faults(part, excerpt(*whole), self._profile):
             return None
         return self._difference(self._as_it_is(tiling.first, tiling.end), self._totals(part))
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..analysis.lifetimes import io_lower_bound
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.side_by_side import side_by_side
-from ..ir.model import Model, Operator
+from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..kernels.since import LOOPS, has_operators
 from ..memory.figures import arena_terms
@@ -21,7 +21,7 @@ from ..memory.work import model_work
 from ..operators.rows import RowMap
 from ..operators.table import kind_of, row_map_of
 from ..options import Options
-from .bound import Costs, StripeBounder, loop_bounds, one_row
+from .bound import Costs, StripeBounder, loop_bounds
 from .loop import phase_regions
 from .loop_rows import Masked
 from .lower import row_bytes
@@ -114,7 +114,7 @@ class Space:
         self.needs = self._alive.needs()
         self._longest = max(2, min(LONGEST, LONGEST * _WITH_LONGEST // len(self.needs)))
         self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
-        self._row_maps = [_unless_wrong(operator, profile) for operator in model.main.operators]
+        self._row_maps = [row_map_of(operator) for operator in model.main.operators]
         # Steps outside all regions are part of every set.
         fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
@@ -378,10 +378,3 @@ class Space:
             if first < least and exit_ + 1 - first > LONGEST:
                 least = first
                 yield first, exit_ + 1
-
-
-def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowMap | str:
-    """Return the row map of an operator, or a reason, as where a library computes one row of it wrongly."""
-    if profile.may_miscompute(one_row(operator)):
-        return "a kernel library computes one row of it wrongly"
-    return row_map_of(operator)

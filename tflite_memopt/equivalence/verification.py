@@ -14,6 +14,7 @@ from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
 from ..ir.check import check_model, has_npu
 from ..ir.model import Graph, Model
+from ..kernels.faults import faults_in
 from ..options import Options
 from ..proof import Proof, Status, prove
 from .baseline import LITERT, Baseline, arena_for, measure_baseline
@@ -31,7 +32,7 @@ Facts = dict[str, int | str]
 PROOF, FILE = "proof", "file"
 """The verdicts that need no run: of a proof for all inputs, and of the interfaces in the files."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
-_FAULTY_KERNELS = "; a bug in these kernels, in the original too: they may compute {} wrongly (docs/limits.md)"
+_FAULTY_KERNELS = "; these kernels compute the original wrongly, too: {}"
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
 
 def _hint(model: Model, options: Options) -> str:
     """Return why a runner may differ although the proof holds: a bug in its kernels, or other kernels."""
-    faults = options.profile.faults_in(model)
+    faults = ", ".join(map(str, faults_in(model, options.profile)))
     return _FAULTY_KERNELS.format(faults) if faults else _OTHER_KERNELS.format(options.profile.name)
 
 

@@ -1,7 +1,8 @@
 """The guarantees and requests of kernel libraries: profiles, and the cost model of TFLM's arena.
 
 ``requests`` has the bytes that a kernel asks for, ``relations`` where its output may lie on its input, ``arena`` TFLM's
-allocator replayed, ``support`` and ``since`` the operators that TFLM runs and since when, ``window`` a convolution's
+allocator replayed, ``faults`` the operators that a library is known to compute wrongly and ``mend`` how they are
+written otherwise, ``support`` and ``since`` the operators that TFLM runs and since when, ``window`` a convolution's
 geometry.
 """
 
@@ -13,6 +14,9 @@ DOOR = (
     "chips",
     "cmsis_nn",
     "code_size",
+    "esp_nn",
+    "faults",
+    "mend",
     "prices",
     "profile",
     "profiles",

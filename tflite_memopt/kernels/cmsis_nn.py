@@ -92,16 +92,6 @@ def is_refused(window: KernelWindow, build: Build) -> bool:
     return 2 * window.pad_wide + int(fmod(total, 2)) != total
 
 
-def may_be_wrong(window: KernelWindow, build: Build) -> bool:
-    """Tell whether Helium's one-row kernel may compute a CONV_2D otherwise than every other kernel does.
-
-    With a stride it takes left paddings of different widths for one, and reads beyond windows that leave out columns:
-    129 of 310 shapes that were run on Cortex-M55 (QEMU) are wrong, by up to 84 steps, all of them with a stride and
-    with padding or columns left out. Source: Source/ConvolutionFunctions/arm_convolve_1_x_n_s8.c.
-    """
-    return build == "mve" and convolution_path(window) == "1xn" and window.stride_wide > 1
-
-
 def depthwise_path(window: KernelWindow, build: Build) -> DepthwisePath:
     """The kernel of an int8 DEPTHWISE_CONV_2D; with Helium one input channel is run as a convolution."""
     if build == "mve" and window.in_depth == 1 and window.out_depth > 1:
@@ -344,23 +334,6 @@ def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     return ()
 
 
-def miscomputes(operator: Operator, build: Build) -> bool:
-    """Tell whether the library may compute an operator wrongly, sharing or not; see :func:`.paths.may_be_wrong`.
-
-    TRANSPOSE of rank 5 and TRANSPOSE_CONV of several images gave other values than TFLM's own kernels on both builds
-    that were run, scalar and DSP, for models as they come.
-    """
-    slot = 2 if operator.name == "TRANSPOSE_CONV" else 0
-    source = operator.inputs[slot] if slot < len(operator.inputs) else None
-    if source is None or source.dtype is not DType.INT8:
-        return False
-    if operator.name == "TRANSPOSE":
-        return len(source.shape) > 4
-    if operator.name == "TRANSPOSE_CONV":
-        return source.shape[:1] > (1,)
-    return operator.name == "CONV_2D" and len(source.shape) == 4 and may_be_wrong(window_of(operator), build)
-
-
 def _convolution_reuses(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """CONV_2D int8.
 
@@ -506,7 +479,6 @@ def _profile(name: str, build: Build, cores: str, machine: str, prices: Prices) 
         relations=rule_for(build),
         is_portable=False,
         in_wheel=False,
-        miscomputes=partial(miscomputes, build=build),
         measured_at=f"{_MEASURED_AT}, {machine} in QEMU 7.2",
         prices=prices,
     )

@@ -22,9 +22,10 @@ and MUL broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import Literal
 
 from ..errors import UsageError
@@ -42,11 +43,13 @@ VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.1.1", "1.1.2", "1.2.0", "1.2.
 """Releases of esp-nn that were read."""
 MEASURED = VERSIONS[-1]
 """The release whose generic C was run."""
-_CHANGES: tuple[Version, ...] = ((1, 0, 0), (1, 2, 0), (1, 2, 1), (1, 2, 3))
-"""The releases whose scratch differs from that of the one before."""
+_CHANGES: tuple[Version, ...] = ((1, 0, 0), (1, 0, 2), (1, 2, 0), (1, 2, 1), (1, 2, 3))
+"""The releases whose scratch or faults differ from those of the one before."""
 
 _FULL_INPUT = 40 * 1024
-_FULL_COPY = 48 * 1024
+FULL_COPY = 48 * 1024
+"""Bytes of a copy of a depthwise convolution's input above which esp-nn 1.2.1 to 1.2.3 copies rows as it needs them: of
+3x3 in 8 bits, of other filters in 16."""
 
 
 def s3_convolution(w: KernelWindow, version: Version) -> int:
@@ -82,7 +85,7 @@ def s3_depthwise(w: KernelWindow, version: Version) -> int:
     if multiplier == 1 and w.in_depth % 8 == 0:
         if w.taps_wide == w.taps_high == 3:
             return _depthwise_3x3(w, filters, copied)
-        if 2 * (filters + copied) <= _FULL_COPY:
+        if 2 * (filters + copied) <= FULL_COPY:
             return 2 * (filters + copied) + 32
         return 2 * filters + 2 * w.in_width * w.taps_high * w.in_depth + 32
     if multiplier == 1 and w.in_depth > 3:
@@ -124,6 +127,44 @@ def _depthwise_3x3(w: KernelWindow, filters: int, copied: int) -> int:
         padded = (w.in_width + wide) * (w.in_height + high) * depth
         return 9 * depth + padded + w.out_width * w.out_height * depth + 64
     return 2 * (filters + copied) + 32
+
+
+def s3_depthwise_writes(window: KernelWindow, version: Version) -> int:
+    """Bytes of scratch that ``esp_nn_depthwise_conv_s8_esp32s3`` writes, up to the last one; at least these.
+
+    What it asks for is ``s3_depthwise``.
+    """
+    multiplier, taps = window.out_depth // window.in_depth, window.taps
+    filters, copied = taps * window.out_depth, window.in_height * window.in_width * window.in_depth
+    gap = 16 - filters % 16
+    as_16_bits = 2 * (filters + gap + copied)
+    is_3x3 = multiplier == 1 and window.taps_high == window.taps_wide == 3 and window.in_depth % 8 == 0
+    pads = window.pad_high, window.pad_wide
+    if is_3x3 and window.in_depth % 16 == 0 and pads in ((0, 0), (1, 1)):
+        more = (2, 2) if pads == (1, 1) else (window.missing_high, window.missing_wide)
+        if not any(more):
+            return filters
+        whole = (window.in_height + more[0]) * (window.in_width + more[1]) * window.in_depth
+        in_rows = version >= (1, 2, 1) and whole > _FULL_INPUT and pads == (1, 1)
+        return filters + gap + (3 * (window.in_width + 2) * window.in_depth if in_rows else whole)
+    if version >= (1, 2, 1) and is_3x3 and window.in_depth >= 12:
+        return _padded_to_16(window)
+    if version >= (1, 2, 1) and multiplier == 1 and window.in_depth % 8 and window.in_depth > 3:
+        return s3_depthwise(window, version) - 16
+    if version >= (1, 2, 1) and multiplier == 1 and window.in_depth % 8 == 0 and not is_3x3:
+        if 2 * (filters + copied) > FULL_COPY:
+            return 2 * (filters + gap + window.in_width * window.taps_high * window.in_depth)
+        return as_16_bits
+    return as_16_bits if is_3x3 or multiplier % 4 == 0 else 0
+
+
+def _padded_to_16(window: KernelWindow) -> int:
+    """Filters, padded input and output with channels that are a multiple of 16, each in a copy."""
+    depth = -(-window.in_depth // 16) * 16
+    high, wide = window.in_height + 2 * window.pad_high, window.in_width + 2 * window.pad_wide
+    high += max(0, window.out_height * window.stride_high + 2 - high)
+    wide += max(0, window.out_width * window.stride_wide + 2 - wide)
+    return 9 * depth + 16 + high * wide * depth + window.out_height * window.out_width * depth
 
 
 _ALIGNMENT_ROOM = 32
@@ -288,9 +329,19 @@ def of_version(profile: KernelProfile, version: str) -> KernelProfile:
         raise UsageError(
             f"unknown version of esp-nn {version!r}: name one of {', '.join(VERSIONS)}, or a part as in 1.2"
         )
-    numbers = [tuple(map(int, each.split("."))) for each in meant]
-    changes = sorted({max(change for change in _CHANGES if change <= number) for number in numbers})
-    return _vector_profile(profile.name, changes, f"esp-nn {version}")
+    return _vector_profile(profile.name, tuple(map(_numbers, meant)), f"esp-nn {version}")
+
+
+def _numbers(version: str) -> Version:
+    return tuple(map(int, version.split(".")))
+
+
+def said_of_releases(changes: Collection[Version]) -> str:
+    """Name the releases that do as one of ``changes`` does, of those that were read: ``esp-nn 1.0.2 to 1.2.0``."""
+    same = [max(change for change in _CHANGES if change <= _numbers(each)) in changes for each in VERSIONS]
+    runs = groupby(range(len(VERSIONS)), lambda at: same[at])
+    ends = [(VERSIONS[found[0]], VERSIONS[found[-1]]) for is_same, at in runs if is_same and (found := list(at))]
+    return "esp-nn " + ", ".join(first if first == last else f"{first} to {last}" for first, last in ends)
 
 
 _VECTOR_BLOCK = 8
@@ -314,12 +365,15 @@ def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version
         is_portable=False,
         in_wheel=False,
         measured_at=_MEASURED_AT if chip == "generic" else None,
+        releases=tuple(versions),
         block=4 if chip == "generic" else _VECTOR_BLOCK,
     )
 
 
 _MEASURED_AT = "esp-nn d45b843c with the wrappers of esp-tflite-micro 99f49e14 over tflite-micro 90b983c2b3f1, x86-64"
-_ALL = f"any esp-nn from {VERSIONS[0]} to {VERSIONS[-1]} (--target CHIP@esp-nn-VERSION counts one alone)"
+_TAKEN = tuple(change for change in _CHANGES if change >= (1, 1, 1) or change == (1, 0, 2))
+"""The releases that esp-tflite-micro takes, from 1.1.1 on, by the changes: 1.1.1 does as 1.0.2."""
+_ALL = f"any esp-nn from 1.1.1 to {VERSIONS[-1]} (--target CHIP@esp-nn-VERSION counts one alone)"
 
-ESP_NN = _profile("esp-nn", "generic", f"esp-nn {MEASURED} (d45b843c), generic C: ESP32, ESP32-C3")
-ESP_NN_S3, ESP_NN_P4 = (_vector_profile(name, _CHANGES, _ALL) for name in _CHIPS)
+ESP_NN = _profile("esp-nn", "generic", f"esp-nn {MEASURED} (d45b843c), generic C: ESP32, ESP32-C3", _TAKEN)
+ESP_NN_S3, ESP_NN_P4 = (_vector_profile(name, _TAKEN, _ALL) for name in _CHIPS)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import date
 
-from ..ir.model import Model, Operator
+from ..ir.model import Operator
 from .prices import REFERENCE_PRICES, Prices
 from .relations import ReuseRule, no_reuse
 from .requests import ILP32, Abi, Requests
 
-
-def _never(operator: Operator) -> bool:
-    return False
+READ_AT = date(2026, 8, 20)
+"""The day of the TFLM whose kernels were read."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class KernelProfile:
     of the tflite-micro wheel take the scratch of ``requests``, so that what is measured there must be what is planned.
     ``measured_at`` names the commits and the machine of the measurements behind it; None when it was only read.
     ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
-    ``miscomputes`` tells where the library itself is known to compute wrongly: a rewrite must not lead there.
+    ``releases`` are those of the library that it is for, as numbers; ``tflm`` is the day of the TFLM that calls it: an
+    operator may meet faults of these (``faults.py``).
     ``libraries`` are the profiles that firmware may link when this one is chosen: none for one library.
     ``block``: its convolutions are fastest with a number of channels that is a multiple of this.
     ``prices`` are the run-time costs of its operators; those of the reference kernels if not measured. With several
@@ -40,7 +41,8 @@ class KernelProfile:
     measured_at: str | None = None
     abi: Abi = ILP32
     target: str | None = None
-    miscomputes: Callable[[Operator], bool] = _never
+    releases: tuple[tuple[int, ...], ...] = ((),)
+    tflm: date = READ_AT
     libraries: tuple[KernelProfile, ...] = ()
     block: int = 4
     prices: Prices = field(default=REFERENCE_PRICES, compare=False)
@@ -56,12 +58,3 @@ class KernelProfile:
         """Return the profile with prices for images of one column that will be written as one row."""
         libraries = tuple(each.with_columns_as_rows for each in self.libraries)
         return replace(self, libraries=libraries, prices=replace(self.prices, columns_as_rows=True))
-
-    def may_miscompute(self, operator: Operator) -> bool:
-        """Tell whether firmware that this profile is for may compute the operator wrongly."""
-        return self.miscomputes(operator) or any(each.miscomputes(operator) for each in self.libraries)
-
-    def faults_in(self, model: Model) -> str:
-        """Return the operators that this library itself may compute wrongly, in words; empty for several libraries."""
-        operators = (operator for graph in model.graphs for operator in graph.operators)
-        return ", ".join(f"{each.name} '{each.outputs[0].name}'" for each in operators if self.miscomputes(each))

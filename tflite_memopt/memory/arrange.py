@@ -230,12 +230,6 @@ def needs_by_library(
     return found
 
 
-def miscomputed(model: Model, profile: KernelProfile) -> tuple[str, ...]:
-    """Return the names of the outputs that a library of the profile may compute wrongly, whatever the plan."""
-    operators = (operator for graph in model.graphs for operator in graph.operators)
-    return tuple(operator.outputs[0].name for operator in operators if profile.may_miscompute(operator))
-
-
 def worse_under(
     before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed], objective: Objective
 ) -> Iterator[str]:

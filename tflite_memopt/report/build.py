@@ -194,7 +194,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         *of_metadata(outcome.metadata_left_out),
         *original.warnings,
         *of_cleared([tensor.name for tensor in cleared]),
-        *of_faults(profile.faults_in(model)),
+        *of_faults(model, profile),
         *warnings_for(report, profile, options),
     )
     return replace(report, warnings=warnings, summary=summary_of(report, advice))

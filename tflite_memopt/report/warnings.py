@@ -9,6 +9,8 @@ from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, UNCALLED
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
+from ..kernels.esp_nn import said_of_releases
+from ..kernels.faults import FaultMet, faults_in, right_releases
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import worse_under
 from ..options import Options
@@ -69,10 +71,22 @@ def of_open_sides(model: Model) -> Iterator[str]:
             )
 
 
-def of_faults(operators: str) -> Iterator[str]:
-    """``operators`` that the kernel library itself computes wrongly, in the original as well; empty without one."""
-    if operators:
-        yield f"a bug in these kernels, in the original too: they may compute {operators} wrongly (docs/limits.md)"
+def of_faults(model: Model, profile: KernelProfile) -> Iterator[str]:
+    """Yield a warning for each fault of the kernels that operators of a model meet, as it came or as it is written."""
+    by_fault: dict[str, list[FaultMet]] = {}
+    for met in faults_in(model, profile):
+        by_fault.setdefault(met.fault.name, []).append(met)
+    for met, *others in by_fault.values():
+        more = f" and {len(others)} more" if others else ""
+        fault, library = met.fault, met.library
+        where = f"firmware that links {library}" if profile.libraries else "the target's kernels"
+        yield (
+            f"{where}: {met.operator} '{met.output}'{more}: {fault.effect}, a fault of the kernels that the original "
+            f"meets as well ({fault.name}; {fault.releases}; {fault.source})"
+        )
+    if by_fault and not profile.libraries and len(profile.releases) > 1:
+        right = right_releases(model, profile)
+        yield f"right with {said_of_releases(right)}" if right else "right with none of the releases that were read"
 
 
 def of_cleared(inputs: Sequence[str]) -> Iterator[str]:

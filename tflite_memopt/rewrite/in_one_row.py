@@ -19,8 +19,8 @@ from ..ir.copying import copy_model, drop_dead_tensors
 from ..ir.editor import Editor, add_buffer
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike
+from ..kernels.faults import new_faults
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import miscomputed
 from ..memory.work import instructions, slowest
 from ..operators.overrides import laid_along_h, swapped_options
 from ..operators.table import kind_of
@@ -44,7 +44,7 @@ def in_one_row(model: Model, profile: KernelProfile) -> Model:
     laid = copy_model(model)
     if not lay_in_one_row(laid) or slowest(instructions(model, profile), instructions(laid, profile)) > 0:
         return model
-    return laid if set(miscomputed(laid, profile)) <= set(miscomputed(model, profile)) else model
+    return model if new_faults(laid, model, profile) else laid
 
 
 def lay_in_one_row(model: Model) -> bool:

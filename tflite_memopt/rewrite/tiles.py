@@ -23,6 +23,7 @@ from ..ir.copying import copy_model, drop_dead_tensors, share_constants
 from ..ir.editor import label
 from ..ir.model import Model, Operator
 from ..kernels.arena import arena_use
+from ..kernels.faults import new_faults
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import Arrangement, Cost, arrange, cost_in, estimate_of, fitted
 from ..memory.figures import LibraryNeed, operator_count
@@ -111,6 +112,8 @@ class TileSearch:
             if found is None:
                 continue
             model, use, arrangement = found
+            if new_faults(model, best.cascaded.model, self.profile):
+                continue
             fitting = self._fitting(model, arrangement)
             if fitting is None:
                 continue
