@@ -124,7 +124,8 @@ class Options:
     @property
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
-        return profile_for(self.target, self.kernels)
+        device = None if self.device is None else device_named(self.device)
+        return profile_for(self.target, self.kernels, None if device is None else device.chip)
 
     @cached_property
     def decision(self) -> Decision | None:

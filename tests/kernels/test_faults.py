@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Model, Operator, Tensor
 from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
-from tflite_memopt.kernels.faults import FAULTS, faults_in, new_faults
+from tflite_memopt.kernels.faults import FAULTS, Fault, faults_in, new_faults
 from tflite_memopt.kernels.mend import mend
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES, profile_named
@@ -346,3 +347,20 @@ def test_an_original_that_the_library_computes_wrongly_is_said() -> None:
         for result in (optimize(data, Options(verify=False, target=name)) for name in ("cortex-m55", "cortex-m7", None))
     ]
     assert said == [True, False, True]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "kernel_faults.md"
+
+
+def test_the_page_has_the_table() -> None:
+    said = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
+    rows: dict[str, tuple[Fault, list[str]]] = {}
+    for kind, faults in FAULTS.items():
+        for fault in faults:
+            rows.setdefault(fault.name, (fault, []))[1].append(kind)
+    expected = [
+        f"| {fault.name} | {', '.join(fault.profiles)} | {', '.join(kinds)}: {fault.condition} | {fault.effect} | "
+        f"{fault.releases} | {fault.source} | {fault.evidence} |"
+        for fault, kinds in rows.values()
+    ]
+    assert said == expected, "\n".join(expected)

@@ -32,6 +32,7 @@ from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..ir.check import misfit
 from ..ir.model import DType, Operator
+from .prices import ESP32_S3_PRICES, REFERENCE_PRICES
 from .profile import KernelProfile
 from .relations import KernelReuse, ReuseRule, reference_relations
 from .requests import IN0, OUT0, Abi, Requests, Size, needed, requests_of
@@ -366,6 +367,7 @@ def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version
         in_wheel=False,
         measured_at=_MEASURED_AT if chip == "generic" else None,
         releases=tuple(versions),
+        prices=REFERENCE_PRICES if chip == "generic" else ESP32_S3_PRICES,
         block=4 if chip == "generic" else _VECTOR_BLOCK,
     )
 

@@ -21,7 +21,8 @@ from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes
-from .profile import KernelProfile
+from .esp_nn import MEASURED as NEWEST
+from .profile import READ_AT, KernelProfile
 from .window import KernelWindow, window_of
 
 Effect = Literal["wrong values", "writes beyond its scratch", "leaves bytes unwritten", "forgets its state"]
@@ -63,11 +64,12 @@ class Fault:
         """The releases that have it, in words."""
         if self.library == ESP_NN:
             start, end = (None if each is None else _dotted(each) for each in (self.first, self.fixed))
+            library, newest = self.library, NEWEST
         else:
             start, end = (None if each is None else str(each) for each in (self.since, self.until))
-        library = self.library if self.library == ESP_NN else f"{self.library} in TFLM"
-        words = f" from {start}" if start else ""
-        return f"{library}{words}, {'not mended in what was read' if end is None else f'mended in {end}'}"
+            library, newest = f"{self.library} in TFLM", str(READ_AT)
+        first = "" if start is None else f" from {start} on"
+        return f"{library}{first}, {f'until {newest}, the newest that was read' if end is None else f'mended in {end}'}"
 
 
 def _dotted(version: Version) -> str:

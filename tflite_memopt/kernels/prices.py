@@ -16,7 +16,8 @@ Instructions are not cycles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Prices:
     one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c). ``columns_as_rows``: an image of
     one column is priced as the row that it will be written as (``rewrite/in_one_row.py``).
     ``quantized``: each element of QUANTIZE from floats, ``rescaled``: from integers; ``dequantized``: of DEQUANTIZE.
+    ``is_estimate``: taken from what others published.
     ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
     computes together. ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
     arm_convolve_1_x_n_s8.c). ``depthwise_3x3``: where a library has a kernel for filters of 3x3 and 8 bits
@@ -121,7 +123,29 @@ class Prices:
     one_row_in_place: bool = False
     one_channel_as_window: bool = False
     columns_as_rows: bool = False
+    is_estimate: bool = False
     making: MakingPrices = WITH_DOUBLES
+
+    def from_flash(self, byte: int) -> Prices:
+        """Return the prices where each byte of weights takes as much more, in hundredths, whenever it is read."""
+        kinds = ("pointwise", "window", "depthwise", "multiplied", "generic", "dense", "depthwise_3x3")
+        found = {kind: price for kind in kinds if (price := getattr(self, kind)) is not None}
+        return replace(self, **{kind: replace(each, weight=each.weight + byte) for kind, each in found.items()})
+
+
+FLASH: Mapping[str, int] = {
+    "esp32": 600,
+    "esp32s3": 600,
+    "esp32c3": 400,
+    "esp32p4": 900,
+    "RP2040": 400,
+    "RP2350": 400,
+}
+"""By target or chip that reads constants from SPI flash: hundredths of a cycle for a byte, from the core's clock and a
+bus of four bits: 240 and 80 MHz on ESP32 and ESP32-S3, 160 and 80 on ESP32-C3, 360 and 80 on ESP32-P4, 125 and 62.5 on
+RP2040, 150 and 75 on RP2350. Arithmetic from data sheets: no cache is counted. Others measured 2.8 times between SRAM
+and flash (CFU-Playground, pull request 206).
+"""
 
 
 _REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=1_700, output=12_290, tap=980, line=2_060, skips_padding=True)
@@ -206,3 +230,24 @@ MVE_PRICES = Prices(
     making=ON_HELIUM,
 )
 """CMSIS-NN on cores with Helium."""
+
+_S3_DEPTHWISE = ConvolutionPrices(call=65_000, mac=127, output=3_357)
+ESP32_S3_PRICES = replace(
+    REFERENCE_PRICES,
+    library="esp-nn-s3",
+    pointwise=ConvolutionPrices(call=61_000, mac=28, output=3_357),
+    window=ConvolutionPrices(call=62_000, mac=510, output=3_357),
+    depthwise=_S3_DEPTHWISE,
+    multiplied=replace(_S3_DEPTHWISE, mac=189),
+    generic=replace(_S3_DEPTHWISE, mac=189),
+    pool=ConvolutionPrices(call=65_000, mac=420),
+    dense=ConvolutionPrices(call=65_000, mac=133),
+    element=4_610,
+    product=2_170,
+    softmax=4_340,
+    is_estimate=True,
+)
+"""esp-nn on the ESP32-S3, and for want of a finer table on the ESP32-P4: cycles in place of instructions, of the single
+kernels that its README lists (d45b843c, 240 MHz, data in external RAM), not run here. Calls and copies as on TFLM's own
+kernels.
+"""

@@ -49,9 +49,9 @@ class KernelProfile:
 
     @property
     def all_prices(self) -> tuple[Prices, ...]:
-        """The different prices of the libraries that firmware may link."""
+        """The different prices of the libraries that firmware may link; of several, those that were measured."""
         found = {each.prices.library: each.prices for each in self.libraries or (self,)}
-        return tuple(found.values())
+        return tuple(each for each in found.values() if not each.is_estimate or not self.libraries)
 
     @property
     def with_columns_as_rows(self) -> KernelProfile:

@@ -16,7 +16,7 @@ from ..graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, plain_name, target_of_chip
 from .esp_nn import MEASURED, VERSIONS, of_version
-from .prices import WITHOUT_DOUBLES
+from .prices import FLASH, WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
 from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
@@ -128,10 +128,11 @@ def esp_nn_to_pin(target: str | None) -> str:
     return MEASURED if named is None else named if named in VERSIONS else f"{named}.*"
 
 
-def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:
+def profile_for(target: str | None, kernels: str | None = None, chip: str | None = None) -> KernelProfile:
     """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
     ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
+    ``chip``: from whose flash weights are read, where it is known.
     Raises UsageError for an unknown name.
     """
     if target is None:
@@ -141,4 +142,6 @@ def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile
     if found.esp_nn is not None and profile.name == found.kernels:
         profile = of_version(profile, found.esp_nn)
     prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
+    core = found.name.partition("@")[0]
+    prices = prices.from_flash(FLASH.get(chip or core, FLASH.get(core, 0)))
     return replace(profile, abi=found.abi, target=found.name, prices=prices)

@@ -31,7 +31,7 @@ from ..kernels.requests import ILP32, WHEEL, Abi, Requests, requests_in
 from ..plan.bounds import max_breadth
 from ..plan.problem import Item
 from .layout import MemoryLayout, head_of, offsets_in_force
-from .work import instructions
+from .work import instructions, weights_read
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class MemoryUse:
     """Multiply-accumulates."""
     instructions: dict[str, int]
     """Estimated instructions of one run, by kernel library."""
+    weights_read: int
+    """Bytes of weights that the operators of one run read: stripes read theirs again."""
     peak_bytes: int
     """Largest working set: bytes that some operator needs at once, without gaps between tensors."""
     arena_bytes: int
@@ -355,6 +357,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
         tensors=sum(len(graph.tensors) for graph in model.graphs),
         macs=model_macs(model),
         instructions=instructions(model, profile),
+        weights_read=weights_read(model),
         peak_bytes=top.nbytes if top else 0,
         arena_bytes=head,
         tail_bytes={word: use.tail for word, use in uses.items()},

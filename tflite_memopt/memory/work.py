@@ -43,6 +43,20 @@ def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
     return {prices.library: model_work(model, prices, loops) // 100 for prices in profile.all_prices}
 
 
+def weights_read(model: Model) -> int:
+    """Bytes of constants that the operators of one invocation read, as often as they run: stripes read theirs again."""
+    times = _times(loops_of(model))
+    return sum(
+        times.get(id(graph), 1) * sum(tensor.nbytes for each in graph.operators for tensor in _weights(each))
+        for graph in model.graphs
+    )
+
+
+def _weights(operator: Operator) -> list[Tensor]:
+    slots = operator.inputs[1:2] if operator.name in WITH_SCALES else ()
+    return [tensor for tensor in slots if tensor is not None and tensor.is_constant]
+
+
 def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
     """Return the estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
     made = constructed(model)
@@ -87,14 +101,20 @@ class WorkLimit:
 
 def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:
     """Of one invocation; a loop's body counts as often as it runs, as in ``model_macs``."""
-    times: dict[int, int] = {}
-    for loop in loops_of(model) if loops is None else loops:
-        if loop.turns is not None:
-            times |= {id(loop.body): loop.turns, id(loop.condition): loop.turns + 1}
+    times = _times(loops_of(model) if loops is None else loops)
     total = sum(times.values()) * prices.call
     for graph in model.graphs:
         total += times.get(id(graph), 1) * sum(operator_work(operator, prices) for operator in graph.operators)
     return total
+
+
+def _times(loops: Sequence[Loop]) -> dict[int, int]:
+    """How often the graphs of loops run, by identity."""
+    times: dict[int, int] = {}
+    for loop in loops:
+        if loop.turns is not None:
+            times |= {id(loop.body): loop.turns, id(loop.condition): loop.turns + 1}
+    return times
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,9 @@ def _conversion(operator: Operator, prices: Prices) -> int:
 def _dense(operator: Operator, price: ConvolutionPrices) -> int:
     output = operator.outputs[0]
     rows = prod(output.shape[:-1])
-    return price.call + price.mac * operator_macs(operator) + price.output * output.elements + price.row * rows
+    filters = operator.inputs[1] if len(operator.inputs) > 1 else None
+    read = 0 if filters is None else price.weight * filters.elements
+    return price.call + price.mac * operator_macs(operator) + price.output * output.elements + price.row * rows + read
 
 
 def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:

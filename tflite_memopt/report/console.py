@@ -358,6 +358,7 @@ def memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
     guess = "" if use.required_is_exact else " (estimate)"
     yield "operators", _n(use.operators)
     yield "multiply-accumulates", _n(use.macs)
+    yield "weights read in a run, bytes", _n(use.weights_read)
     yield "peak working set, bytes", _n(use.peak_bytes)
     yield "arena head, planned, bytes", _n(use.arena_bytes)
     for part in ("head", "tail", "total"):
