@@ -1,8 +1,12 @@
-"""Compile generated files: against TFLM's interface alone, and with a TFLM that somebody has built.
+"""Compile generated files, and run them on the TFLM of PyPI's tflite-micro wheel, or on one that somebody has built.
 
-``TFLITE_MEMOPT_TFLM=FOLDER`` names such a build, for this machine and with the reference kernels: TFLM's headers as
-its ``create_tflm_tree.py`` lays them out (``tensorflow/``, ``third_party/``), or its checkout with ``flatbuffers``,
-``gemmlowp`` and ``ruy`` beside it, and one static library (``*.a``) in ``lib/`` or in the folder itself.
+The wheel's shared library exports TFLM's C++. A program is compiled against declarations of our own (``interface/``) as
+a shared library, and its ``main`` is called in a Python process that has loaded the wheel's: nothing of TFLM is built.
+A probe, once for each process of tests, checks that the declarations fit the library.
+
+``TFLITE_MEMOPT_TFLM=FOLDER`` names a TFLM of the user's own instead, for this machine and with the reference kernels:
+TFLM's headers as its ``create_tflm_tree.py`` lays them out (``tensorflow/``, ``third_party/``), or its checkout with
+``flatbuffers``, ``gemmlowp`` and ``ruy`` beside it, and one static library (``*.a``) in ``lib/`` or in the folder.
 
 ``TFLITE_MEMOPT_HEADERS=FOLDER`` names the headers of xmos-ai-tools, a TFLM in the namespace ``tflite_micro``: with
 gemmlowp's ``fixedpoint.h`` of the system, generated C++ compiles against them. It does not link.
@@ -10,18 +14,33 @@ gemmlowp's ``fixedpoint.h`` of the system, generated C++ compiles against them. 
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
+import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
+from tflite_memopt.firmware.resolver import CUSTOM, builtin_method
+from tflite_memopt.io.flatbuffer import builtin_code
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.kernels.requests import REFERENCE
+
 VARIABLE, HEADERS = "TFLITE_MEMOPT_TFLM", "TFLITE_MEMOPT_HEADERS"
+HOST = "host" if os.environ.get(VARIABLE) else "wheel"
+"""The target of firmware that runs here."""
 _GEMMLOWP = Path("/usr/include/gemmlowp")
 INTERFACE = Path(__file__).parent / "interface"
+PROBE = Path(__file__).parent / "probe.cc"
 SMALL = ("-std=c++17", "-fno-rtti", "-fno-exceptions", "-fno-threadsafe-statics", "-O1")
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 _DEFINED = ("-DTF_LITE_STATIC_MEMORY", "-DNDEBUG")
@@ -73,19 +92,83 @@ def compiler() -> str:
 def run_on_tflm(folder: Path, main: str, *flags: str) -> tuple[int, str]:
     """Compile and link a program of generated files with TFLM, run it, and return its exit code and output.
 
-    Raises RuntimeError with the compiler's message where it does not compile.
+    With the wheel's TFLM, unless the environment names another one; skips the test where there is neither. Raises
+    RuntimeError with the compiler's message where it does not compile.
     """
+    files = [str(folder / name) for name in (main, "model_data.cc")]
+    if not os.environ.get(VARIABLE):
+        _check_layout()
+        return _run_on_the_wheel(folder, files, *flags)
     tflm = built_tflm()
     (folder / "debug_log.cc").write_text(DEBUG_LOG)
     program = folder / f"{main}.elf"
     includes = [f"-isystem{each}" for each in tflm.includes]
-    files = [str(folder / name) for name in (main, "model_data.cc", "debug_log.cc")]
-    command = [compiler(), *SMALL, *_DEFINED, *_WARNINGS, *flags, *includes, *files, str(tflm.library)]
-    built = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)
+    command = [compiler(), *SMALL, *_DEFINED, *_WARNINGS, *flags, *includes, *files, str(folder / "debug_log.cc")]
+    _compile([*command, str(tflm.library), "-o", str(program)])
+    return _output_of([str(program)])
+
+
+_CALL = "import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); sys.exit(ctypes.CDLL(sys.argv[2]).main())"
+_ON_THE_WHEEL = ("-DTFLM_IN_MICRO", "-DTFLM=tflite::micro", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+
+
+def _run_on_the_wheel(folder: Path, files: Sequence[str], *flags: str) -> tuple[int, str]:
+    program = folder / "program.so"
+    includes = [f"-I{each}" for each in (folder, INTERFACE, _operators())]
+    _compile([compiler(), *SMALL, *_DEFINED, *_WARNINGS, *_ON_THE_WHEEL, *flags, *includes, *files, "-o", str(program)])
+    return _output_of([sys.executable, "-c", _CALL, _library_of_the_wheel(), str(program)])
+
+
+def _compile(command: Sequence[str]) -> None:
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         raise RuntimeError(built.stderr[-4000:])
-    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=120)
+
+
+def _output_of(command: Sequence[str]) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     return done.returncode, done.stdout + done.stderr
+
+
+@cache
+def _library_of_the_wheel() -> str:
+    """Return the wheel's shared library; skip the test where there is none."""
+    found = find_spec("tflite_micro")
+    if found is None or found.origin is None:
+        pytest.skip("the tflite-micro wheel is not installed, and TFLITE_MEMOPT_TFLM names no built TFLM")
+    (library,) = Path(found.origin).parent.rglob("_runtime.so")
+    return str(library)
+
+
+@cache
+def _operators() -> Path:
+    """Return a folder with the methods of a resolver, one for each operator of the table."""
+    folder = Path(mkdtemp(prefix="operators"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    builtin = {builtin_method(name): f"{builtin_code(name)}" for name in REFERENCE if name not in CUSTOM}
+    custom = {method: f'-1, "{name}"' for name, method in CUSTOM.items()}
+    lines = [f"  TfLiteStatus {method}() {{ return Add({given}); }}\n" for method, given in (builtin | custom).items()]
+    (folder / "operators.inc").write_text("".join(lines))
+    return folder
+
+
+@cache
+def _check_layout() -> None:
+    """Run the probe. Raises RuntimeError where the wheel's library is laid out in another way than we declare."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 6), zero_point=3), b.tensor("y", (1, 6), zero_point=3)
+    data = write_model(b.finish(b.operator("RELU", (x,), (y,)).outputs[0]))
+    memory = tflite_memopt.analyze(data, target=HOST).memory
+    used = memory.arena_bytes + memory.tail_bytes["target"]
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        numbers = ", ".join(map(str, data))
+        constants = f"constexpr unsigned kBytes = 6, kArena = {used};\n"
+        text = f"alignas(16) constexpr unsigned char kModel[] = {{{numbers}}};\n{constants}"
+        (folder / "probe_model.h").write_text(text)
+        code, said = _run_on_the_wheel(folder, [str(PROBE)])
+    if code:
+        raise RuntimeError(f"{said or f'the probe ended with {code}'}: see tests/firmware/interface")
 
 
 def headers_of_a_tflm() -> Path:
@@ -110,7 +193,7 @@ OF_A_MODEL = ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduin
 
 def check_against_the_interface(folder: Path, *macros: str, mains: Sequence[str] = OF_A_MODEL) -> str:
     """Return the compiler's messages on generated files with TFLM's interface alone; empty when all is well."""
-    return _said_of(folder, mains, *macros, f"-I{INTERFACE}", f"-I{folder}")
+    return _said_of(folder, mains, *macros, f"-I{INTERFACE}", f"-I{_operators()}", f"-I{folder}")
 
 
 def _said_of(folder: Path, files: Sequence[str], *options: str) -> str:

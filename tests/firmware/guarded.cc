@@ -57,11 +57,11 @@ int Run() {
   uint8_t* arena = memories[model::kPlan.arena];
 #ifdef APART
   static tflite_memopt::ApartAllocator apart(arena, model::kArenaBytes, temporary, model::kTemporaryBytes);
-  tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create(&apart, &planner);
+  tflite_memopt::tflm::MicroAllocator* allocator = tflite_memopt::tflm::MicroAllocator::Create(&apart, &planner);
 #else
-  tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create(arena, model::kArenaBytes, &planner);
+  tflite_memopt::tflm::MicroAllocator* allocator = tflite_memopt::tflm::MicroAllocator::Create(arena, model::kArenaBytes, &planner);
 #endif
-  static tflite::MicroInterpreter interpreter(tflite::GetModel(model::kModelData), resolver, allocator);
+  static tflite_memopt::tflm::MicroInterpreter interpreter(tflite_memopt::tflm::GetModel(model::kModelData), resolver, allocator);
   if (interpreter.AllocateTensors() != kTfLiteOk) return 2;
 #ifdef APART
   if (!IsMarked(temporary - kGuard) || !IsMarked(temporary + model::kTemporaryBytes)) return 5;

@@ -14,7 +14,7 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import built_tflm, check_against_headers, check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import HOST, built_tflm, check_against_headers, check_against_the_interface, run_on_tflm
 from tests.firmware.test_self_test import drawn_slowly
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
@@ -79,7 +79,7 @@ def expected(data: bytes) -> list[str]:
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_the_program_runs_in_the_arena_that_it_reserves(name: str, main: str, tmp_path: Path) -> None:
     data = optimized(name)
-    code, said = run_on_tflm(write(tmp_path, data), main)
+    code, said = run_on_tflm(write(tmp_path, data, HOST, planner="metadata"), main)
     assert code == 0, said
     used = re.search(r"arena_used_bytes (\d+) of (\d+)", said)
     assert used is not None, said
@@ -90,7 +90,7 @@ def test_the_program_runs_in_the_arena_that_it_reserves(name: str, main: str, tm
 @pytest.mark.parametrize("main", MAINS)
 def test_a_smaller_arena_is_refused(main: str, tmp_path: Path) -> None:
     """The sizes are the smallest, and what one firmware reserves is not rounded up."""
-    write(tmp_path, optimized("mobile_chain", "host"), "host")
+    write(tmp_path, optimized("mobile_chain", HOST), HOST)
     text = (tmp_path / "arena.h").read_text()
     constants = ("kArenaBytes",) if main == "main.cc" else ("kHeadArenaBytes", "kTailArenaBytes")
     for constant in constants:
@@ -103,6 +103,7 @@ def test_a_smaller_arena_is_refused(main: str, tmp_path: Path) -> None:
     assert run_on_tflm(tmp_path, main)[0] == 0
 
 
+@pytest.mark.device
 def test_the_table_of_operators_is_that_of_the_header() -> None:
     header = built_tflm().header("tensorflow/lite/micro/micro_mutable_op_resolver.h")
     methods = re.split(r"TfLiteStatus (?=Add)", header.read_text())[1:]
@@ -127,9 +128,9 @@ def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], t
 @pytest.mark.device
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_with_the_headers_of_a_tflm(name: str, tmp_path: Path) -> None:
-    data = optimized(name, "host")
+    data = optimized(name, HOST)
     for planner in ("metadata", "table"):
-        folder = write(tmp_path / planner, data, "host", planner=planner)
+        folder = write(tmp_path / planner, data, HOST, planner=planner)
         assert check_against_headers(folder, "main.cc", "main_two_arenas.cc", "model_data.cc") == ""
 
 
@@ -163,7 +164,7 @@ def test_custom_operators_of_your_own_are_declared(tmp_path: Path) -> None:
 
 
 def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
+    data = optimized("mobile_chain", HOST)
     write(tmp_path, data)
     assert check_against_the_interface(tmp_path) == ""
     assert "this plan computes wrongly" in check_against_the_interface(tmp_path, "-DCMSIS_NN")
@@ -353,7 +354,7 @@ def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:
 def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     """Stripes as one loop have tensors that stand for bytes of others."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    result = tflite_memopt.optimize(model, Options(verify=False, target="host", every_byte=True))
+    result = tflite_memopt.optimize(model, Options(verify=False, target=HOST, every_byte=True))
     assert "WHILE" in result.report.operators_added
     write(tmp_path, result.model)
     sizes = re.search(r"kArenaBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", (tmp_path / "arena.h").read_text())

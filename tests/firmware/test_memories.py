@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tflite_memopt
-from tests.firmware.compiled import check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.test_codegen import expected, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import ALL
@@ -32,9 +32,9 @@ def sizes_in(folder: Path) -> list[int]:
 @pytest.mark.parametrize("tail", ["dtcm", "sram"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Path) -> None:
-    data = optimized(name, "host")
+    data = optimized(name, HOST)
     memories = {"dtcm": 64 << 10 if tail == "dtcm" else 2048, "sram": 1 << 20}
-    code, said = run_on_tflm(write(tmp_path, data, "host", request=MemoryRequest(memories, tail)), MAIN)
+    code, said = run_on_tflm(write(tmp_path, data, HOST, request=MemoryRequest(memories, tail)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert all(size <= most for size, most in zip(sizes_in(tmp_path), memories.values(), strict=True))
@@ -42,15 +42,15 @@ def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Pat
 
 def test_a_loop_with_what_it_carries(tmp_path: Path) -> None:
     model = write_model(ALL["mobile_chain"]())
-    data = tflite_memopt.optimize(model, Options(verify=False, target="host", max_extra_work=1.0)).model
-    code, said = run_on_tflm(write(tmp_path, data, "host", request=MemoryRequest(TWO)), MAIN)
+    data = tflite_memopt.optimize(model, Options(verify=False, target=HOST, max_extra_work=1.0)).model
+    code, said = run_on_tflm(write(tmp_path, data, HOST, request=MemoryRequest(TWO)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert min(sizes_in(tmp_path)) > 0
 
 
 def test_a_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, optimized("mobile_chain", "host"), "host", request=MemoryRequest(TWO))
+    write(tmp_path, optimized("mobile_chain", HOST), HOST, request=MemoryRequest(TWO))
     changed(tmp_path, MAIN, r"memories\[\] = \{dtcm,", "memories[] = {dtcm + 8,")
     code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 2, said
@@ -59,13 +59,11 @@ def test_a_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
-    assert (
-        check_against_the_interface(write(tmp_path, optimized(name, "host"), "host", request=MemoryRequest(TWO))) == ""
-    )
+    assert check_against_the_interface(write(tmp_path, optimized(name, HOST), HOST, request=MemoryRequest(TWO))) == ""
 
 
 def test_what_does_not_fit_is_refused_in_a_line() -> None:
-    data = optimized("mobile_chain", "host")
+    data = optimized("mobile_chain", HOST)
     with pytest.raises(UsageError, match="--memory sram: TFLM's own structures need") as refused:
         generate(data, request=MemoryRequest({"dtcm": 64, "sram": 64}))
     found = re.search(r"need ([\d,]+) bytes", str(refused.value))
@@ -81,7 +79,7 @@ def test_what_does_not_fit_is_refused_in_a_line() -> None:
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
-    source.write_bytes(optimized("mobile_chain", "host"))
+    source.write_bytes(optimized("mobile_chain", HOST))
     command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(tmp_path / "fw")]
     done = subprocess.run([*command, "--memory", "dtcm=2K", "--memory", "sram=1M"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -93,7 +91,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 
 def test_a_chip_stands_for_its_memories(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
-    source.write_bytes(optimized("mobile_chain", "host"))
+    source.write_bytes(optimized("mobile_chain", HOST))
     command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(tmp_path / "fw")]
     done = subprocess.run([*command, "--memory", "stm32h7"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

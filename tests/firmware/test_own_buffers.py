@@ -13,7 +13,7 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import run_on_tflm
+from tests.firmware.compiled import HOST, run_on_tflm
 from tests.firmware.test_codegen import digest, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import mobile_chain
@@ -71,7 +71,7 @@ def guarded(
     tied: Sequence[int] = (),
     moved: int = -1,
 ) -> tuple[int, str]:
-    write(folder, data, "host", planner="table", request=request)
+    write(folder, data, HOST, planner="table", request=request)
     indices = ", ".join(map(str, (*tied, -1)))
     (folder / "tied.h").write_text(
         f"constexpr int kTied[] = {{{indices}}};\nconstexpr int kRuns = {runs}, kMoved = {moved};\n"
@@ -122,7 +122,7 @@ def test_states_pass_from_run_to_run_without_a_copy(
     build, ties = CELLS[name]
     data = write_model(build())
     tied = tied_indices(build(), ties)
-    small = tflite_memopt.optimize(data, Options(verify=False, target="host")).model
+    small = tflite_memopt.optimize(data, Options(verify=False, target=HOST)).model
     code, said = guarded(tmp_path, small, MemoryRequest(memories, None, external, ties), RUNS, tuple(tied))
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, tied)
@@ -138,7 +138,7 @@ def test_without_ties_the_state_is_lost(tmp_path: Path) -> None:
 
 
 def test_an_external_input_may_move_between_runs(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
+    data = optimized("mobile_chain", HOST)
     model = read_model(data)
     moved = model.main.tensors.index(model.main.inputs[0])
     code, said = guarded(tmp_path, data, MemoryRequest(external=("input",)), 4, moved=moved)
@@ -151,7 +151,7 @@ def test_what_is_external_is_not_in_the_arena() -> None:
     data = write_model(b.finish(b.conv(b.input("image", (1, 32, 32, 8)), 2)))
     arenas = []
     for external in ((), ("input",)):
-        text = generate(data, "host", planner="table", request=MemoryRequest(external=external))["arena.h"].decode()
+        text = generate(data, HOST, planner="table", request=MemoryRequest(external=external))["arena.h"].decode()
         found = re.search(r"kArenaBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", text)
         assert found is not None
         arenas.append(int(found[1]))
@@ -159,8 +159,8 @@ def test_what_is_external_is_not_in_the_arena() -> None:
 
 
 def test_memories_that_overlap_are_refused_in_a_debug_build(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
-    write(tmp_path, data, "host", planner="table", request=MemoryRequest(external=("input",)))
+    data = optimized("mobile_chain", HOST)
+    write(tmp_path, data, HOST, planner="table", request=MemoryRequest(external=("input",)))
     changed(tmp_path, MAIN, r"memories\[\] = \{arena, \w+\}", "memories[] = {arena, arena + 16}")
     code, said = run_on_tflm(tmp_path, MAIN, "-UNDEBUG", "-Wno-unused-variable")
     assert code == 2, said
@@ -168,16 +168,16 @@ def test_memories_that_overlap_are_refused_in_a_debug_build(tmp_path: Path) -> N
 
 
 def test_a_buffer_that_is_too_small_does_not_compile(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
-    write(tmp_path, data, "host", planner="table", request=MemoryRequest(external=("input",)))
+    data = optimized("mobile_chain", HOST)
+    write(tmp_path, data, HOST, planner="table", request=MemoryRequest(external=("input",)))
     changed(tmp_path, MAIN, r"(uint8_t external_\w+)\[[^\]]*\]", r"\1[16]")
     with pytest.raises(RuntimeError, match="too small for external_"):
         run_on_tflm(tmp_path, MAIN)
 
 
 def test_a_buffer_that_is_not_aligned_does_not_compile(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
-    write(tmp_path, data, "host", planner="table", request=MemoryRequest(external=("input",)))
+    data = optimized("mobile_chain", HOST)
+    write(tmp_path, data, HOST, planner="table", request=MemoryRequest(external=("input",)))
     changed(tmp_path, MAIN, r"alignas\(16\) (uint8_t external_)", r"\1")
     with pytest.raises(RuntimeError, match="must lie at a multiple of 16"):
         run_on_tflm(tmp_path, MAIN)
@@ -186,7 +186,7 @@ def test_a_buffer_that_is_not_aligned_does_not_compile(tmp_path: Path) -> None:
 @pytest.mark.parametrize("memories", [{}, FAST], ids=["one memory", "two"])
 @pytest.mark.parametrize("name", ["mobile_chain", "split_model", "concat_model"])
 def test_temporaries_may_lie_apart(name: str, memories: dict[str, int], tmp_path: Path) -> None:
-    data = optimized(name, "host")
+    data = optimized(name, HOST)
     code, said = guarded(tmp_path, data, MemoryRequest(memories, temporaries_apart=True), 3)
     assert code == 0, said
     assert outputs(said) == wanted(data, 3, {})
@@ -202,10 +202,10 @@ def test_the_report_says_both_sizes(tmp_path: Path) -> None:
     y = b.input("x", (1, 8))
     for _ in range(30):
         y = b.dense(y, 8)
-    made = tflite_memopt.optimize(write_model(b.finish(y)), Options(verify=False, target="host"))
+    made = tflite_memopt.optimize(write_model(b.finish(y)), Options(verify=False, target=HOST))
     sizes, temporary = made.report.after.required_bytes, made.report.after.planner_temporary_bytes["table_apart"]
     assert sizes["table_apart"] < sizes["table"] < sizes["target"]
-    write(tmp_path, made.model, "host", request=MemoryRequest(temporaries_apart=True))
+    write(tmp_path, made.model, HOST, request=MemoryRequest(temporaries_apart=True))
     code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 0, said
     assert f" of {sizes['table_apart']}" in said
@@ -244,12 +244,12 @@ def late() -> Model:
 )
 def test_what_cannot_be_is_refused_in_a_line(build: Callable[[], Model], request_: MemoryRequest, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
-        generate(write_model(build()), "host", planner="table", request=request_)
+        generate(write_model(build()), HOST, planner="table", request=request_)
 
 
 def test_metadata_has_one_memory() -> None:
     with pytest.raises(UsageError, match="--planner metadata has one memory"):
-        generate(write_model(cell()), "host", planner="metadata", request=MemoryRequest(external=("input",)))
+        generate(write_model(cell()), HOST, planner="metadata", request=MemoryRequest(external=("input",)))
 
 
 def test_a_tie_of_two_shapes_is_refused() -> None:
@@ -258,7 +258,7 @@ def test_a_tie_of_two_shapes_is_refused() -> None:
     y = b.dense(x, 4)
     y.name = "y"
     with pytest.raises(UsageError, match=r"--tie y:x: the output has shape \(1, 4\) and the input \(1, 8\)"):
-        generate(write_model(b.finish(y)), "host", request=MemoryRequest(ties=("y:x",)))
+        generate(write_model(b.finish(y)), HOST, request=MemoryRequest(ties=("y:x",)))
 
 
 def test_a_table_is_the_default_where_the_target_is_known_and_measured() -> None:
@@ -266,4 +266,4 @@ def test_a_table_is_the_default_where_the_target_is_known_and_measured() -> None
     for target, has_table in (("cortex-m7", True), ("host", True), ("esp32s3", False), (None, False)):
         data = tflite_memopt.optimize(chain, Options(verify=False, cascade=False, target=target)).model
         assert (PLANNER_FILE in generate(data)) == has_table, target
-    assert PLANNER_FILE not in generate(optimized("mobile_chain", "host"), planner="metadata")
+    assert PLANNER_FILE not in generate(optimized("mobile_chain", HOST), planner="metadata")

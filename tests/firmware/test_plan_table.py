@@ -12,7 +12,7 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
 from tests.models import ALL
 from tflite_memopt import Options, UsageError
@@ -28,7 +28,7 @@ MAIN = "main.cc"
 NO_TARGET = Options(verify=False, cascade=False)
 
 
-def made(folder: Path, data: bytes, target: str = "host") -> Path:
+def made(folder: Path, data: bytes, target: str = HOST) -> Path:
     return write(folder, data, target, planner="table")
 
 
@@ -45,7 +45,7 @@ def changed(folder: Path, file: str, pattern: str, by: str) -> None:
 
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_tflm_takes_the_table(name: str, tmp_path: Path) -> None:
-    data = optimized(name, "host")
+    data = optimized(name, HOST)
     code, said = run_on_tflm(made(tmp_path, data), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
@@ -60,7 +60,7 @@ def test_a_model_without_a_plan_gets_that_of_tflm(tmp_path: Path) -> None:
 
 def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> None:
     data = tflite_memopt.optimize(
-        write_model(ALL["mobile_chain"]()), Options(verify=False, target="host", max_extra_work=1.0)
+        write_model(ALL["mobile_chain"]()), Options(verify=False, target=HOST, max_extra_work=1.0)
     ).model
     code, said = run_on_tflm(made(tmp_path, data), MAIN)
     assert code == 0, said
@@ -69,8 +69,8 @@ def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["mobile_chain", "streaming_model", "if_model"])
 def test_its_arena_is_smaller_and_the_smallest(name: str, tmp_path: Path) -> None:
-    data = optimized(name, "host")
-    stock, table = (write(tmp_path / kind, data, "host", planner=kind) for kind in ("metadata", "table"))
+    data = optimized(name, HOST)
+    stock, table = (write(tmp_path / kind, data, HOST, planner=kind) for kind in ("metadata", "table"))
     arenas = [_reserved(folder) for folder in (stock, table)]
     assert arenas[1] < arenas[0]
     changed(table, "arena.h", r"(std::size_t kArenaBytes = ForThisCompiler\([^)]*\))", r"\1 - 16")
@@ -109,7 +109,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
     file, pattern, by, why = DAMAGE[damage]
-    changed(made(tmp_path, optimized("mobile_chain", "host")), file, pattern, by)
+    changed(made(tmp_path, optimized("mobile_chain", HOST)), file, pattern, by)
     code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 2, said
     assert f"plan of model: {why}" in said
@@ -128,7 +128,7 @@ SOUND = {
 @pytest.mark.parametrize("wrong", SOUND)
 def test_a_sound_table_of_another_model_is_refused(wrong: str, tmp_path: Path) -> None:
     """The checksum is right, as in a table that was made for other kernels or with other options."""
-    made(tmp_path, optimized("mobile_chain", "host"))
+    made(tmp_path, optimized("mobile_chain", HOST))
     changed(tmp_path, PLANNER_FILE, ROW, SOUND[wrong])
     rows = re.findall(ROW, (tmp_path / PLANNER_FILE).read_text())
     packed = b"".join(struct.pack("<ihhI", int(a), int(b), int(c), int(d) + int(e)) for a, b, c, d, e, _ in rows)
@@ -154,10 +154,11 @@ int Allocated(const unsigned char* model, Resolver& resolver, int variables, con
   uint8_t* const memories[] = {{arena}};
   tflite_memopt::TablePlanner planner(plan, memories);
   if (!planner.IsIntact()) return 0;
-  tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create(arena, sizeof(arena), &planner);
-  tflite::MicroResourceVariables* resources =
-      variables > 0 ? tflite::MicroResourceVariables::Create(allocator, variables) : nullptr;
-  tflite::MicroInterpreter interpreter(tflite::GetModel(model), resolver, allocator, resources);
+  namespace tflm = tflite_memopt::tflm;
+  tflm::MicroAllocator* allocator = tflm::MicroAllocator::Create(arena, sizeof(arena), &planner);
+  tflm::MicroResourceVariables* resources =
+      variables > 0 ? tflm::MicroResourceVariables::Create(allocator, variables) : nullptr;
+  tflm::MicroInterpreter interpreter(tflm::GetModel(model), resolver, allocator, resources);
   return interpreter.AllocateTensors() == kTfLiteOk ? 1 : 0;
 }}
 
@@ -180,7 +181,7 @@ _RUN = """\
 
 def test_each_model_refuses_the_plans_of_all_others(tmp_path: Path) -> None:
     for name in STALE_MODELS:
-        write(tmp_path / name, optimized(name, "host"), "host", name, "table")
+        write(tmp_path / name, optimized(name, HOST), HOST, name, "table")
     headers = ("arena.h", "model_data.h", PLANNER_FILE, "resolver.h")
     includes = [f'#include "{name}/{header}"' for name in STALE_MODELS for header in headers]
     more = ("allocator", "interpreter", "resource_variable")
@@ -200,14 +201,14 @@ def test_each_model_refuses_the_plans_of_all_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
-    assert check_against_the_interface(made(tmp_path, optimized(name, "host"))) == ""
+    assert check_against_the_interface(made(tmp_path, optimized(name, HOST))) == ""
 
 
 def test_rows_are_the_plan(tmp_path: Path) -> None:
-    model = read_model(optimized("mobile_chain", "host"))
+    model = read_model(optimized("mobile_chain", HOST))
     planned = offline_plan.decode(model)
     assert planned
-    rows = planned_buffers(model, planned, profile_for("host"))
+    rows = planned_buffers(model, planned, profile_for(HOST))
     places = {tensor.name: offset for tensor, offset in planned.items()}
     assert {row.name: row.offset for row in rows if row.name != "scratch"} == places
     assert all(row.bytes % 16 == row.offset % 16 == 0 and row.first <= row.last for row in rows)

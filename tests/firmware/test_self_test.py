@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import SMALL, built_tflm, check_against_headers, compiler, headers_of_a_tflm, run_on_tflm
+from tests.firmware.compiled import (
+    HOST,
+    SMALL,
+    built_tflm,
+    check_against_headers,
+    compiler,
+    headers_of_a_tflm,
+    run_on_tflm,
+)
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UsageError
@@ -81,14 +89,13 @@ MODELS = {"integers": mobile_chain, "floats": floats, "state": streaming_model, 
 
 
 def firmware(folder: Path, data: bytes, expected: Expected) -> Path:
-    for path, text in generate(data, expected=expected).items():
+    for path, text in generate(data, HOST, expected=expected, planner="metadata").items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     return folder
 
 
 @needs_wheel
-@pytest.mark.device
 @pytest.mark.parametrize("main", ["main.cc", "main_two_arenas.cc"])
 @pytest.mark.parametrize("name", MODELS)
 def test_it_passes_with_tflm_and_fails_with_other_outputs(name: str, main: str, tmp_path: Path) -> None:
@@ -108,7 +115,6 @@ def test_it_passes_with_tflm_and_fails_with_other_outputs(name: str, main: str, 
 
 
 @needs_wheel
-@pytest.mark.device
 def test_one_changed_weight_is_noticed(tmp_path: Path) -> None:
     data = write_model(dense_model())
     firmware(tmp_path, data, expected_outputs(data))
@@ -118,11 +124,23 @@ def test_one_changed_weight_is_noticed(tmp_path: Path) -> None:
     at = data.index(weights.buffer.data.tobytes())
     changed = bytearray(data)
     changed[at] ^= 0x40
-    other = generate(bytes(changed))["model_data.cc"].decode()
+    other = generate(bytes(changed), HOST, planner="metadata")["model_data.cc"].decode()
     assert other != text
     (tmp_path / "model_data.cc").write_text(other)
     code, said = run_on_tflm(tmp_path, "main.cc")
     assert (code, "FAIL: output 0" in said) == (4, True), said
+
+
+@needs_wheel
+def test_an_operator_that_is_not_registered_is_refused(tmp_path: Path) -> None:
+    data = write_model(dense_model())
+    firmware(tmp_path, data, expected_outputs(data))
+    text = (tmp_path / "resolver.h").read_text()
+    lacking = re.sub(r"  if \(resolver\.AddFullyConnected\(\) .*\n", "", text)
+    assert lacking != text
+    (tmp_path / "resolver.h").write_text(lacking)
+    code, said = run_on_tflm(tmp_path, "main.cc")
+    assert (code, "FULLY_CONNECTED" in said) == (2, True), said
 
 
 def test_without_expected_outputs_it_says_that_nothing_was_checked() -> None:

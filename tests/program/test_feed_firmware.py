@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
@@ -56,7 +56,7 @@ MODELS = {"chain": chain, "residual": residual, "beside": beside}
 
 
 @cache
-def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramResult]:
+def in_rows(name: str, rows: int, target: str = HOST) -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
     options = Options(target=target, verify=False, max_extra_work=1.0, effort="quick")
     return data, optimize_in_parts(data, options, 2, feed=rows)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
@@ -48,7 +48,7 @@ MODELS = {"separable": separable, "residual": residual}
 
 
 @cache
-def in_parts(name: str, target: str = "host") -> tuple[bytes, ProgramResult]:
+def in_parts(name: str, target: str = HOST) -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
     options = Options(target=target, verify=False, max_extra_work=0.5, effort="quick")
     return data, optimize_in_parts(data, options, 3)

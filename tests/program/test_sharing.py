@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed
 from tests.models import dense_model, mobile_chain, streaming_model
@@ -73,7 +73,7 @@ def check_outputs(said: str, names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("one_at_a_time", [False, True])
 def test_networks_in_any_order_compute_what_they_do_alone(one_at_a_time: bool, tmp_path: Path) -> None:
     names = ("wake", "separable", "chain", "residual")
-    sharing = share(sources(tmp_path, "host", *names), one_at_a_time, "host")
+    sharing = share(sources(tmp_path, HOST, *names), one_at_a_time, HOST)
     kept = [network.name for network in sharing.networks if network.kept]
     assert kept == ["wake", *([] if one_at_a_time else ["chain"])]
     assert sharing.arena < sum(sharing.alone)
@@ -84,7 +84,7 @@ def test_networks_in_any_order_compute_what_they_do_alone(one_at_a_time: bool, t
 
 def test_the_arena_of_those_that_stay_alive_is_the_smallest(tmp_path: Path) -> None:
     names = ("wake", "dense", "chain")
-    sharing = share(sources(tmp_path, "host", *names))
+    sharing = share(sources(tmp_path, HOST, *names))
     folder = written(tmp_path / "firmware", sharing)
     code, said = run_on_tflm(folder, MAIN.name)
     assert code == 0, said
@@ -95,14 +95,14 @@ def test_the_arena_of_those_that_stay_alive_is_the_smallest(tmp_path: Path) -> N
 
 
 def test_one_at_a_time_the_arena_is_that_of_the_largest(tmp_path: Path) -> None:
-    sharing = share(sources(tmp_path, "host", "chain", "dense", "separable"), one_at_a_time=True)
+    sharing = share(sources(tmp_path, HOST, "chain", "dense", "separable"), one_at_a_time=True)
     assert not any(network.kept for network in sharing.networks)
     assert sharing.arena == max(sharing.alone)
 
 
 @pytest.mark.parametrize("one_at_a_time", [False, True])
 def test_it_compiles_without_a_word(one_at_a_time: bool, tmp_path: Path) -> None:
-    sharing = share(sources(tmp_path, "host", "wake", "separable", "chain"), one_at_a_time)
+    sharing = share(sources(tmp_path, HOST, "wake", "separable", "chain"), one_at_a_time)
     folder = written(tmp_path / "firmware", sharing)
     assert check_against_the_interface(folder, *RIGHT, mains=OF_A_PROGRAM) == ""
 
@@ -110,7 +110,7 @@ def test_it_compiles_without_a_word(one_at_a_time: bool, tmp_path: Path) -> None
 def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:
     """The negative control: the streaming model made anew forgets."""
     names = ("wake", "chain")
-    folder = written(tmp_path / "firmware", share(sources(tmp_path, "host", *names)))
+    folder = written(tmp_path / "firmware", share(sources(tmp_path, HOST, *names)))
     changed(folder, "models.h", r"if \(is_made\) return kTfLiteOk;", "")
     code, said = run_on_tflm(folder, MAIN.name)
     assert code == 0, said
@@ -119,14 +119,14 @@ def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:
 
 
 def test_structures_that_others_would_overwrite_do_not_compile(tmp_path: Path) -> None:
-    folder = written(tmp_path / "firmware", share(sources(tmp_path, "host", "wake", "separable")))
+    folder = written(tmp_path / "firmware", share(sources(tmp_path, HOST, "wake", "separable")))
     changed(folder, "models.h", r"(kArenaBytes = \d+)", r"\1 - 16")
     with pytest.raises(RuntimeError, match="networks would overwrite these structures"):
         run_on_tflm(folder, MAIN.name)
 
 
 def test_models_are_made_in_the_order_given(tmp_path: Path) -> None:
-    paths = sources(tmp_path, "host", "dense", "wake", "separable", "chain")
+    paths = sources(tmp_path, HOST, "dense", "wake", "separable", "chain")
     for order in ((0, 1, 2, 3), (3, 2, 1, 0)):
         text = share([paths[at] for at in order]).files("models")["models.h"].decode()
         kept = ", ".join(f"kParts_{paths[at].stem}" for at in order if paths[at].is_file())
@@ -150,7 +150,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     ],
 )
 def test_options_of_one_model_are_refused_for_several(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    paths = list(map(str, sources(tmp_path, "host", "chain", "separable")))
+    paths = list(map(str, sources(tmp_path, HOST, "chain", "separable")))
     done = CliRunner().invoke(cli, ["codegen", *paths, "-o", str(tmp_path / "firmware"), *more])
     assert done.exit_code == 2
     assert said in done.output
@@ -169,7 +169,7 @@ def test_options_of_one_model_are_refused_for_several(more: tuple[str, ...], sai
 )
 def test_what_cannot_be_shared_is_told(change: object, said: str, tmp_path: Path) -> None:
     assert callable(change)
-    paths = sources(tmp_path, "host", "chain", "separable")
+    paths = sources(tmp_path, HOST, "chain", "separable")
     done = CliRunner().invoke(cli, ["codegen", *map(str, change(paths)), "-o", str(tmp_path / "firmware")])
     assert done.exception is not None
     assert said in str(done.exception)

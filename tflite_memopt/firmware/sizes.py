@@ -12,7 +12,7 @@ from ..graph.alignment import aligned
 from ..ir.model import Model, Tensor
 from ..kernels.arena import MemoryPlanner, TwoArenasUse, arena_use, two_arenas_use
 from ..kernels.profile import KernelProfile
-from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
+from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 from ..memory.figures import LibraryNeed
 from ..memory.layout import head_in_force, memory_layout
 
@@ -140,7 +140,8 @@ class _Sizes:
     planner: MemoryPlanner
 
     def by_layout(self, libraries: Sequence[KernelProfile]) -> dict[str, ArenaBytes]:
-        return {name: self._largest(libraries, abi) for name, abi in LAYOUTS.items()}
+        abis = {**LAYOUTS, "wide": WHEEL_IN_CPP} if libraries[0].abi.in_wheel else LAYOUTS
+        return {name: self._largest(libraries, abi) for name, abi in abis.items()}
 
     def _largest(self, libraries: Sequence[KernelProfile], abi: Abi) -> ArenaBytes:
         one = [

@@ -27,13 +27,15 @@ MAX_SCRATCH_PER_OPERATOR = 12
 """``kMaxScratchBuffersPerOp``: requests that the head always keeps room for."""
 
 # Structures of the interpreter itself. The 64-bit column is the tflite-micro wheel (0.dev20261023), so that the figure
-# can be measured: it records allocations and is built with tensor compression, which makes some structures larger.
-BUFFER_ALLOCATOR = Size(36, 104, lp64=72)
+# can be measured: it is built with tensor compression, which makes some structures larger.
+BUFFER_ALLOCATOR = Size(36, 72)
 PERSISTENT_ALLOCATOR = Size(16, 32)
 NON_PERSISTENT_ALLOCATOR = Size(32, 56)
 """The two that take the place of BUFFER_ALLOCATOR in firmware with two arenas."""
 MEMORY_PLANNER = Size(44, 72)
-MICRO_ALLOCATOR = Size(36, 272, lp64=72)
+MICRO_ALLOCATOR = Size(36, 72)
+RECORDING_BUFFERS, RECORDING_ALLOCATOR = 32, 200
+"""Bytes that BUFFER_ALLOCATOR and MICRO_ALLOCATOR have more where they record, as in the wheel's Python interpreter."""
 BUILTIN_DATA_ALLOCATOR = Size(8, 16)
 SUBGRAPH_ALLOCATIONS = Size(8, 24, lp64=16)
 EVAL_TENSOR = Size(12, 24)
@@ -219,8 +221,11 @@ class _Replay:
     def create(self, allocators: Sequence[Size]) -> None:
         """``MicroAllocator::Create``."""
         planner = (MEMORY_PLANNER,) if self.has_planner else ()
-        for structure in (*allocators, *planner, MICRO_ALLOCATOR):
-            self._structure(structure)
+        more = {BUFFER_ALLOCATOR: RECORDING_BUFFERS} if self.abi.records else {}
+        for structure in (*allocators, *planner):
+            self.arena.persistent(structure.on(self.abi) + more.get(structure, 0), self.pointer)
+        recording = RECORDING_ALLOCATOR if self.abi.records else 0
+        self.arena.persistent(MICRO_ALLOCATOR.on(self.abi) + recording, self.pointer)
 
     def start(self) -> None:
         """Resource variables, eval tensors, nodes, then parsing and Init of every operator."""

@@ -93,19 +93,22 @@ class Abi:
 
     ``word``: pointer width in bits. ``short_enums``: an enum takes as few bytes as its values need, not 4, which is
     GCC's and Arm Compiler's default for bare-metal Arm (AAPCS). ``in_wheel``: built like the tflite-micro wheel
-    0.dev20261023, which records allocations and has tensor compression, so that some structures are larger.
+    0.dev20261023, which has tensor compression, so that some structures are larger. ``records``: the allocator records
+    what it gives, as that of the wheel's Python interpreter does.
     """
 
     name: str
     word: Word
     short_enums: bool = False
     in_wheel: bool = False
+    records: bool = False
 
 
 ILP32 = Abi("32 bits, enums of 4 bytes", 32)
 ILP32_SHORT_ENUMS = Abi("32 bits, short enums", 32, short_enums=True)
 LP64 = Abi("64 bits", 64)
-WHEEL = Abi("64 bits, as the tflite-micro wheel", 64, in_wheel=True)
+WHEEL = Abi("64 bits, as the tflite-micro wheel in Python", 64, in_wheel=True, records=True)
+WHEEL_IN_CPP = Abi("64 bits, as the tflite-micro wheel in C++", 64, in_wheel=True)
 
 
 class Size(NamedTuple):

@@ -19,7 +19,7 @@ from .esp_nn import MEASURED, VERSIONS, of_version
 from .prices import FLASH, WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
-from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
+from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,15 @@ TARGETS: Mapping[str, Target] = {
             "reference",
             LP64,
             ("smallest arenas and overlap, GCC 12.2, x86-64",),
+            (),
+            has_doubles=True,
+        ),
+        Target(
+            "wheel",
+            "the TFLM of PyPI's tflite-micro, called from C++ on x86-64",
+            "reference",
+            WHEEL_IN_CPP,
+            ("smallest arenas, tflite-micro 0.dev20261023",),
             (),
             has_doubles=True,
         ),
