@@ -93,6 +93,11 @@ def pad_elsewhere(model: Model) -> None:
     with_option(model.main.operators[0], padding=VALID)
 
 
+def multiply(operator: Operator) -> None:
+    operator.opcode = replace(operator.opcode, name="MUL")
+    operator.options = OperatorOptions("MulOptions", {})
+
+
 CHANGES: dict[str, Callable[[Model], object]] = {
     "operands": swap_operands,
     "readers": swap_readers,
@@ -101,9 +106,7 @@ CHANGES: dict[str, Callable[[Model], object]] = {
     "inputs": swap_inputs,
     "padding": pad_elsewhere,
     "activation": lambda model: with_option(model.main.operators[0], fusedActivationFunction=3),
-    "kind": lambda model: setattr(
-        model.main.operators[2], "opcode", replace(model.main.operators[2].opcode, name="MUL")
-    ),
+    "kind": lambda model: multiply(model.main.operators[2]),
 }
 
 

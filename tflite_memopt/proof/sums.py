@@ -28,7 +28,7 @@ from .facts import (
     WINDOW_OF_ONE,
     ZERO_TAP,
 )
-from .moves import activated, is_plain_integer
+from .moves import activated, axis_of, is_plain_integer, sizes_of
 from .outcome import BrokenModelError
 from .ring import Ring, U, Value, is_ring, product
 
@@ -177,7 +177,7 @@ def finished(call: Call, total: Ring, made: Factors, slots: tuple[int, int, int]
         summed = np.where(total == 0, U(0), call.keys.hash(total, name) | U(1))  # of zeros alone it is +0
     else:
         summed = total
-    return activated(call, added(call, summed, call.ring(bias)) if has_bias else summed, activation)
+    return activated(call, added(call, summed, call.ring(bias).ravel()) if has_bias else summed, activation)
 
 
 def _requantized(call: Call, total: Ring, slots: tuple[int, int, int], activation: int) -> Ring:
@@ -185,7 +185,7 @@ def _requantized(call: Call, total: Ring, slots: tuple[int, int, int], activatio
     data, weights, bias = slots
     width = None  # of the accumulator, which the bias tells where data has 16 bits
     if call.has(bias):
-        total = total + call.ring(bias)
+        total = total + call.ring(bias).ravel()
         width = call.tensor(bias).dtype.name
     more = (activation, width if call.tensor(data).dtype is DType.INT16 else None)
     words = call.kept(("channels", weights), lambda: _channel_words(call, data, weights, more))
@@ -418,7 +418,7 @@ def pool(call: Call) -> Values:
 def reduction(call: Call) -> Values:
     """MEAN, SUM, REDUCE_MAX and the like, over known axes: of the elements, in the order in which they lie."""
     name, x, keep = call.operator.name, call.ring(0), bool(call.option("keepDims", False))
-    axes = sorted({axis % max(1, x.ndim) for axis in call.known(1).tolist()})
+    axes = sorted({axis_of(axis, x.ndim) for axis in call.known(1).tolist()})
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     rows = np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1)
     is_sum = name in ("MEAN", "SUM")
@@ -462,10 +462,8 @@ def resized_bilinearly(call: Call) -> Values:
 
     Pixels whose weight is zero do not count.
     """
-    rows, columns = call.known(1).tolist()
+    rows, columns = sizes_of(call)
     x = sealed(call, 0) if call.is_float else call.ring(0)
-    if x.ndim != 4:
-        raise BrokenModelError("its input is no image")
     call.lean_on(ZERO_TAP)
     total = np.zeros((x.shape[0], rows, columns, x.shape[3]), U)
     highs, wides = _weights(call, x.shape[1], rows), _weights(call, x.shape[2], columns)
