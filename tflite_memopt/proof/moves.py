@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.model import DType, Tensor
+from ..ir.model import DType, Operator, Tensor
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import INTEGER_ARITHMETIC, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
 from .outcome import BrokenModelError
@@ -383,8 +383,8 @@ def resized_by_nearest(call: Call) -> Values:
     """RESIZE_NEAREST_NEIGHBOR: the rows and columns that reference/resize_nearest_neighbor.h picks, in float32."""
     rows, columns = sizes_of(call)
     _, h, w, _ = _image(call)
-    picked = call.value(0)[:, _nearest(call, h, rows)]
-    return [picked[:, :, _nearest(call, w, columns)]]
+    picked = call.value(0)[:, nearest_positions(call.operator, h, rows)]
+    return [picked[:, :, nearest_positions(call.operator, w, columns)]]
 
 
 def sizes_of(call: Call) -> tuple[int, int]:
@@ -395,8 +395,9 @@ def sizes_of(call: Call) -> tuple[int, int]:
     return rows, columns
 
 
-def _nearest(call: Call, size: int, count: int) -> Known:
-    align, half = bool(call.option("alignCorners")), bool(call.option("halfPixelCenters"))
+def nearest_positions(operator: Operator, size: int, count: int) -> Known:
+    """Return the row or column of the input that each one of the output is, as reference/resize_nearest_neighbor.h."""
+    align, half = bool(operator.option("alignCorners")), bool(operator.option("halfPixelCenters"))
     f = np.float32
     scale = f(size - 1) / f(count - 1) if align and count > 1 else f(size) / f(count)
     at = (np.arange(count, dtype=f) + f(0.5 if half else 0)) * scale

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.model import DType
+from ..ir.model import DType, Operator
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
     DENSE_PIXEL,
@@ -477,22 +477,33 @@ def resized_bilinearly(call: Call) -> Values:
 
 def _weights(call: Call, size: int, count: int) -> list[tuple[Any, Ring]]:
     """For the lower and for the upper pixel along an axis: where they are, and by what they are multiplied."""
-    align, half = bool(call.option("alignCorners")) and count > 1, bool(call.option("halfPixelCenters"))
+    at = _scaled(call.operator, call.is_float, size, count)
+    low, high = bilinear_positions(call.operator, call.output.dtype, size, count)
     if call.is_float:
+        up = at - low.astype(np.float32)
+        return [(low, call.keys.constant(np.float32(1) - up)), (high, call.keys.constant(up))]
+    up10 = np.where(low == high, 0, at - 1024 * low)
+    return [(at, _weight(call, by)) for at, by in ((low, 1024 - up10), (high, up10))]
+
+
+def _scaled(operator: Operator, is_float: bool, size: int, count: int) -> Any:
+    """Return where output pixels lie in the input, of integers times 1024: reference/resize_bilinear.h."""
+    align, half = bool(operator.option("alignCorners")) and count > 1, bool(operator.option("halfPixelCenters"))
+    if is_float:
         f = np.float32
         scale = f(size - 1) / f(count - 1) if align else f(size) / f(count)
         steps = np.arange(count, dtype=f)
-        at = (steps + f(0.5)) * scale - f(0.5) if half else steps * scale
-        low = np.maximum(np.floor(at).astype(np.int64), 0)
-        high = np.minimum(np.ceil(at).astype(np.int64), size - 1)
-        up = at - low.astype(f)
-        return [(low, call.keys.constant(f(1) - up)), (high, call.keys.constant(up))]
+        return (steps + f(0.5)) * scale - f(0.5) if half else steps * scale
     scale10 = (1024 * (size - 1) + (count - 1) // 2) // (count - 1) if align else (1024 * size + count // 2) // count
-    at10 = np.arange(count, dtype=np.int64) * scale10 + (scale10 // 2 - 512 if half else 0)
-    low = np.maximum(np.trunc(at10 / 1024).astype(np.int64), 0)
-    high = np.minimum(np.trunc((at10 + 1023) / 1024).astype(np.int64), size - 1)
-    up10 = np.where(low == high, 0, at10 - 1024 * low)
-    return [(at, _weight(call, by)) for at, by in ((low, 1024 - up10), (high, up10))]
+    return np.arange(count, dtype=np.int64) * scale10 + (scale10 // 2 - 512 if half else 0)
+
+
+def bilinear_positions(operator: Operator, dtype: DType, size: int, count: int) -> tuple[Any, Any]:
+    """Return the lower and the upper row or column of the input for each one of the output."""
+    at = _scaled(operator, dtype is DType.FLOAT32, size, count)
+    one = 1 if dtype is DType.FLOAT32 else 1024
+    low, high = (np.floor(at), np.ceil(at)) if one == 1 else (np.trunc(at / one), np.trunc((at + one - 1) / one))
+    return np.maximum(low.astype(np.int64), 0), np.minimum(high.astype(np.int64), size - 1)
 
 
 def _weight(call: Call, by: Any) -> Ring:
