@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .equivalence.baseline import Baseline
+from .equivalence.inputs import MOST_SAMPLES
 from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import Verification, infer_shapes, inspect, open_for, verify_result
@@ -47,8 +48,6 @@ _REFUTED = {
     "plan": "the memory plan is wrong",
     "step": NOT_EQUAL,
 }
-_UNPROVED = 10
-"""Times as many samples where a proof does not cover all inputs."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def _checked(
     with run.clock.stage("verify"):
         is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
         is_proved = is_exact and all(each.proved for each in proofs.values())
-        checked = options if is_proved else replace(options, samples=_UNPROVED * options.samples)
+        checked = options if is_proved else replace(options, samples=max(MOST_SAMPLES, options.samples or 0))
         subject = subject_of(run, candidate, written)
         verification = verify_result(subject, checked, run.progress, baseline if is_proved else None, running)
         if steps is not None and options.verify:

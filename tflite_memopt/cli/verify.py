@@ -37,7 +37,7 @@ def verify(
     first: Path,
     second: Path,
     inputs: Path | None,
-    samples: int,
+    samples: int | None,
     seed: int,
     runtime: str | None,
     runner: str | None,

@@ -17,7 +17,7 @@ from ..options import Options
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, Run, RunJob, Sample
 from .compare import first_output_difference
 from .external_runner import RUNNER
-from .inputs import inputs_from_npz, seeded_inputs
+from .inputs import samples_for
 from .runner import Interpreters, ModelRunner
 from .shapes import InferredModel, computed_tensors, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
@@ -30,8 +30,8 @@ _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
 _NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantize to int8 to run there)"
 _NO_TFLM = "nothing was run on TFLM: the tflite-micro wheel, which exists for Linux on x86-64, is not installed"
-_FEW = 2
-"""Samples of a second run, over other memory."""
+_FEW = 5
+"""Samples of a second run, over other memory: the extremes, and a random one."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def measure_baseline(data: bytes, model: Model, options: Options, interpreters: 
     ``model`` is that of ``data``. Where LiteRT's reference kernels fail, its optimized ones are tried. Raises
     UsageError when ``--inputs`` do not fit, UnsupportedModelError when shapes depend on values.
     """
-    samples = _samples(model, options)
+    samples = samples_for(model, options)
     runs = {LITERT: _on_litert(data, model, interpreters, samples)} if LITERT in options.runtimes else {}
     inferred = runs[LITERT].run if runs else None
     shaped = shaped_by_litert(data, model, interpreters) if inferred is None else shaped_by(data, model, inferred)
@@ -100,12 +100,6 @@ def measure_baseline(data: bytes, model: Model, options: Options, interpreters: 
         _check_pointers(runs[RUNNER], options)
     ran = any(each.run is not None for each in runs.values())
     return Baseline(data, shaped, samples if ran else [], runs, tuple(_findings(shaped, runs)))
-
-
-def _samples(model: Model, options: Options) -> list[Sample]:
-    if options.inputs is not None:
-        return inputs_from_npz(options.inputs, model)
-    return seeded_inputs(model, options.samples, options.seed)
 
 
 def _on_litert(data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample]) -> BaselineRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis.macs import model_macs
 from ..errors import UsageError
 from ..ir.model import DType, Model, Tensor, Use
 from ..ir.tensors import affine_of, integers
+from ..options import Options
 from .adapter import Array, Sample
 
 LEVELS = 1 << 16
@@ -72,6 +74,38 @@ def seeded_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
         [_drawn(tensor, ranges[at], number, Stream(seed, at, number)) for at, tensor in enumerate(model.main.inputs)]
         for number in range(samples)
     ]
+
+
+LEAST_SAMPLES, MOST_SAMPLES = 10, 30
+_PRODUCTS = 300_000_000
+"""In all samples of one model on one runtime: about a tenth of a run at normal effort, which is 20 to 40 s of a core
+that does 100 million products per second in reference kernels."""
+
+
+def samples_for(model: Model, options: Options) -> list[Sample]:
+    """Return the samples of a verification: the user's, as many as the user says, or more where they cost little.
+
+    Raises UsageError for inputs that do not fit.
+    """
+    if options.inputs is not None:
+        return inputs_from_npz(options.inputs, model)
+    count = min(MOST_SAMPLES, max(LEAST_SAMPLES, _PRODUCTS // max(1, model_macs(model))))
+    return verification_inputs(model, count if options.samples is None else options.samples, options.seed)
+
+
+def verification_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
+    """Extremes first, all inputs of a sample alike: minimum, maximum, zero, and a ramp; then :func:`seeded_inputs`."""
+    ends = [[each(range_of(tensor), tensor) for tensor in model.main.inputs] for each in _EXTREMES]
+    return [*ends[:samples], *seeded_inputs(model, max(0, samples - len(ends)), seed)]
+
+
+def _flat(level: Callable[[InputRange], int]) -> Callable[[InputRange, Tensor], Array]:
+    return lambda found, tensor: found.values(np.full(tensor.shape, level(found), np.int64), tensor.dtype)
+
+
+def _ramp(found: InputRange, tensor: Tensor) -> Array:
+    steps = np.arange(tensor.elements, dtype=np.int64) * (LEVELS - 1) // max(1, tensor.elements - 1)
+    return found.values(steps.reshape(tensor.shape), tensor.dtype)
 
 
 def _drawn(tensor: Tensor, found: InputRange, number: int, stream: Stream) -> Array:
@@ -176,6 +210,12 @@ def _integer_range(tensor: Tensor, wanted: np.dtype[Any]) -> InputRange:
     quantized = affine_of(tensor)
     zero = 0 if quantized is None else quantized.zero_point
     return InputRange(low, high, min(max(zero, low), high))
+
+
+_EXTREMES: tuple[Callable[[InputRange, Tensor], Array], ...] = (
+    *(_flat(lambda found: 0), _flat(lambda found: LEVELS - 1), _flat(lambda found: found.zero_level)),
+    _ramp,
+)
 
 
 Limits = tuple[int, int]
