@@ -64,9 +64,10 @@ class Options:
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
     ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, extremes first; None:
-    10 to 30, as many as a tenth of a run's work allows, and 30 where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality, and run both
-    models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run them.
-    ``runner``: a command that runs models on the user's own kernels as well (docs/exactness.md).
+    10 to 30, as many as a tenth of a run's work allows, and 30 where no proof covers all inputs. ``inputs``: an .npz
+    with the user's own. ``verify``: prove equality, and run both models; without it the result is unproved and TFLM's
+    memory is not measured. ``runtimes``: where to run them. ``runner``: a command that runs models on the user's own
+    kernels as well (docs/exactness.md).
     ``least_decibels``: signal to noise that an approximation must leave. ``interpreter_seconds``,
     ``interpreter_memory``: limits of each interpreter process, for one model and in bytes of address space (None: no
     limit).

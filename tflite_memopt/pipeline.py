@@ -203,6 +203,7 @@ def _checked(
         )
         written = write_model(candidate.model)
         _check_kernels(run, read_model(written))
+        _check_interface(run.original, candidate.model)
     with run.clock.stage("prove"):
         proofs = _proofs(run, candidate, written, options, steps)
     with run.clock.stage("verify"):
@@ -222,6 +223,13 @@ def _check_kernels(run: RunContext, result: Model) -> None:
     found = new_faults(result, run.original, run.profile)
     if found:
         raise FailedVerificationError(f"a kernel library computes the result wrongly: {found[0]}")
+
+
+def _check_interface(original: Model, result: Model) -> None:
+    """Raise FailedVerificationError where an input or output has another shape than before, proved or not."""
+    for old, new in ((original.main.inputs, result.main.inputs), (original.main.outputs, result.main.outputs)):
+        if [tensor.shape for tensor in old] != [tensor.shape for tensor in new]:
+            raise FailedVerificationError("an input or output of the result has another shape")
 
 
 def _fails(run: RunContext, options: Options, check: _Check, decision: Decision) -> bool:

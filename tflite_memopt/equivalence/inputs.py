@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -95,17 +95,17 @@ def samples_for(model: Model, options: Options) -> list[Sample]:
 
 def verification_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
     """Extremes first, all inputs of a sample alike: minimum, maximum, zero, and a ramp; then :func:`seeded_inputs`."""
-    ends = [[each(range_of(tensor), tensor) for tensor in model.main.inputs] for each in _EXTREMES]
-    return [*ends[:samples], *seeded_inputs(model, max(0, samples - len(ends)), seed)]
+    columns = [_extremes(tensor) for tensor in model.main.inputs]
+    ends = [list(row) for row in zip(*columns, strict=True)][:samples]
+    return [*ends, *seeded_inputs(model, samples - len(ends), seed)]
 
 
-def _flat(level: Callable[[InputRange], int]) -> Callable[[InputRange, Tensor], Array]:
-    return lambda found, tensor: found.values(np.full(tensor.shape, level(found), np.int64), tensor.dtype)
-
-
-def _ramp(found: InputRange, tensor: Tensor) -> Array:
-    steps = np.arange(tensor.elements, dtype=np.int64) * (LEVELS - 1) // max(1, tensor.elements - 1)
-    return found.values(steps.reshape(tensor.shape), tensor.dtype)
+def _extremes(tensor: Tensor) -> list[Array]:
+    """Return the lowest value everywhere, the highest, zero, and a ramp from the lowest to the highest."""
+    found, steps = range_of(tensor), np.arange(tensor.elements, dtype=np.int64)
+    ramp = (steps * (LEVELS - 1) // max(1, tensor.elements - 1)).reshape(tensor.shape)
+    flat = (np.full(tensor.shape, level, np.int64) for level in (0, LEVELS - 1, found.zero_level))
+    return [found.values(levels, tensor.dtype) for levels in (*flat, ramp)]
 
 
 def _drawn(tensor: Tensor, found: InputRange, number: int, stream: Stream) -> Array:
@@ -210,12 +210,6 @@ def _integer_range(tensor: Tensor, wanted: np.dtype[Any]) -> InputRange:
     quantized = affine_of(tensor)
     zero = 0 if quantized is None else quantized.zero_point
     return InputRange(low, high, min(max(zero, low), high))
-
-
-_EXTREMES: tuple[Callable[[InputRange, Tensor], Array], ...] = (
-    *(_flat(lambda found: 0), _flat(lambda found: LEVELS - 1), _flat(lambda found: found.zero_level)),
-    _ramp,
-)
 
 
 Limits = tuple[int, int]

@@ -151,8 +151,8 @@ def _rescaled(call: Call, slot: int) -> Value:
 
 
 def activated(call: Call, x: Ring, activation: int) -> Ring:
-    """A fused activation, as a function of each element."""
-    if not activation:
+    """A fused activation, as a function of each element. Without one, kernels clamp floats to the finite ones."""
+    if not activation and (call.keys.is_finite or not call.is_float):
         return x
     return call.hashed(
         x, call.keys.word("activation", activation, call.output.dtype.name, quantization_of(call.output))
@@ -418,7 +418,10 @@ def selected(call: Call) -> Values:
     condition, x, y = (call.ring(slot) for slot in range(3))
     if is_plain_integer(call):  # the condition is 0 or 1
         call.lean_on(INTEGER_ARITHMETIC)
-        return [y + condition * (x - y)]
+        call.notes.integer_bits += 32
+        apart = x - y
+        is_known = (apart + U(1 << 31)) < U(1 << 32)
+        return [np.where(is_known, y + condition * apart, either(call, condition, x, y))]
     return [either(call, condition, x, y)]
 
 
@@ -434,7 +437,7 @@ def either(call: Call, condition: Ring, x: Ring, y: Ring) -> Ring:
     call.lean_on(SAME_EITHER_WAY)
     keys = call.keys
     mixed = keys.hash(condition, "condition") + keys.hash(x, "then") + keys.hash(y, "else")
-    found: Ring = np.where(x == y, x, keys.hash(mixed, "either") & ~U(1))  # a float may be -0
+    found: Ring = np.where(x == y, x, keys.as_float(keys.hash(mixed, "either")))
     return found
 
 
@@ -463,7 +466,7 @@ def conversion(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -
     if any(max(len(scales), len(points)) > 1 for _, (scales, points, _) in sides):
         raise CoarseError
     found = keys.hash(x, "conversion", name, sides)
-    return found & ~U(1) if is_float(target) else found
+    return keys.as_float(found) if is_float(target) else found
 
 
 INTEGERS: Mapping[DType, str] = {

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.model import Model, Operator, Tensor
-from .equality import inputs_of
+from .equality import inputs_of, repeated
 from .orders import NEVER, Order, order_of
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .ring import Keys, Ring, U, Value, is_ring
@@ -59,7 +59,11 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
     if wrong is not None:
         said = f"'{wrong.name}' lies at {places.offsets[wrong]}, which is no multiple of {ALIGNMENT} from 0 on"
         return Proof(Status.DIFFERENT, reason=said)
-    keys, notes = Keys(seed), Notes()
+    return repeated(lambda keys: _proof(model, places, invocations, keys), Keys(seed))
+
+
+def _proof(model: Model, places: Places, invocations: int, keys: Keys) -> Proof:
+    notes = Notes()
     memory = _Memory(places, keys)
     run = Run(model, keys, notes, observer=memory)
     outputs: list[Value] = []
@@ -75,7 +79,8 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
         return Proof(status, reason=str(error))
     except UndecidedError as error:
         return Proof(Status.UNKNOWN, reason=str(error))
-    return Proof(Status.PROVED, facts=tuple(sorted(notes.facts)), elements=notes.elements + memory.bytes_seen)
+    chance = keys.chance(notes.lost) + memory.bytes_seen * 2.0**-64
+    return Proof(Status.PROVED, facts=tuple(sorted(notes.facts)), chance=min(1.0, chance))
 
 
 def _is_broken_anywhere(model: Model, keys: Keys) -> bool:
@@ -280,7 +285,8 @@ class _Memory:
         if known is not None and known[0] is value:
             return known[1]
         flat, size = self.keys.constant(value).ravel(), tensor.dtype.arena_bytes
-        found = np.stack([self.keys.hash(flat, "byte", size, number) for number in range(size)], -1).ravel()
+        words = [U(self.keys.word("byte", size, number)) for number in range(size)]
+        found = np.stack([self.keys.mix(flat, word) for word in words], -1).ravel()
         self.bytes_seen += found.size
         if len(self._known) > 64:
             self._known.clear()

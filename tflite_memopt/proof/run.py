@@ -153,7 +153,6 @@ class Run:
 
     def _note(self, graph: Graph, outputs: Sequence[tuple[Tensor, Value]]) -> None:
         for tensor, value in outputs:
-            self.notes.elements += value.size
             if graph is self.model.main and value.size:
                 flat = self.keys.constant(value).reshape(-1)
                 self.digests[tensor.name] = (value.size, int((flat * self.keys.order(value.size)).sum(dtype=U)))
@@ -203,11 +202,11 @@ class Run:
         """A variable after a reset: one value for all elements, by its type and zero point."""
         held = None if tensor.buffer.data is None else tensor.buffer.data.tobytes()
         word = self.keys.word("reset", tensor.dtype.name, quantization_of(tensor)[1], held)
-        return np.full(tensor.shape, word & ~1, U)
+        return self.keys.as_float(np.full(tensor.shape, word, U))
 
     def _any(self, tensor: Tensor, *what: Any) -> Ring:
         found = self.keys.random(tensor.shape, *what)
-        return found & ~U(1) if is_float(tensor) else found
+        return self.keys.as_float(found) if is_float(tensor) else found
 
     def _operator(self, operator: Operator, given: Sequence[Value | None]) -> list[Value]:
         call = Call(operator, given, self.keys, self.notes, self._cache)
