@@ -94,9 +94,12 @@ def samples_for(model: Model, options: Options) -> list[Sample]:
 
 
 def verification_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
-    """Extremes first, all inputs of a sample alike: minimum, maximum, zero, and a ramp; then :func:`seeded_inputs`."""
+    """Extremes first, all inputs of a sample alike: minimum, maximum, zero, and a ramp; then :func:`seeded_inputs`.
+
+    Of fewer than :data:`LEAST_SAMPLES` all are random.
+    """
     columns = [_extremes(tensor) for tensor in model.main.inputs]
-    ends = [list(row) for row in zip(*columns, strict=True)][:samples]
+    ends = [list(row) for row in zip(*columns, strict=True)] if samples >= LEAST_SAMPLES else []
     return [*ends, *seeded_inputs(model, samples - len(ends), seed)]
 
 

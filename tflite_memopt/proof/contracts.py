@@ -444,7 +444,7 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("ZEROS_LIKE", f"T > T | T: {_DATA}", clauses=[SAME_SHAPE]),
     "IF": Contract((), (), "IfOptions"),
     "WHILE": Contract((), (), "WhileOptions"),
-    "CALL_ONCE": Contract((), (), "CallOnceOptions"),
+    "CALL_ONCE": Contract((">",), (), "CallOnceOptions"),
     "VAR_HANDLE": Contract(("> res",), (), "VarHandleOptions"),
     "READ_VARIABLE": Contract((f"res > T {_MOVED}",)),
     "ASSIGN_VARIABLE": Contract((f"res T > {_MOVED}",)),
