@@ -145,6 +145,7 @@ def test_a_proof_sees_only_models() -> None:
             "collections",
             "dataclasses",
             "enum",
+            "functools",
             "hashlib",
             "itertools",
             "math",

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .equivalence.subject import Subject
-from .equivalence.verdict import Verdict
-from .equivalence.verification import PROOF, verdict_of, verify_steps
+from .equivalence.verdict import PLAN, PROOF, Verdict
+from .equivalence.verification import exactness_of, verdict_of, verify_steps
 from .equivalence.verification import verify as verify_models
 from .errors import UsageError
 from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import Exactness
 from .kernels.targets import profile_for
 from .memory.file import read_planned
 from .memory.layout import places_in_force
 from .memory.problems import labeled_ties, tie_positions
 from .options import Options
-from .proof import Status, is_step_of, prove_plan, prove_steps
+from .proof import is_step_of, prove_plan, prove_steps
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
 from .rewrite.loadable import mended
 
 Progress = Callable[[str], None]
-PLAN = "plan"
-"""The verdict of the proof of a memory plan."""
 
 
 def analyze(
@@ -82,9 +79,8 @@ def _verify_step(
     if not is_step_of(result, model):
         raise UsageError("the models cannot be compared: the second one is a step of another model than the first one")
     proof = prove_steps(model, result, ties)
-    exactness: Exactness = "reassociates" if proof.status is Status.REASSOCIATED else "exact"
     loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
-    runs = verify_steps(Subject(loaded, step, exactness, ties=ties), options, progress)
+    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress)
     return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
 
 

@@ -38,6 +38,19 @@ DEFAULT_LIMIT = 0.1
 """The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
 
 
+_TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("scheduler", "planner", "effort", "objective", "io"), _TEXT),
+    **dict.fromkeys(("target", "kernels", "replay"), _MAYBE_TEXT),
+    **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
+    **dict.fromkeys(("max_extra_work", "least_decibels", "interpreter_seconds"), _NUMBER),
+    **dict.fromkeys(("jobs", "seed"), (int,)),
+    **dict.fromkeys(("budget", "interpreter_memory", "samples"), (int, type(None))),
+    "tflm_since": (date, type(None)),
+}
+"""Of options that are not iterated over; those of the command line have them already."""
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
@@ -50,10 +63,11 @@ class Options:
     that a result is the same on every machine.
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
-    ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten times as many
-    where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality, and run both
-    models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run them.
-    ``runner``: a command that runs models on the user's own kernels as well (docs/exactness.md).
+    ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, extremes first; None:
+    10 to 30, as many as a tenth of a run's work allows, and 30 where no proof covers all inputs. ``inputs``: an .npz
+    with the user's own. ``verify``: prove equality, and run both models; without it the result is unproved and TFLM's
+    memory is not measured. ``runtimes``: where to run them. ``runner``: a command that runs models on the user's own
+    kernels as well (docs/exactness.md).
     ``least_decibels``: signal to noise that an approximation must leave. ``interpreter_seconds``,
     ``interpreter_memory``: limits of each interpreter process, for one model and in bytes of address space (None: no
     limit).
@@ -82,7 +96,7 @@ class Options:
     effort: Effort = "normal"
     jobs: int = 1
     seed: int = 0
-    samples: int = 3
+    samples: int | None = None
     inputs: str | os.PathLike[str] | None = None
     verify: bool = True
     runtimes: tuple[str, ...] = RUNTIMES
@@ -107,6 +121,10 @@ class Options:
     device: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        for name, types in _TYPES.items():
+            if not isinstance(getattr(self, name), types):
+                said = " or ".join("None" if each is type(None) else each.__name__ for each in types)
+                raise UsageError(f"option {name}={getattr(self, name)!r}: must be of type {said}")
         if self.target is not None:
             try:
                 device = device_named(self.target)
@@ -159,10 +177,10 @@ class Options:
         for option, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
             if not _is_choice(getattr(self, option), known):
                 yield option, f"choose one or more of {', '.join(known)}"
-        for option, least in (("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
+        for option, least in (("seed", 0), ("jobs", 1), ("interpreter_seconds", 1)):
             if not least <= getattr(self, option) < math.inf:
                 yield option, f"must be a number from {least}"
-        for option, least in (("budget", 1), ("interpreter_memory", 1 << 28)):
+        for option, least in (("budget", 1), ("samples", 1), ("interpreter_memory", 1 << 28)):
             if getattr(self, option) is not None and getattr(self, option) < least:
                 yield option, f"must be None or a number from {least}"
         yield from self._other_faults()

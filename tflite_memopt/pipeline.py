@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .equivalence.baseline import Baseline
+from .equivalence.inputs import MOST_SAMPLES
 from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import Verification, infer_shapes, inspect, open_for, verify_result
@@ -47,8 +48,6 @@ _REFUTED = {
     "plan": "the memory plan is wrong",
     "step": NOT_EQUAL,
 }
-_UNPROVED = 10
-"""Times as many samples where a proof does not cover all inputs."""
 
 
 @dataclass(frozen=True)
@@ -204,12 +203,13 @@ def _checked(
         )
         written = write_model(candidate.model)
         _check_kernels(run, read_model(written))
+        _check_interface(run.original, candidate.model)
     with run.clock.stage("prove"):
         proofs = _proofs(run, candidate, written, options, steps)
     with run.clock.stage("verify"):
         is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
         is_proved = is_exact and all(each.proved for each in proofs.values())
-        checked = options if is_proved else replace(options, samples=_UNPROVED * options.samples)
+        checked = options if is_proved else replace(options, samples=max(MOST_SAMPLES, options.samples or 0))
         subject = subject_of(run, candidate, written)
         verification = verify_result(subject, checked, run.progress, baseline if is_proved else None, running)
         if steps is not None and options.verify:
@@ -223,6 +223,13 @@ def _check_kernels(run: RunContext, result: Model) -> None:
     found = new_faults(result, run.original, run.profile)
     if found:
         raise FailedVerificationError(f"a kernel library computes the result wrongly: {found[0]}")
+
+
+def _check_interface(original: Model, result: Model) -> None:
+    """Raise FailedVerificationError where an input or output has another shape than before, proved or not."""
+    for old, new in ((original.main.inputs, result.main.inputs), (original.main.outputs, result.main.outputs)):
+        if [tensor.shape for tensor in old] != [tensor.shape for tensor in new]:
+            raise FailedVerificationError("an input or output of the result has another shape")
 
 
 def _fails(run: RunContext, options: Options, check: _Check, decision: Decision) -> bool:

@@ -1,4 +1,4 @@
-"""The command; see ``scripts/fuzz --help``."""
+"""The commands; see ``scripts/fuzz --help``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 
 from scripts.fuzzing.cases import damaged
+from scripts.fuzzing.judge import table
+from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
 from tests.models import ALL
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import MemoptError
@@ -33,12 +35,17 @@ def bases() -> list[bytes]:
     return [*plain, *planned, append(plain[0], (AssociatedFile("labels.txt", b"cat\ndog\n" * 9, compressed=True),))]
 
 
-@click.command()
+@click.group()
+def main() -> None:
+    """Attacks on the tool."""
+
+
+@main.command()
 @click.option("--cases", default=20_000, show_default=True, help="How many.")
 @click.option("--seed", default=0, show_default=True, help="Which.")
 @click.option("--first", default=0, show_default=True, help="Number of the first case.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the cases that fail.")
-def main(cases: int, seed: int, first: int, keep: Path | None) -> None:
+def files(cases: int, seed: int, first: int, keep: Path | None) -> None:
     """Give damaged models to the tool; exit with 1 when one is slow, or neither optimized nor refused in one line."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     models, ends, slowest, failures = bases(), Counter[str](), (0.0, 0), []
@@ -66,6 +73,39 @@ def main(cases: int, seed: int, first: int, keep: Path | None) -> None:
     for line in failures:
         click.echo(line)
     sys.exit(1 if failures else 0)
+
+
+@main.command()
+@click.option("--mutants", default=20_000, show_default=True, help="Mutants of models, in all.")
+@click.option("--plans", default=5_000, show_default=True, help="Plans with one tensor moved, in all.")
+@click.option("--samples", default=200, show_default=True, help="Inputs for a mutant that is proved, extremes first.")
+@click.option("--seed", default=0, show_default=True, help="Which.")
+@click.option("--first", default=0, show_default=True, help="Number of the first original.")
+@click.option("--seconds", default=1e9, help="Begin no other original after so long, half of it for plans.")
+@click.option("--pairs", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Mutate results as well.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Folder for the pairs that are falsely proved.")
+def proof(
+    mutants: int,
+    plans: int,
+    samples: int,
+    seed: int,
+    first: int,
+    seconds: float,
+    pairs: Path | None,
+    keep: Path | None,
+) -> None:
+    """Change one field of a model, or one place of a plan, and look whether what is proved is so on LiteRT and TFLM.
+
+    Exits with 1 when a proof is false: a runtime differs, no runtime takes the file, or the proof crashes.
+    """
+    attack = Attack(seed, samples, seconds / 2, keep)
+    every = [attacked(attack, mutants, first), attacked_plans(attack, plans, first)]
+    if pairs is not None:
+        every.append(attacked_results(attack, mutants, pairs))
+    for counts in every:
+        for line in (*table(counts), "", *counts.false):
+            click.echo(line)
+    sys.exit(1 if any(counts.false for counts in every) else 0)
 
 
 def ending(data: bytes) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.proof.ring import Keys, Ring, U, product
+from tflite_memopt.proof.outcome import UndecidedError
+from tflite_memopt.proof.ring import FIELD, PRIME, Floats, Keys, Ring, U, product
 
 
 def slow_product(a: Ring, b: Ring) -> Ring:
@@ -53,3 +54,59 @@ def test_hashes_of_neighbors_are_apart_in_every_bit() -> None:
     ones = np.unpackbits(found.view(np.uint8).reshape(-1, 8), axis=1).mean(0)
     assert len(set(found.tolist())) == found.size
     assert ((ones > 0.45) & (ones < 0.55)).all()
+
+
+P = int(PRIME)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 1300), st.integers(1, 7), st.integers(0, 2**32 - 1))
+def test_the_field_is_exact(rows: int, depth: int, columns: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(0, P, shape, np.uint64) for shape in ((rows, depth), (depth, columns)))
+    left, right = a.astype(object), b.astype(object)
+    assert np.array_equal(FIELD.product(a, b), np.asarray((left @ right) % P, dtype=object).astype(U))
+    assert np.array_equal(FIELD.total(a), np.asarray(left.sum(1) % P, dtype=object).astype(U))
+    c = draw.integers(0, P, a.shape, np.uint64)
+    for found, wanted in (
+        (FIELD.plus(a, c), left + c.astype(object)),
+        (FIELD.minus(a, c), left - c.astype(object)),
+        (FIELD.times(a, c), left * c.astype(object)),
+    ):
+        assert np.array_equal(found, np.asarray(wanted % P, dtype=object).astype(U))
+
+
+@pytest.mark.parametrize("worst", [P - 1, 2**31 - 1, 2**31, 1, 0])
+def test_the_ends_of_the_field_are_exact(worst: int) -> None:
+    x = np.full((3, 1100), worst, U)
+    assert FIELD.times(x, x)[0, 0] == worst * worst % P
+    assert FIELD.plus(x, x)[0, 0] == 2 * worst % P
+    assert FIELD.minus(U(0), x)[0, 0] == -worst % P
+    assert FIELD.total(x)[0] == 1100 * worst % P
+    assert FIELD.product(x, np.ascontiguousarray(x.T))[0, 0] == 1100 * worst * worst % P
+
+
+def test_a_real_number_that_is_doubled_again_and_again_is_never_zero() -> None:
+    x = Keys(b"seed", Floats.REAL).random((4,), "x") % PRIME
+    for _ in range(200):
+        x = FIELD.plus(x, x)
+        assert x.all()
+
+
+def test_real_numbers_are_finite() -> None:
+    for value in (np.inf, -np.inf, np.nan):
+        constant = np.asarray([value], np.float32)
+        Keys(b"seed", Floats.ANY).constant(constant)
+        with pytest.raises(UndecidedError):
+            Keys(b"seed", Floats.REAL).constant(constant)
+
+
+def test_the_chance_counts_pairs_of_one_function_and_bits_that_a_sum_loses() -> None:
+    keys, x = Keys(b"seed"), np.arange(1 << 10, dtype=U)
+    keys.hash_by(x, U(1), 10.0)
+    assert keys.chance(0.0) == pytest.approx(2.0 ** (20 - 1 + 10 - 64))
+    keys.hash_by(x, U(2), 2.0)  # another function
+    assert keys.chance(0.0) == pytest.approx(2.0 ** (20 - 1 + 10 - 64) + 2.0 ** (20 - 1 + 2 - 64))
+    keys.hash_by(x, U(1), 2.0)  # the same again: four times as many pairs
+    assert keys.chance(0.0) > 3.9 * 2.0 ** (20 - 1 + 10 - 64)
+    assert keys.chance(31.0) > 2.0 ** (20 - 1 + 31 - 64)

@@ -9,6 +9,7 @@ NOT_EQUAL = 1
 BAD_INPUT = 2
 OVER_BUDGET = 3
 INTERNAL_ERROR = 4
+CONTRADICTED = 5
 INTERRUPTED = 130
 
 
@@ -28,6 +29,7 @@ EXIT_CODES = (
     ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned or run by TFLM; nothing is written"),
     ExitCode(OVER_BUDGET, "over budget (the model is still written), or larger than the baseline"),
     ExitCode(INTERNAL_ERROR, "internal error, please report it; nothing is written"),
+    ExitCode(CONTRADICTED, "verify: a runtime differs where the proof says equal, please report it"),
     ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which the same command continues"),
 )
 

@@ -67,8 +67,8 @@ SAMPLES = click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=Options.samples,
-    show_default=True,
-    help="Number of random inputs to compare on every runtime; ten times as many if no proof covers all inputs.",
+    help="Number of inputs to compare on every runtime: extremes, then random ones. [default: 10 to 30, by the work of "
+    "the model; 30 if no proof covers all inputs]",
 )
 APPROXIMATE = click.option(
     "--allow-approximate",

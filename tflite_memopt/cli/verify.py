@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..options import RUNTIMES, Options
-from .exit_codes import NOT_EQUAL
+from .exit_codes import CONTRADICTED, DONE, NOT_EQUAL
 from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
+
+if TYPE_CHECKING:
+    from ..equivalence.verdict import Verdict
 
 
 @click.command(short_help="Compare two models, bit by bit.")
@@ -37,7 +42,7 @@ def verify(
     first: Path,
     second: Path,
     inputs: Path | None,
-    samples: int,
+    samples: int | None,
     seed: int,
     runtime: str | None,
     runner: str | None,
@@ -49,9 +54,11 @@ def verify(
     interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences;
     those of --step are called once for each time step.
 
-    Exits with 0 if nothing differs and a runtime runs both, and with 1 if there is a difference, no runtime can run A,
-    or --runner has no verdict. B.tflite may be a folder that optimize --parts wrote; its parts run one after another.
+    Exits with 0 if nothing differs and a runtime runs both, with 1 if there is a difference, no runtime can run A, or
+    --runner has no verdict, and with 5 if a runtime differs where the proof says equal. B.tflite may be a folder that
+    optimize --parts wrote; its parts run one after another.
     """
+    from ..equivalence.verdict import contradiction
     from ..measuring import verify as run
     from ..report.console import render_verdicts
     from ..report.model import Verification, to_json
@@ -66,6 +73,9 @@ def verify(
         return
     with progress_line(quiet) as say:
         verdicts = run(first, second, options, say)
+    fault = contradiction(verdicts)
+    if fault is not None:
+        click.echo(f"{fault}; please report both files", err=True)
     if as_json:
         click.echo(to_json(Verification(verdicts)), nl=False)
     elif not quiet:
@@ -73,13 +83,17 @@ def verify(
     for name, verdict in verdicts.items():
         if verdict.equal is False:
             click.echo(f"{name}: {verdict.reason}", err=True)
+    sys.exit(CONTRADICTED if fault is not None else _code_of(verdicts))
+
+
+def _code_of(verdicts: Mapping[str, Verdict]) -> int:
+    """Return the exit code of verdicts that contradict each other in nothing."""
     if any(verdict.equal is False for verdict in verdicts.values()):
-        sys.exit(NOT_EQUAL)
-    if runner is not None and not verdicts["runner"].equal:
+        return NOT_EQUAL
+    if "runner" in verdicts and not verdicts["runner"].equal:
         click.echo(f"runner: no verdict: {verdicts['runner'].reason}", err=True)
-        sys.exit(NOT_EQUAL)
-    if not any(verdict.equal for verdict in verdicts.values() if verdict.samples):
-        sys.exit(NOT_EQUAL)
+        return NOT_EQUAL
+    return DONE if any(verdict.equal for verdict in verdicts.values() if verdict.samples) else NOT_EQUAL
 
 
 def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None) -> None:

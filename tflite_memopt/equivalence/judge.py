@@ -11,7 +11,7 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.change import Exactness
 from ..ir.model import Model
 from .adapter import LARGEST_ARENA, REFERENCE, Run, RunJob, Sample
-from .baseline import FILLS, LITERT, Baseline, BaselineRun, is_the_same_over_other_memory
+from .baseline import FILLS, LITERT, Baseline, BaselineRun, faults_on_tflm, is_the_same_over_other_memory
 from .compare import (
     ANY,
     EXACT,
@@ -36,6 +36,7 @@ _REFUSED = (
     "device, too"
 )
 _UNSOUND = "TFLM does not give the same outputs twice for the original"
+_FAULTY = "TFLM's kernels are known to compute wrongly: {}"
 _UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
 
 
@@ -137,6 +138,10 @@ class _Judge:
             return self._wrong(run, self._differing(f"TFLM's head is {head} bytes, and the plan says {promise.head}"))
         data, samples = self.candidate.subject.optimized, self.candidate.samples
         is_sound = is_the_same_over_other_memory(self.runner, data, samples, self._arena, run)
+        faults = before.faults or (faults_on_tflm(self.candidate.model) if self.name != RUNNER else "")
+        if faults:
+            verdict = self._silent(f"{_FAULTY.format(faults)}{self._beside_litert(run)}")
+            return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _FAULTY.format(faults), note)
         if not is_sound and before.is_sound:
             return self._wrong(run, self._differing(_UNWRITTEN))
         if before.run is not None and before.is_sound:

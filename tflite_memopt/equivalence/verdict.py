@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+PROOF, PLAN, FILE = "proof", "plan", "file"
+"""Names of the verdicts that need no run: of the proofs for all inputs, of models and of memory plans, and of the
+interfaces in the files."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,24 @@ class Verdict:
     """Signal-to-noise ratio of an approximation, in decibels; null otherwise."""
     kernels: str | None = None
     """Kernels of the runtime that ran, if it has several; null: its only ones."""
+
+
+def contradiction(verdicts: Mapping[str, Verdict]) -> str | None:
+    """Return how a runtime contradicts the proof, in words; None where nothing does.
+
+    One that refuses a file does not; nor does a difference on TFLM, where the memory plan is not proved.
+    """
+    proved = all(verdicts[name].equal is not False for name in (PROOF, PLAN) if name in verdicts)
+    if PROOF not in verdicts or not verdicts[PROOF].equal or not proved:
+        return None
+    has_plan = PLAN not in verdicts or verdicts[PLAN].equal
+    runs = {name: each for name, each in verdicts.items() if name not in (PROOF, PLAN, FILE)}
+    differing = [name for name, each in runs.items() if each.equal is False and each.differing_share]
+    wrong = [name for name in differing if has_plan or name == "litert"]
+    if not wrong:
+        return None
+    said = "; ".join(f"{name}: {verdicts[name].reason}" for name in wrong)
+    return f"the proof says equal, and {' and '.join(wrong)} differ: a fault of this program ({said})"
 
 
 @dataclass(frozen=True)

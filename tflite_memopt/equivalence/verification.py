@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
+from ..ir.change import Exactness
 from ..ir.check import check_model, has_npu
 from ..ir.model import Graph, Model
 from ..kernels.faults import faults_in
@@ -25,12 +26,10 @@ from .runner import Interpreters, ProcessLimits
 from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
 from .subject import FailedVerificationError, Subject
-from .verdict import Basis, Verdict
+from .verdict import FILE, PROOF, Basis, Verdict
 
 Progress = Callable[[str], None]
 Facts = dict[str, int | str]
-PROOF, FILE = "proof", "file"
-"""The verdicts that need no run: of a proof for all inputs, and of the interfaces in the files."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
 _FAULTY_KERNELS = "; these kernels compute the original wrongly, too: {}"
 
@@ -124,15 +123,16 @@ def verify(
     with open_for(options) as interpreters:
         progress(f"checking the first model on {', '.join(_asked(options))}")
         baseline = measure_baseline(first, models[0], options, interpreters)
-        candidate = _candidate(Subject(first, second, ties=ties), baseline, models[1], SAME, options)
+        proof = prove(baseline.model, models[1])
+        subject = Subject(first, second, exactness_of(proof), ties=ties)
+        candidate = _candidate(subject, baseline, models[1], SAME, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
     differences = interface_differences(*models)
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
-    in_terms = verdict_of(prove(baseline.model, models[1]))
-    return {PROOF: in_terms, FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
+    return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
 
 
 def verify_steps(
@@ -153,7 +153,13 @@ def verify_steps(
 def verdict_of(proof: Proof) -> Verdict:
     """Return a proof as a verdict: none where something was not followed."""
     equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
-    return Verdict(0, equal, 0.0, None if proof.status is Status.PROVED else str(proof))
+    reason = None if proof.status is Status.PROVED and not proof.is_finite else str(proof)
+    return Verdict(0, equal, 0.0, reason, exactness_of(proof))
+
+
+def exactness_of(proof: Proof) -> Exactness:
+    """Return how far models that are proved equal may differ on a runtime."""
+    return "reassociates" if proof.status is Status.REASSOCIATED else "exact"
 
 
 def open_for(options: Options) -> Interpreters:

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 
-from ..errors import ModelFormatError
+from ..errors import ModelFormatError, UnsupportedModelError
 from ..ir.model import AssociatedFile, Bytes
 
 # A local file header: signature, version needed, flags, method (stored or deflated), any time, then sizes.
@@ -21,6 +21,8 @@ _END_SIGNATURE, _END_BYTES = b"PK\x05\x06", 22
 _TELLING_BYTES = 64
 """Of an entry: its header, and some of its name and content."""
 _LONGEST_END = _END_BYTES + (1 << 16)
+_MOST_BYTES = 1 << 26
+"""Of all files, unpacked: labels and vocabularies take far less, and a compressed one may claim anything."""
 _UNREADABLE = "the associated files behind the model cannot be read"
 
 
@@ -28,17 +30,26 @@ def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
     """Part a file into the flatbuffer's bytes and the associated files behind it.
 
     Only an archive that ends where the file ends is one: a zip within a buffer belongs to the model. Raises
-    ModelFormatError when the archive is damaged.
+    ModelFormatError when the archive is damaged, UnsupportedModelError for files out of all proportion.
     """
     if not _ends_with_archive(data):
         return data, ()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_size(sum(info.file_size for info in archive.infolist()))
             files = tuple(_file(archive, info) for info in archive.infolist())
             start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
     except (zipfile.BadZipFile, *_DAMAGE) as error:
         raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
     return data[:start], files
+
+
+def _check_size(nbytes: int) -> None:
+    if nbytes > _MOST_BYTES:
+        raise UnsupportedModelError(
+            f"the associated files behind the model take {nbytes:,} bytes; over {_MOST_BYTES:,} are not carried along: "
+            "remove them, and append them to the result"
+        )
 
 
 def refuse_cut_archive(data: bytes, buffers: Iterable[Bytes]) -> None:

@@ -24,6 +24,8 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     """Bytes of a file. Raises UsageError when it cannot be read, or is larger than any model for a microcontroller."""
     refuse_folder(Path(path))
     try:
+        if Path(path).is_char_device() or Path(path).is_block_device():
+            raise UsageError(f"'{os.fspath(path)}' is a device; give a .tflite file")
         if Path(path).stat().st_size > _MOST_BYTES:
             raise UsageError(f"'{os.fspath(path)}' is over 2 GB: not a model for a microcontroller")
         return Path(path).read_bytes()
@@ -59,12 +61,14 @@ def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
 def write_files(files: Mapping[Path, bytes]) -> None:
     """Write files whole or not at all: temporary files beside them first, then renames.
 
+    A symbolic link stays one: what it points to is written.
     Raises OutputError; then no temporary file is left, and no file has changed unless a rename itself failed.
     """
     temporary: dict[Path, str] = {}
     try:
         for target, data in files.items():
-            temporary[target] = _write_beside(target, data)
+            written_to = target.resolve() if target.is_symlink() else target
+            temporary[written_to] = _write_beside(written_to, data)
         for target, written in temporary.items():
             os.replace(written, target)
     except OSError as error:

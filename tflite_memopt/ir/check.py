@@ -14,9 +14,11 @@ Source: tflite-micro commit 90b983c2b3f1, micro/kernels/ethos_u/ethosu.cc.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from ..errors import ModelFormatError, UnsupportedModelError
 from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
+from .tensors import integers
 
 NPU_CODES = frozenset({"ethos-u"})
 """Custom codes."""
@@ -106,6 +108,14 @@ _WINDOW_FIELDS = (
     *("strideD", "strideH", "strideW", "filterHeight", "filterWidth"),
     *("dilationDFactor", "dilationHFactor", "dilationWFactor"),
 )
+_DEPTHS = ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+_BLOCKS = (*_DEPTHS, "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
+_SAY_SIZE: Mapping[str, int] = {
+    **dict.fromkeys(("BROADCAST_TO", "MIRROR_PAD", "PAD", "PADV2", "TILE"), 1),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), 1),
+    **dict.fromkeys(("FILL", "TRANSPOSE_CONV"), 0),
+}
+"""Operands that say how large an output is."""
 MAX_CALL_DEPTH = 64
 """Levels of subgraphs that call subgraphs; an interpreter on a microcontroller recurses on its stack."""
 
@@ -120,6 +130,7 @@ def check_model(model: Model) -> None:
         _check_order(graph, index)
         _check_outputs(graph, index)
         _check_windows(graph, index)
+        _check_sizes(graph, index)
         for number, tensor in enumerate(graph.tensors):
             _check_tensor(tensor, f"subgraph {index}, tensor {number} '{tensor.name}'")
     _check_calls(model, 0, (), set())
@@ -226,6 +237,48 @@ def _check_windows(graph: Graph, index: int) -> None:
             raise ModelFormatError(
                 f"{describe(index, position, operator)}: tensor '{empty.name}' of shape {list(empty.shape)} is empty"
             )
+
+
+def _check_sizes(graph: Graph, index: int) -> None:
+    """Sizes that operands say: of blocks from 1 on, and of an output that a microcontroller may hold.
+
+    Interpreters and proofs make what operands say, whatever shape the file has for the output.
+    """
+    for position, operator in enumerate(graph.operators):
+        here = describe(index, position, operator)
+        if operator.name in _BLOCKS:
+            blocks = [operator.option("blockSize", 1)] if operator.name in _DEPTHS else _operand(operator, 1)
+            if min(map(int, blocks), default=1) < 1:
+                raise ModelFormatError(f"{here}: it has a block of {min(map(int, blocks))}")
+        size = _size_said(operator)
+        if size is not None and min(size, default=1) < 0:
+            raise ModelFormatError(f"{here}: its operands say a shape of {size}")
+        if size is not None and operator.name.startswith("RESIZE") and 0 in size:
+            raise ModelFormatError(f"{here}: it resizes to {size[0]} x {size[1]}")
+        if size is not None and prod(size) * operator.outputs[0].dtype.arena_bytes > MAX_ACTIVATION_BYTES:
+            raise UnsupportedModelError(
+                f"{here}: its operands say a size of {' x '.join(map(str, size))}: no microcontroller has the bytes, "
+                f"and tensors of over {MAX_ACTIVATION_BYTES:,} are not planned"
+            )
+
+
+def _size_said(operator: Operator) -> list[int] | None:
+    """Return dimensions of an output that constant operands say, or a part of them; None where they say none."""
+    name, source = operator.name, operator.inputs[0] if operator.inputs else None
+    said = _operand(operator, _SAY_SIZE.get(name, -1))
+    if source is None or not said or not operator.outputs:
+        return None
+    if name in ("PAD", "PADV2", "MIRROR_PAD"):
+        pairs = zip(said[::2], said[1::2], source.shape, strict=False)
+        return [before + size + after for before, after, size in pairs]
+    if name == "TILE":
+        return [size * count for size, count in zip(source.shape, said, strict=False)]
+    return said
+
+
+def _operand(operator: Operator, slot: int) -> list[int]:
+    found = integers(operator.inputs[slot]) if 0 <= slot < len(operator.inputs) else None
+    return [] if found is None else found.tolist()
 
 
 def _on_cycle(operator: Operator) -> bool:

@@ -256,10 +256,11 @@ def requests(operator: Operator, abi: Abi, chip: Chip, versions: Sequence[Versio
 def _softmax(operator: Operator) -> int:
     """``esp_nn_get_softmax_scratch_size``: four bytes for each of what the wrapper takes for the width, dimension 1.
 
-    The wrapper reads past a shape of one dimension. Source: src/softmax/esp_nn_softmax_opt.c,
-    kernels/esp_nn/softmax.cc.
+    The wrapper reads past a shape of one dimension; its elements are taken here.
+    Source: src/softmax/esp_nn_softmax_opt.c, kernels/esp_nn/softmax.cc.
     """
-    return _INT32 * needed(operator, IN0).shape[1]
+    shape = needed(operator, IN0).shape
+    return _INT32 * (shape[1] if len(shape) > 1 else needed(operator, IN0).elements)
 
 
 def _window(operator: Operator, chip: Chip, versions: Sequence[Version]) -> int:

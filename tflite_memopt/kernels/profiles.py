@@ -75,6 +75,6 @@ PROFILES: Mapping[str, KernelProfile] = {
 
 def profile_named(name: str) -> KernelProfile:
     """Return a profile by name. Raises UsageError for an unknown one."""
-    if name not in PROFILES:
+    if not isinstance(name, str) or name not in PROFILES:
         raise UsageError(f"unknown kernel profile '{name}'; choose one of {', '.join(PROFILES)}")
     return PROFILES[name]

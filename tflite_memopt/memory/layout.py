@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from ..analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
 from ..graph.alignment import aligned
@@ -192,15 +192,4 @@ def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profil
             for size in filter(None, profile.requests(operator, ILP32).scratch):
                 first = next(rest)
                 scratch.setdefault(operator, []).append((first, first + size))
-    reuses_of = cache(profile.relations)
-
-    def permits(operator: Operator, read: Tensor, written: Tensor, distance: int) -> bool:
-        return any(
-            reuse.input is read and reuse.output is written and _fits(reuse, distance) for reuse in reuses_of(operator)
-        )
-
-    return Places(tensors, permits, scratch, model.ties)
-
-
-def _fits(reuse: KernelReuse, distance: int) -> bool:
-    return distance == reuse.distance if reuse.exact else distance >= reuse.distance
+    return Places(tensors, profile.name, scratch, model.ties)

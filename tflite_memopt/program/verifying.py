@@ -9,7 +9,7 @@ from pathlib import Path
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for, measure_baseline
 from ..equivalence.compare import Gap, first_output_difference, gap_between
-from ..equivalence.inputs import inputs_from_npz, seeded_inputs
+from ..equivalence.inputs import samples_for
 from ..equivalence.interface import interface_between
 from ..equivalence.judge import TOLERANCES
 from ..equivalence.runner import Interpreters, ProcessLimits
@@ -52,8 +52,7 @@ def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progr
     if not options.verify:
         return [Boundary(data, None) for data in files]
     progress("computing the tensors that cross the cuts")
-    drawn = seeded_inputs(model, options.samples, options.seed)
-    samples = drawn if options.inputs is None or options.io != "keep" else inputs_from_npz(options.inputs, model)
+    samples = samples_for(model, options if options.io == "keep" else replace(options, inputs=None))
     places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
     wanted = sorted({places[tensor.name] for piece in pieces[1:] for tensor in piece.main.inputs})
     with open_for(options) as interpreters:

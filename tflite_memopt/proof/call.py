@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir.model import DType, Operator, OperatorOptions, Tensor
 from .outcome import BrokenModelError, Notes, UndecidedError
-from .ring import Keys, Known, Ring, U, Value, is_ring
+from .ring import FIELD, WRAPPING, Arithmetic, Keys, Known, Ring, U, Value, is_ring
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.FLOAT64, DType.BFLOAT16)
 _PLAIN = {
@@ -104,7 +104,8 @@ def _options(options: OperatorOptions | None, without: Sequence[str]) -> Any:
 class Call:
     """An operator, and the value of each of its inputs; None for one that is missing.
 
-    ``cache``: values computed from constants, by operator and name: a loop calls one operator many times.
+    ``cache``: values computed from constants, by operator and name: a loop calls one operator many times. ``bits``:
+    that a difference of two of its sums may lose.
     """
 
     operator: Operator
@@ -112,6 +113,7 @@ class Call:
     keys: Keys
     notes: Notes
     cache: dict[Any, Any] = field(default_factory=dict)
+    bits: float = 2.0
 
     @property
     def output(self) -> Tensor:
@@ -122,6 +124,11 @@ class Call:
     def is_float(self) -> bool:
         """Return whether the first output consists of floats."""
         return is_float(self.output)
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """Return how its sums are computed."""
+        return FIELD if self.is_float and not self.keys.ordered else WRAPPING
 
     def has(self, slot: int) -> bool:
         """Return whether there is such an input."""
@@ -149,6 +156,13 @@ class Call:
         found: Ring = self.kept(("ring", slot), lambda: self.keys.constant(value), slot)
         return found
 
+    def addend(self, slot: int) -> Ring:
+        """Return the same, as a term of a sum: of real numbers, -0 is 0."""
+        x = self.ring(slot)
+        if self.keys.ordered or not is_float(self.tensor(slot)):
+            return x
+        return np.where(x == self.keys.minus_zero, U(0), x)
+
     def centered(self, slot: int) -> Ring:
         """Return the same, of integers the distance from the zero point."""
         zero = zero_point(self.tensor(slot))
@@ -173,6 +187,10 @@ class Call:
     def option(self, name: str, default: Any = 0) -> Any:
         """Return an option of the operator."""
         return self.operator.option(name, default)
+
+    def loses(self, bits: float) -> None:
+        """Note how many bits a difference of two of its sums may have lost."""
+        self.bits = max(self.bits, bits)
 
     def lean_on(self, *facts: str) -> None:
         """Note facts that the result rests on."""
@@ -199,9 +217,9 @@ class Call:
         return self.keys.word("kernel", operator.name, operator.opcode.label, options, tuple(sides))
 
     def hashed(self, x: Ring, word: int | Ring) -> Ring:
-        """A function of each element that a word names. Of floats, the last bit says that an element is never -0."""
-        found = self.keys.hash_by(x, U(word) if isinstance(word, int) else word)
-        return found & ~U(1) if self.is_float else found
+        """A function of each element that a word names."""
+        found = self.keys.hash_by(x, U(word) if isinstance(word, int) else word, self.bits)
+        return self.keys.as_float(found) if self.is_float else found
 
     def whole(self) -> list[Ring]:
         """Return the outputs as functions of all elements of all inputs, and of each element's place."""
@@ -221,7 +239,7 @@ class Call:
         made = []
         for at, tensor in enumerate(self.operator.outputs):
             found = self.keys.hash(self.keys.random((tensor.elements,), at) + total, "loop").reshape(tensor.shape)
-            made.append(found & ~U(1) if is_float(tensor) else found)
+            made.append(self.keys.as_float(found) if is_float(tensor) else found)
         return made
 
     def _all(self, name: str) -> Ring:
@@ -237,4 +255,4 @@ class Call:
         word = self.keys.word(name, self._parameters((), False), shapes, number)
         found = self.keys.hash(self.keys.random((tensor.elements,), "place") + self._all(name), word)
         found = found.reshape(tensor.shape)
-        return found & ~U(1) if is_float(tensor) else found
+        return self.keys.as_float(found) if is_float(tensor) else found

@@ -22,11 +22,13 @@ from ..ir.model import Model, Tensor
 from .call import CoarseError, is_float, quantization_of
 from .moves import conversion
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
-from .ring import Keys, Ring, U, Value
+from .ring import Floats, Keys, Ring, Value
 from .run import Run
 
 INVOCATIONS = 4
 """Number of runs that are compared if states are not."""
+_SMALL, _MOST_REPEATED = 1e-6, 16
+"""Chance of a false proof, at most: where one run leaves more, it is repeated with other keys."""
 Computed = Callable[[Keys, Notes], Sequence[Value]]
 """Whatever computes outputs from the values of :func:`inputs_of`: runs, chains of runs, sequences of invocations."""
 _T = TypeVar("_T")
@@ -35,7 +37,7 @@ _T = TypeVar("_T")
 def inputs_of(keys: Keys, tensors: Sequence[Tensor], invocation: int = 0) -> list[Ring]:
     """Values that stand for any inputs of these shapes, others in each invocation."""
     found = (keys.random(tensor.shape, "input", at, invocation) for at, tensor in enumerate(tensors))
-    return [x & ~U(1) if is_float(tensor) else x for x, tensor in zip(found, tensors, strict=True)]
+    return [keys.as_float(x) if is_float(tensor) else x for x, tensor in zip(found, tensors, strict=True)]
 
 
 def prove(
@@ -80,18 +82,34 @@ def prove_computed(original: Computed, result: Computed, *, seed: bytes | None =
             return found
         wrong = _differing(keys, wanted, found)
         status = Status.DIFFERENT if wrong else Status.PROVED
-        return _noted(Proof(status, outputs=wrong, reason=_said(wrong)), notes)
+        return _noted(Proof(status, outputs=wrong, reason=_said(wrong)), notes, keys)
 
     return _both_ways(proof, Keys(seed), True)
 
 
 def _both_ways(proof: Callable[[Keys], Proof], keys: Keys, has_floats: bool) -> Proof:
-    """The proof of equal bits; where there is none, that of equal sums of real numbers."""
-    exact = proof(keys)
+    """The proof of equal bits of any floats; where there is none, of finite ones, or of sums of real numbers."""
+    exact = repeated(proof, keys)
     if exact.proved or not has_floats or (exact.status is Status.UNKNOWN and not exact.outputs):
         return exact
-    real = proof(keys.unordered())
-    return replace(real, status=Status.REASSOCIATED) if real.proved else exact
+    real = repeated(proof, keys.of(Floats.REAL))
+    finite = repeated(proof, keys.of(Floats.FINITE))
+    if finite.proved or not real.proved:
+        return replace(finite, is_finite=True)
+    return replace(real, status=Status.REASSOCIATED, is_finite=True)
+
+
+def repeated(proof: Callable[[Keys], Proof], keys: Keys) -> Proof:
+    """A proof with other keys again and again, until the chance that all of them are false is small."""
+    found = proof(keys)
+    chance = found.chance
+    for _ in range(_MOST_REPEATED):
+        if not found.proved or chance <= _SMALL:
+            return replace(found, chance=chance)
+        keys = keys.next()
+        found = proof(keys)
+        chance *= found.chance
+    return Proof(Status.UNKNOWN, reason=f"the chance of a false proof is only known to be below {chance:.0e}")
 
 
 def _interface(original: Model, result: Model, converts: bool) -> str | None:
@@ -134,8 +152,8 @@ def _said(wrong: Sequence[int]) -> str | None:
     return f"output {', '.join(map(str, wrong))}" if wrong else None
 
 
-def _noted(proof: Proof, notes: Notes) -> Proof:
-    return replace(proof, facts=tuple(sorted(notes.facts)), elements=notes.elements)
+def _noted(proof: Proof, notes: Notes, keys: Keys) -> Proof:
+    return replace(proof, facts=tuple(sorted(notes.facts)), chance=keys.chance(notes.lost))
 
 
 @dataclass
@@ -159,12 +177,12 @@ class _Comparison:
             for run, before in zip(later, states, strict=True):
                 run.state = {key: self._any_state(key, value) for key, value in before.items()}
             if self._compared(later, 1).proved and self._alike(later):
-                return _noted(replace(found, invocations=None), self.notes)
+                return _noted(replace(found, invocations=None), self.notes, self.keys)
         for invocation in range(1, self.invocations):
             found = self._compared(runs, invocation)
             if not found.proved:
                 return found
-        return _noted(replace(found, invocations=self.invocations), self.notes)
+        return _noted(replace(found, invocations=self.invocations), self.notes, self.keys)
 
     def _runs(self) -> tuple[Run, Run]:
         return (
@@ -177,7 +195,7 @@ class _Comparison:
         return (
             value
             if isinstance(key, tuple) and key[0] == "called"
-            else self.keys.random(value.shape, "before", key) & ~U(1)
+            else self.keys.as_float(self.keys.random(value.shape, "before", key))
         )
 
     def _alike(self, runs: tuple[Run, Run]) -> bool:
@@ -197,8 +215,8 @@ class _Comparison:
             return found
         wrong = _differing(self.keys, wanted, found)
         if not wrong:
-            return _noted(Proof(Status.PROVED, coarse=tuple(sorted(set(after.coarse)))), self.notes)
-        return _noted(self._explained(before, after, wrong), self.notes)
+            return _noted(Proof(Status.PROVED, coarse=tuple(sorted(set(after.coarse)))), self.notes, self.keys)
+        return _noted(self._explained(before, after, wrong), self.notes, self.keys)
 
     def _given(self, inputs: Sequence[Ring]) -> list[Ring]:
         sides = zip(inputs, self.original.main.inputs, self.result.main.inputs, strict=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.model import DType, Tensor
+from ..ir.model import DType, Operator, Tensor
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import INTEGER_ARITHMETIC, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
 from .outcome import BrokenModelError
@@ -40,7 +40,7 @@ def _said_shape(call: Call) -> tuple[int, ...] | None:
             raise BrokenModelError(f"it adds a dimension at {axis} to {len(old)}")
         return (*old[:axis], 1, *old[axis:])
     if name == "SQUEEZE":
-        dims = {axis % max(1, len(old)) for axis in _numbers(call, "squeezeDims")}
+        dims = {axis_of(axis, len(old)) for axis in _numbers(call, "squeezeDims")}
         wrong = [axis for axis in dims if old[axis] != 1]
         if wrong:
             raise BrokenModelError(f"it leaves out dimension {wrong[0]}, which is {old[wrong[0]]}")
@@ -49,6 +49,19 @@ def _said_shape(call: Call) -> tuple[int, ...] | None:
         return tuple(call.known(1).tolist())
     said = _numbers(call, "newShape")
     return None if said in ((), (0,)) else said
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front. Raises BrokenModelError where there is none."""
+    if not -rank <= axis < rank:
+        raise BrokenModelError(f"it has no axis {axis}: its input has {rank} dimensions")
+    return axis % rank
+
+
+def _makes(call: Call, shape: tuple[int, ...]) -> None:
+    """Look at a shape before anything of it is made. Raises BrokenModelError where it is not the output's."""
+    if shape != call.output.shape:
+        raise BrokenModelError(f"it makes {list(shape)}, its output has {list(call.output.shape)}")
 
 
 def _numbers(call: Call, name: str) -> tuple[int, ...]:
@@ -138,8 +151,8 @@ def _rescaled(call: Call, slot: int) -> Value:
 
 
 def activated(call: Call, x: Ring, activation: int) -> Ring:
-    """A fused activation, as a function of each element."""
-    if not activation:
+    """A fused activation, as a function of each element. Without one, kernels clamp floats to the finite ones."""
+    if not activation and (call.keys.is_finite or not call.is_float):
         return x
     return call.hashed(
         x, call.keys.word("activation", activation, call.output.dtype.name, quantization_of(call.output))
@@ -185,6 +198,7 @@ def split(call: Call) -> Values:
 def padded(call: Call) -> Values:
     """PAD and PADV2."""
     amounts = _amounts(call)
+    _makes(call, tuple(sum(pair) + size for pair, size in zip(amounts, call.tensor(0).shape, strict=True)))
     if call.has(2):
         filler: Any = call.ring(2).ravel()[0]
     else:
@@ -210,7 +224,7 @@ def mirrored(call: Call) -> Values:
 def transposed(call: Call) -> Values:
     """TRANSPOSE."""
     order, rank = call.known(1).tolist(), len(call.tensor(0).shape)
-    if sorted(axis % max(1, rank) for axis in order) != list(range(rank)):
+    if sorted(order) != list(range(rank)):
         raise BrokenModelError(f"{order} is no order of {rank} dimensions")
     return [np.transpose(call.value(0), order)]
 
@@ -222,7 +236,11 @@ def reversed_along(call: Call) -> Values:
 
 def tiled(call: Call) -> Values:
     """TILE."""
-    return [np.tile(call.value(0), call.known(1).tolist())]
+    x, times = call.value(0), call.known(1).tolist()
+    if len(times) != x.ndim or min(times, default=1) < 1:
+        raise BrokenModelError(f"it repeats {times} times what has {x.ndim} dimensions")
+    _makes(call, tuple(size * count for size, count in zip(x.shape, times, strict=True)))
+    return [np.tile(x, times)]
 
 
 def broadcast(call: Call) -> Values:
@@ -238,7 +256,7 @@ def filled(call: Call) -> Values:
 def gathered(call: Call) -> Values:
     """GATHER. With unknown positions: a function of the position and of the slices to pick from, in their order."""
     x, rank = call.value(0), len(call.tensor(0).shape)
-    axis, batch = int(call.option("axis")) % max(1, rank), int(call.option("batchDims"))
+    axis, batch = axis_of(int(call.option("axis")), rank), int(call.option("batchDims"))
     positions = call.value(1)
     if is_ring(positions):
         if batch:
@@ -290,10 +308,15 @@ def space_to_batch(call: Call) -> Values:
     x, blocks = call.ring(0), call.known(1).tolist()
     pairs, dims = call.known(2).reshape(-1, 2).tolist(), len(blocks)
     filler = U(zero_point(call.output) % (1 << 64))
+    _check_blocks(call, blocks, pairs)
+    padded = [sum(pair) + size for pair, size in zip(pairs, x.shape[1:], strict=False)]
+    if any(size % block for size, block in zip(padded, blocks, strict=True)):
+        raise BrokenModelError("its blocks do not divide what is padded")
+    batches = x.shape[0] * int(np.prod(blocks))
+    sizes = (size // block for size, block in zip(padded, blocks, strict=True))
+    _makes(call, (batches, *sizes, *x.shape[1 + dims :]))
     rest = [(0, 0)] * (x.ndim - 1 - dims)
     x = np.pad(x, [(0, 0), *map(tuple, pairs), *rest], constant_values=filler)
-    if any(size % block for size, block in zip(x.shape[1:], blocks, strict=False)):
-        raise BrokenModelError("its blocks do not divide what is padded")
     shape = [x.shape[0]]
     for size, block in zip(x.shape[1:], blocks, strict=False):
         shape += [size // block, block]
@@ -302,10 +325,20 @@ def space_to_batch(call: Call) -> Values:
     return [x.transpose(order).reshape(call.output.shape)]
 
 
+def _check_blocks(call: Call, blocks: list[int], pairs: list[list[int]]) -> None:
+    if len(blocks) != call.value(0).ndim - 2 or len(pairs) != len(blocks) or min(blocks) < 1:
+        raise BrokenModelError(f"blocks of {blocks} do not fit its input")
+    if min(map(min, pairs)) < 0:
+        raise BrokenModelError("its paddings or crops are negative")
+
+
 def batch_to_space(call: Call) -> Values:
     """BATCH_TO_SPACE_ND."""
     x, blocks = call.value(0), call.known(1).tolist()
     crops, dims = call.known(2).reshape(-1, 2).tolist(), len(blocks)
+    _check_blocks(call, blocks, crops)
+    if x.shape[0] % int(np.prod(blocks)):
+        raise BrokenModelError("its blocks do not divide its batches")
     batch = x.shape[0] // int(np.prod(blocks))
     y = x.reshape(*blocks, batch, *x.shape[1:])
     order = [dims]
@@ -348,14 +381,23 @@ def _image(call: Call) -> tuple[int, ...]:
 
 def resized_by_nearest(call: Call) -> Values:
     """RESIZE_NEAREST_NEIGHBOR: the rows and columns that reference/resize_nearest_neighbor.h picks, in float32."""
-    rows, columns = call.known(1).tolist()
+    rows, columns = sizes_of(call)
     _, h, w, _ = _image(call)
-    picked = call.value(0)[:, _nearest(call, h, rows)]
-    return [picked[:, :, _nearest(call, w, columns)]]
+    picked = call.value(0)[:, nearest_positions(call.operator, h, rows)]
+    return [picked[:, :, nearest_positions(call.operator, w, columns)]]
 
 
-def _nearest(call: Call, size: int, count: int) -> Known:
-    align, half = bool(call.option("alignCorners")), bool(call.option("halfPixelCenters"))
+def sizes_of(call: Call) -> tuple[int, int]:
+    """Return the rows and columns that an image is resized to."""
+    n, _, _, c = _image(call)
+    rows, columns = call.known(1).tolist()
+    _makes(call, (n, rows, columns, c))
+    return rows, columns
+
+
+def nearest_positions(operator: Operator, size: int, count: int) -> Known:
+    """Return the row or column of the input that each one of the output is, as reference/resize_nearest_neighbor.h."""
+    align, half = bool(operator.option("alignCorners")), bool(operator.option("halfPixelCenters"))
     f = np.float32
     scale = f(size - 1) / f(count - 1) if align and count > 1 else f(size) / f(count)
     at = (np.arange(count, dtype=f) + f(0.5 if half else 0)) * scale
@@ -376,7 +418,10 @@ def selected(call: Call) -> Values:
     condition, x, y = (call.ring(slot) for slot in range(3))
     if is_plain_integer(call):  # the condition is 0 or 1
         call.lean_on(INTEGER_ARITHMETIC)
-        return [y + condition * (x - y)]
+        call.notes.integer_bits += 32
+        apart = x - y
+        is_known = (apart + U(1 << 31)) < U(1 << 32)
+        return [np.where(is_known, y + condition * apart, either(call, condition, x, y))]
     return [either(call, condition, x, y)]
 
 
@@ -392,7 +437,7 @@ def either(call: Call, condition: Ring, x: Ring, y: Ring) -> Ring:
     call.lean_on(SAME_EITHER_WAY)
     keys = call.keys
     mixed = keys.hash(condition, "condition") + keys.hash(x, "then") + keys.hash(y, "else")
-    found: Ring = np.where(x == y, x, keys.hash(mixed, "either") & ~U(1))  # a float may be -0
+    found: Ring = np.where(x == y, x, keys.as_float(keys.hash(mixed, "either")))
     return found
 
 
@@ -421,7 +466,7 @@ def conversion(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -
     if any(max(len(scales), len(points)) > 1 for _, (scales, points, _) in sides):
         raise CoarseError
     found = keys.hash(x, "conversion", name, sides)
-    return found & ~U(1) if is_float(target) else found
+    return keys.as_float(found) if is_float(target) else found
 
 
 INTEGERS: Mapping[DType, str] = {
@@ -452,6 +497,9 @@ def shape_of(call: Call) -> Values:
 def counted(call: Call) -> Values:
     """RANGE of integers."""
     first, last, by = (int(call.known(slot)[0]) for slot in (0, 1, 2))
+    if not by:
+        raise BrokenModelError("its step is 0")
+    _makes(call, (max(0, -((first - last) // by)),))
     return [wrapped(np.arange(first, last, by, dtype=np.int64), call.output.dtype)]
 
 

@@ -9,8 +9,9 @@ from ..errors import MemoptError
 from ..ir.check import describe
 from ..ir.model import Operator
 
-BITS_LOST = 9
-"""Bits that the least power of two in a difference of two weights can cost: those of int8 differ by less than 2**9."""
+_MOST_OF_INTEGERS = 31
+"""Bits that a chain of sums of 32-bit integers can lose: where more are lost, the kernels' own numbers are equal."""
+FINITE_ONLY = ", for finite values that do not overflow"
 
 
 class Status(Enum):
@@ -34,8 +35,10 @@ class Proof:
     ``invocations``: of models with state, the length of the sequences from the first invocation on that it holds for;
     None: any. ``reason``: why it is not proved. ``tensor``, ``operator``: the first tensor of the result, by name, that
     differs, and its writer. ``outputs``: positions of outputs that differ. ``facts``: names of the facts about
-    kernels that the runs leaned on (``facts.py``). ``elements``: ring elements that both runs computed; each may
-    collide. ``coarse``: kinds of operators that were taken as functions of all elements of all their inputs.
+    kernels that the runs leaned on (``facts.py``). ``chance``: upper bound on the probability that the models differ
+    although they are proved equal, over the random keys: docs/exactness.md derives it. ``coarse``: kinds of operators
+    that were taken as functions of all elements of all their inputs. ``is_finite``: it holds where all floats are
+    finite, those on the way too.
     """
 
     status: Status
@@ -45,36 +48,36 @@ class Proof:
     operator: str | None = None
     outputs: tuple[int, ...] = ()
     facts: tuple[str, ...] = ()
-    elements: int = 0
+    chance: float = 0.0
     coarse: tuple[str, ...] = ()
+    is_finite: bool = False
 
     @property
     def proved(self) -> bool:
         """Return whether the models compute the same, bit by bit or as real polynomials."""
         return self.status in (Status.PROVED, Status.REASSOCIATED)
 
-    @property
-    def chance(self) -> float:
-        """Upper bound on the probability that the models differ although they are proved equal, over the random keys.
-
-        Two different terms agree with a chance of at most ``2**(BITS_LOST - 64)``, once for each element that is
-        computed.
-        """
-        return min(1.0, self.elements * 2.0 ** (BITS_LOST - 64))
-
     def __str__(self) -> str:
-        if self.status is Status.PROVED and self.invocations is not None:
-            return f"proved for all inputs, in sequences of up to {self.invocations} invocations"
+        limits = "" if self.invocations is None else f", in sequences of up to {self.invocations} invocations"
+        limits += FINITE_ONLY if self.is_finite else ""
+        if self.proved:
+            how = self.status.value.removeprefix(Status.PROVED.value)
+            return f"{Status.PROVED.value}{limits}{how}"
         where = "" if self.tensor is None else f"; the first tensor that differs is '{self.tensor}' ({self.operator})"
         return self.status.value + ("" if self.reason is None else f": {self.reason}") + where
 
 
 @dataclass
 class Notes:
-    """Notes of the runs: facts that they use, number of computed elements, coarse kinds of each run."""
+    """Notes of the runs: facts that they use, and bits that chains of sums of integers may lose."""
 
     facts: set[str] = field(default_factory=set)
-    elements: int = 0
+    integer_bits: float = 0.0
+
+    @property
+    def lost(self) -> float:
+        """Return the bits that any difference may lose."""
+        return min(_MOST_OF_INTEGERS, self.integer_bits)
 
 
 class _StoppedError(MemoptError):

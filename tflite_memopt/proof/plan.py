@@ -4,45 +4,43 @@ Each byte holds a function of the element that was written there last. Where an 
 must hold the tensor's own value; else something has overwritten them. So nothing need be known of lifetimes, views,
 storages or loops: bytes that are copied onto themselves keep their values.
 
-Order within one kernel is the caller's word: whether an operator may write its output over an input that it
-still reads, at some distance. A kernel that writes a byte which holds the same value already harms nothing.
+What a kernel writes, and in which order it reads and writes, orders.py says. A kernel writes no more than its elements:
+what it leaves unwritten stays what it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..ir.model import Model, Operator, Tensor
-from .equality import inputs_of
+from .equality import inputs_of, repeated
+from .orders import NEVER, Order, order_of
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .ring import Keys, Ring, U, Value, is_ring
 from .run import Pair, Run
 
 Range = tuple[int, int]
-Permits = Callable[[Operator, Tensor, Tensor, int], bool]
-"""A test whether an operator may write an output over an input that it reads, by their distance in bytes."""
-
-
-def nothing_permitted(operator: Operator, read: Tensor, written: Tensor, distance: int) -> bool:
-    """For unknown kernels."""
-    del operator, read, written, distance
-    return False
+ALIGNMENT = 16
+"""Bytes, of TFLM's buffers (micro/memory_helpers.h, MicroArenaBufferAlignment): some cores fault on less."""
+_STEERING = 1 << 12
+"""Elements of an operand that may steer a kernel, at most."""
 
 
 @dataclass(frozen=True)
 class Places:
     """The offsets of tensors of all subgraphs, in bytes from the start of the arena; others have bytes of their own.
 
+    ``library``: the kernels, by the name of their profile (``orders.py``); of another name nothing is known.
     ``scratch``: ranges that an operator's kernel writes while it runs. ``ties``: outputs of the model, by position,
     each with the input that has its value in the next invocation; nobody copies it.
     """
 
     offsets: Mapping[Tensor, int]
-    permits: Permits = nothing_permitted
+    library: str = ""
     scratch: Mapping[Operator, Sequence[Range]] = field(default_factory=dict)
     ties: Sequence[tuple[int, int]] = ()
 
@@ -57,7 +55,15 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
     The second invocation finds the bytes of the first one in memory, as any later one does. A plan that fails is
     DIFFERENT, with the operator and tensor in ``reason``.
     """
-    keys, notes = Keys(seed), Notes()
+    wrong = next((each for each, offset in places.offsets.items() if offset < 0 or offset % ALIGNMENT), None)
+    if wrong is not None:
+        said = f"'{wrong.name}' lies at {places.offsets[wrong]}, which is no multiple of {ALIGNMENT} from 0 on"
+        return Proof(Status.DIFFERENT, reason=said)
+    return repeated(lambda keys: _proof(model, places, invocations, keys), Keys(seed))
+
+
+def _proof(model: Model, places: Places, invocations: int, keys: Keys) -> Proof:
+    notes = Notes()
     memory = _Memory(places, keys)
     run = Run(model, keys, notes, observer=memory)
     outputs: list[Value] = []
@@ -73,7 +79,8 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
         return Proof(status, reason=str(error))
     except UndecidedError as error:
         return Proof(Status.UNKNOWN, reason=str(error))
-    return Proof(Status.PROVED, facts=tuple(sorted(notes.facts)), elements=notes.elements + memory.bytes_seen)
+    chance = keys.chance(notes.lost) + memory.bytes_seen * 2.0**-64
+    return Proof(Status.PROVED, facts=tuple(sorted(notes.facts)), chance=min(1.0, chance))
 
 
 def _is_broken_anywhere(model: Model, keys: Keys) -> bool:
@@ -95,6 +102,8 @@ class _Memory:
     bytes_seen: int = 0
     _unwritten: Ring = field(default_factory=lambda: np.zeros(0, U))
     _known: dict[int, tuple[Value, Ring]] = field(default_factory=dict)
+    _orders: dict[Any, Order | None] = field(default_factory=dict)
+    _faulty: dict[Tensor, Operator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ends = [self.places.range_of(tensor)[1] for tensor in self.places.offsets]
@@ -110,21 +119,45 @@ class _Memory:
         self._hold(who, pairs, "reads")
 
     def ran(self, operator: Operator, read: Sequence[Pair], written: Sequence[Pair]) -> None:
-        self._reads(operator, read, written)
-        read, written = self._placed(read), self._placed(written)
-        self._scratch(operator, [*read, *written])
-        before = self._bytes.copy() if read and written else self._bytes
+        order = self._order(operator, dict(read))
+        self._reads(operator, order, read, written)
+        placed, written = self._placed(read), self._placed(written)
+        self._scratch(operator, [*placed, *written])
+        before = self._bytes.copy() if written else self._bytes
         for tensor, value in written:
             low, end = self.places.range_of(tensor)
-            new = self._bytes_of(tensor, value)
+            new, size = self._bytes_of(tensor, value), tensor.dtype.arena_bytes
             stays = np.zeros(new.size, bool)
-            for source, held in read:
-                stays |= self._over(operator, source, held, tensor, new)
-            untouched = self._is_unwritten(tensor, value, stays)
-            self._bytes[low:end] = np.where(untouched, before[low:end], new)
-        self._hold("it", written, "writes")
+            for source, held in placed:
+                stays |= self._over(operator, order, source, held, tensor, new)
+            stays = self._is_unwritten(tensor, value, stays)
+            if order is not None and order.unwritten is not None:
+                stays |= np.repeat(order.unwritten, size)
+            if order is not None and order.unknown is not None:
+                self._faulty[tensor] = operator
+                new = np.where(np.repeat(order.unknown, size), self._garbage(new.size), new)
+            self._bytes[low:end] = np.where(stays, before[low:end], new)
+        if order is None or order.unknown is None:
+            self._hold("it", written, "writes")
 
-    def _reads(self, operator: Operator, read: Sequence[Pair], written: Sequence[Pair]) -> None:
+    def _order(self, operator: Operator, values: Mapping[Tensor, Value]) -> Order | None:
+        """Return the order of a kernel: once for an operator whose operands that steer are constants."""
+        inputs = [(slot, tensor) for slot, tensor in enumerate(operator.inputs) if tensor is not None]
+        held = [(slot, tensor, values[tensor]) for slot, tensor in inputs]
+        known = [each for each in held if not is_ring(each[2]) and each[2].dtype.kind == "i"]
+        key = (operator, *(value.tobytes() for _, tensor, value in known if not tensor.is_constant))
+        if key not in self._orders:
+            steering = {slot: value.ravel().tolist() for slot, _, value in known if value.size <= _STEERING}
+            self._orders[key] = order_of(self.places.library, operator, steering, self._is_in_place(operator))
+        return self._orders[key]
+
+    def _is_in_place(self, operator: Operator) -> bool:
+        """Return whether the output lies exactly at the first input."""
+        ends = [*operator.inputs[:1], *operator.outputs[:1]]
+        places = [None if each is None else self.places.offsets.get(each) for each in ends]
+        return len(places) == 2 and places[0] is not None and places[0] == places[1]
+
+    def _reads(self, operator: Operator, order: Order | None, read: Sequence[Pair], written: Sequence[Pair]) -> None:
         """Look at the bytes that a kernel reads: a SLICE reads its box, an update in place nothing but the update."""
         if operator.name == "SLICE" and len(read) == 3 and not any(is_ring(value) for _, value in read[1:]):
             begin = read[1][1].ravel().tolist()
@@ -132,31 +165,47 @@ class _Memory:
             box[tuple(slice(at, at + size) for at, size in zip(begin, written[0][0].shape, strict=True))] = True
             self._hold("it", read[:1], "reads", box)
             read = read[1:]
-        elif self._updates_in_place(operator):
+        elif order is not None and order.unwritten is not None:
             read = read[1:]
         self._hold("it", read, "reads")
 
-    def _updates_in_place(self, operator: Operator) -> bool:
-        """Return whether it updates bytes in place: the kernel then writes the update only."""
-        if operator.name != "DYNAMIC_UPDATE_SLICE" or operator.inputs[0] is None:
-            return False
-        places = [self.places.offsets.get(tensor) for tensor in (operator.inputs[0], operator.outputs[0])]
-        return places[0] is not None and places[0] == places[1]
+    def _over(
+        self, operator: Operator, order: Order | None, source: Tensor, held: Value, output: Tensor, new: Ring
+    ) -> Any:
+        """Return the bytes of an output that a source has at the same place.
 
-    def _over(self, operator: Operator, source: Tensor, held: Value, output: Tensor, new: Ring) -> Any:
-        """Return the bytes of an output that a source has at the same place, where no rule is broken."""
+        Raises BrokenModelError where a byte of the source is lost before it is read.
+        """
         (first, last), (low, end) = self.places.range_of(source), self.places.range_of(output)
         stays = np.zeros(new.size, bool)
         start, stop = max(first, low), min(last, end)
-        if start < stop:
-            same = self._bytes_of(source, held)[start - first : stop - first] == new[start - low : stop - low]
-            stays[start - low : stop - low] = same
-            is_same_update = self._updates_in_place(operator) and source is operator.inputs[0]
-            if not same.all() and not is_same_update and not self.places.permits(operator, source, output, first - low):
-                raise BrokenModelError(
-                    f"it writes '{output.name}' at {low} over '{source.name}' at {first}, which it still reads"
-                )
+        if start >= stop:
+            return stays
+        same = self._bytes_of(source, held)[start - first : stop - first] == new[start - low : stop - low]
+        stays[start - low : stop - low] = same
+        is_lost = self._is_lost(operator, order, source, output, (start, stop))
+        if order is not None and order.is_final:
+            is_lost = is_lost & ~same
+        if is_lost.any():
+            raise BrokenModelError(
+                f"it writes '{output.name}' at {low} over '{source.name}' at {first}, which it still reads"
+            )
         return stays
+
+    def _is_lost(self, operator: Operator, order: Order | None, source: Tensor, output: Tensor, shared: Range) -> Any:
+        """Return which of the bytes that a source and an output share are written before they were read."""
+        (first, _), (low, _), (start, stop) = self.places.range_of(source), self.places.range_of(output), shared
+        if order is None or output is not operator.outputs[0]:
+            return np.ones(stop - start, bool)
+        is_alike = (source.dtype, source.shape, first) == (output.dtype, output.shape, low)
+        if order.is_in_place and is_alike:
+            return np.zeros(stop - start, bool)
+        at = np.arange(start, stop)
+        writes = order.writes[(at - low) // output.dtype.arena_bytes]
+        slots = [slot for slot, tensor in enumerate(operator.inputs) if tensor is source]
+        reads = [order.reads[slot] if slot in order.reads else np.full(source.elements, NEVER) for slot in slots]
+        last = np.maximum.reduce(reads)[(at - first) // source.dtype.arena_bytes]
+        return (writes < last) & (writes != NEVER)
 
     def _scratch(self, operator: Operator, pairs: Sequence[Pair]) -> None:
         for low, end in self.places.scratch.get(operator, ()):
@@ -211,6 +260,11 @@ class _Memory:
             if elements is not None:
                 wrong &= np.repeat(elements.ravel(), tensor.dtype.arena_bytes)
             wrong &= ~self._is_unwritten(tensor, value, wrong)
+            if wrong.any() and tensor in self._faulty:
+                raise UndecidedError(
+                    f"{who} {does} '{tensor.name}', parts of which {self._faulty[tensor].name} of TFLM "
+                    "fills with what memory held before"
+                )
             if wrong.any():
                 byte = int(np.argmax(wrong))
                 raise BrokenModelError(f"{who} {does} '{tensor.name}' at {low}, whose byte {byte} was overwritten")
@@ -231,7 +285,8 @@ class _Memory:
         if known is not None and known[0] is value:
             return known[1]
         flat, size = self.keys.constant(value).ravel(), tensor.dtype.arena_bytes
-        found = np.stack([self.keys.hash(flat, "byte", size, number) for number in range(size)], -1).ravel()
+        words = [U(self.keys.word("byte", size, number)) for number in range(size)]
+        found = np.stack([self.keys.mix(flat, word) for word in words], -1).ravel()
         self.bytes_seen += found.size
         if len(self._known) > 64:
             self._known.clear()

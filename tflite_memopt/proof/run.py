@@ -16,6 +16,7 @@ from ..ir.check import called_subgraphs, is_work_memory, reachable
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.tensors import integers
 from .call import Call, constant_of, is_float, plain, quantization_of
+from .contracts import broken_clause, broken_model
 from .kinds import KINDS, evaluate
 from .moves import either
 from .outcome import BrokenModelError, Notes, UndecidedError
@@ -93,13 +94,9 @@ class Run:
     def __post_init__(self) -> None:
         every = [operator for graph in self.model.graphs for operator in graph.operators]
         self._calls = [operator for operator in every if operator.name == "CALL_ONCE"]
-        self._written = {
-            tensor
-            for operator in every
-            if operator.name in STATEFUL
-            for tensor in operator.present_inputs()
-            if tensor.is_variable
-        }
+        stateful = (operator for operator in every if operator.name in STATEFUL)
+        written = (each for operator in stateful for each in operator.present_inputs() if each.is_variable)
+        self._written = list(dict.fromkeys(written))
         self._index = {id(graph): number for number, graph in enumerate(self.model.graphs)}
 
     def invoke(self, inputs: Sequence[Value]) -> list[Value]:
@@ -107,6 +104,9 @@ class Run:
         self._invocation += 1
         self.digests.clear()
         main = self.model.main
+        shared = self._cache.setdefault("shared", broken_model(self.model))
+        if shared is not None:
+            raise UndecidedError(shared)
         given = list(zip(main.inputs, inputs, strict=True))
         for tensor, value in given:
             if value.shape != tensor.shape:
@@ -124,8 +124,9 @@ class Run:
         graph_index = self._index[id(graph)]
         for position, operator in enumerate(graph.operators):
             try:
-                given = [None if t is None else self._value(graph, t, values) for t in operator.inputs]
-                made = self._operator(graph, operator, given)
+                self._within_contract(operator)
+                given = [None if t is None else self._value(t, values) for t in operator.inputs]
+                made = self._operator(operator, given)
                 outputs = list(zip(operator.outputs, made, strict=True))
                 for tensor, value in outputs:
                     if value.shape != tensor.shape and not (self.infers and _has_computed_size(operator)):
@@ -141,21 +142,27 @@ class Run:
                 raise UndecidedError(str(error)).at(graph_index, position, operator) from error
             values.update(outputs)
             self._note(graph, outputs)
-        return [self._value(graph, tensor, values) for tensor in graph.outputs]
+        return [self._value(tensor, values) for tensor in graph.outputs]
+
+    def _within_contract(self, operator: Operator) -> None:
+        key = ("contract", operator)
+        if key not in self._cache:
+            self._cache[key] = broken_clause(operator)
+        if self._cache[key] is not None:
+            raise UndecidedError(f"outside of its contract: {self._cache[key]}")
 
     def _note(self, graph: Graph, outputs: Sequence[tuple[Tensor, Value]]) -> None:
         for tensor, value in outputs:
-            self.notes.elements += value.size
             if graph is self.model.main and value.size:
                 flat = self.keys.constant(value).reshape(-1)
                 self.digests[tensor.name] = (value.size, int((flat * self.keys.order(value.size)).sum(dtype=U)))
 
-    def _value(self, graph: Graph, tensor: Tensor, values: Mapping[Tensor, Value]) -> Value:
+    def _value(self, tensor: Tensor, values: Mapping[Tensor, Value]) -> Value:
         found = values.get(tensor)
         if found is not None:
             return found
         if tensor.is_variable:
-            return self._variable(graph, tensor)
+            return self._variable(tensor)
         if tensor.is_constant:
             if tensor not in self._cache:
                 self._cache[tensor] = constant_of(tensor)
@@ -178,36 +185,37 @@ class Run:
         garbage: Ring = self._cache[key][1]
         return garbage
 
-    def _variable(self, graph: Graph, tensor: Tensor) -> Value:
+    def _variable(self, tensor: Tensor) -> Value:
         if tensor not in self._written:
             return self._garbage(tensor)  # a loop's result before the loop: it may lie where other tensors are
-        key = self._key(graph, tensor)
+        key = self._key(tensor)
         if key not in self.state:
             self.state[key] = self._reset(tensor)
         return self.state[key]
 
-    def _key(self, graph: Graph, tensor: Tensor) -> Hashable:
-        is_alone = sum(each.name == tensor.name for each in self._written) == 1
-        return ("variable", 0 if is_alone else self._index[id(graph)], tensor.name)
+    def _key(self, tensor: Tensor) -> Hashable:
+        """A variable by its name, and by its place among those of one name: two tensors never have one state."""
+        alike = [each for each in self._written if each.name == tensor.name]
+        return ("variable", tensor.name, alike.index(tensor))
 
     def _reset(self, tensor: Tensor) -> Ring:
         """A variable after a reset: one value for all elements, by its type and zero point."""
         held = None if tensor.buffer.data is None else tensor.buffer.data.tobytes()
         word = self.keys.word("reset", tensor.dtype.name, quantization_of(tensor)[1], held)
-        return np.full(tensor.shape, word & ~1, U)
+        return self.keys.as_float(np.full(tensor.shape, word, U))
 
     def _any(self, tensor: Tensor, *what: Any) -> Ring:
         found = self.keys.random(tensor.shape, *what)
-        return found & ~U(1) if is_float(tensor) else found
+        return self.keys.as_float(found) if is_float(tensor) else found
 
-    def _operator(self, graph: Graph, operator: Operator, given: Sequence[Value | None]) -> list[Value]:
+    def _operator(self, operator: Operator, given: Sequence[Value | None]) -> list[Value]:
         call = Call(operator, given, self.keys, self.notes, self._cache)
         if operator.name in KINDS:
             made, is_coarse = evaluate(call)
             if is_coarse:
                 self.coarse.append(operator.opcode.label)
             if operator.name in STATEFUL:
-                self._step(graph, call)
+                self._step(call)
             return made
         effects = {
             "ASSIGN_VARIABLE": self._assign,
@@ -250,11 +258,11 @@ class Run:
             raise UndecidedError("its variable depends on data")
         return ("resource", self._resources[int(call.value(0).ravel()[0])])
 
-    def _step(self, graph: Graph, call: Call) -> None:
+    def _step(self, call: Call) -> None:
         """The variables of an operator that writes them, after it."""
         for slot, tensor in enumerate(call.operator.inputs):
             if tensor is not None and tensor.is_variable:
-                self.state[self._key(graph, tensor)] = call.state_after(slot)
+                self.state[self._key(tensor)] = call.state_after(slot)
 
     def _custom(self, call: Call) -> list[Value]:
         """A function of its name, options and inputs, and of all that custom operators have done before: the world."""

@@ -10,11 +10,12 @@ its first element to its last, and floats in another order give another sum. In 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log2
 from typing import Any
 
 import numpy as np
 
-from ..ir.model import DType
+from ..ir.model import DType, Operator
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
     DENSE_PIXEL,
@@ -28,10 +29,12 @@ from .facts import (
     WINDOW_OF_ONE,
     ZERO_TAP,
 )
-from .moves import activated, is_plain_integer
+from .moves import activated, axis_of, is_plain_integer, sizes_of
 from .outcome import BrokenModelError
-from .ring import Ring, U, Value, is_ring, product
+from .ring import FIELD, WRAPPING, Arithmetic, Ring, U, Value, is_ring
 
+_FLOAT_BITS = 16.0
+"""That the products of three random factors in a sum of floats, or of two computed values, may lose."""
 _CHUNK = 1 << 22
 """Elements of windows that are laid out at a time."""
 Values = list[Value]
@@ -101,12 +104,13 @@ class Factors:
     """The factors of the products: the data, and the weights in the order of the kernel, taps before channels.
 
     ``weights``: (outputs, height, width, inputs). ``row``: what the data's quantization depends on, where that is done
-    while it runs: one element for each batch or row.
+    while it runs: one element for each batch or row. ``arithmetic``: of their products and sums.
     """
 
     data: Ring
     weights: Ring
     row: Ring | None = None
+    arithmetic: Arithmetic = WRAPPING
 
 
 def factors(call: Call, data: int, weights: int, order: Ring, rows: int) -> Factors:
@@ -130,35 +134,66 @@ def factors(call: Call, data: int, weights: int, order: Ring, rows: int) -> Fact
         values = call.value(weights)
         if not is_float(x) or not np.isfinite(values.astype(np.float64)).all():
             raise CoarseError
-        made = call.kept(
-            kept, lambda: np.where(values == 0, U(0), call.ring(weights)) * order, weights
-        )  # -0 is 0 as a weight
-        return Factors(sealed(call, data), made)
+        made = call.kept(kept, lambda: ordered(call, weights_of(call, values), order), weights)
+        return Factors(sealed(call, data), made, arithmetic=call.arithmetic)
     call.lean_on(SUM_OF_INTEGERS)
+    call.loses(call.kept(("bits", weights), lambda: _bits_of(call, weights, zero), weights))
     made = call.kept(kept, lambda: call.ring(weights) - U(zero % (1 << 64)), weights)
     if not is_float(x):
         return Factors(call.centered(data), made)
     # The kernel quantizes floats while it runs: each by itself and by the largest of all in its row.
     parts = call.ring(data).reshape(rows, -1)
-    row = keys.hash(np.where(parts == 0, U(0), keys.hash(parts, "sealed")).sum(1, dtype=U), "row")
-    found = np.where(parts == 0, U(0), keys.hash(parts + row[:, None], "quantized by row"))
+    is_zero = (parts == 0) & keys.is_finite
+    row = keys.hash(np.where(is_zero, U(0), keys.hash(parts, "sealed")).sum(1, dtype=U), "row")
+    found = np.where(is_zero, U(0), keys.hash(parts + row[:, None], "quantized by row"))
     return Factors(found.reshape(x.shape), made, row)
+
+
+def _bits_of(call: Call, slot: int, zero: int) -> float:
+    """Bits that a difference of two sums may lose: its coefficients are at most twice the weights of a channel."""
+    values = np.abs(call.value(slot).astype(np.int64) - zero)
+    channels = values.reshape(-1, values.shape[3]).T if call.operator.name == "DEPTHWISE_CONV_2D" else values
+    return log2(2 * float(channels.reshape(len(channels), -1).sum(1).max(initial=1)))
 
 
 def sealed(call: Call, slot: int) -> Ring:
     """Floats as factors of products. Those that are sums of real numbers are hashed, so that no power of one occurs."""
-    x = call.ring(slot)
-    return x if call.keys.ordered else np.where(x == 0, U(0), call.keys.hash(x, "sealed"))
+    x = call.addend(slot)
+    return x if call.keys.ordered else np.where(x == 0, U(0), call.keys.as_float(call.keys.hash(x, "sealed")))
+
+
+def weights_of(call: Call, values: Value) -> Ring:
+    """Constants as factors of products. One that is 0 makes 0 of what is finite, and of infinity no number."""
+    keys, found = call.keys, call.keys.constant(values)
+    if keys.is_finite:
+        return np.where(values == 0, U(0), found)
+    zeros = np.where(np.signbit(values), U(0) - keys.zero_weight, keys.zero_weight)
+    return np.where(values == 0, zeros, found)
+
+
+def ordered(call: Call, weights: Ring, order: Ring) -> Ring:
+    """Factors of products that tell the order of the sum; real numbers are in none."""
+    return weights * order if call.keys.ordered else weights
 
 
 def _of_values(call: Call, data: int, weights: int, order: Ring, zero: int) -> Factors:
     """Weights that are computed: a product is one of two random functions, so that no square occurs."""
     if is_float(call.tensor(data)) != is_float(call.tensor(weights)):
         raise CoarseError
-    x, w = call.centered(data), call.ring(weights) - U(zero % (1 << 64))
-    x = np.where(x == 0, U(0), call.keys.hash(x, "left"))
-    w = np.where(w == 0, U(0), call.keys.hash(w, "right"))
-    return Factors(x, w * order if is_float(call.tensor(data)) else w)
+    x = _side(call, call.centered(data), "left")
+    w = _side(call, call.ring(weights) - U(zero % (1 << 64)), "right")
+    call.loses(_FLOAT_BITS)
+    return Factors(x, ordered(call, w, order) if call.is_float else w, arithmetic=call.arithmetic)
+
+
+def _side(call: Call, x: Ring, name: str) -> Ring:
+    """A side of a product of two computed values: a function of its own of each, so that no square occurs."""
+    found = call.keys.hash(x, name)
+    if not call.is_float:
+        return np.where(x == 0, U(0), found)
+    found = call.keys.as_float(found)
+    is_zero = (x == 0) | ((x == call.keys.minus_zero) & (not call.keys.ordered))
+    return np.where(is_zero, U(0), found) if call.keys.is_finite else found
 
 
 def finished(call: Call, total: Ring, made: Factors, slots: tuple[int, int, int]) -> Ring:
@@ -174,10 +209,12 @@ def finished(call: Call, total: Ring, made: Factors, slots: tuple[int, int, int]
     elif call.keys.ordered:
         call.lean_on(DENSE_PIXEL, NEVER_MINUS_ZERO)
         name = "dense" if call.operator.name in ("CONV_2D", "FULLY_CONNECTED") else call.operator.name
-        summed = np.where(total == 0, U(0), call.keys.hash(total, name) | U(1))  # of zeros alone it is +0
+        terms = made.weights.size // max(1, call.output.shape[-1])
+        found = call.keys.hash_by(total, U(call.keys.word(name, terms)), _FLOAT_BITS)
+        summed = np.where(total == 0, U(0), found | U(1))  # of zeros alone it is +0
     else:
         summed = total
-    return activated(call, added(call, summed, call.ring(bias)) if has_bias else summed, activation)
+    return activated(call, added(call, summed, call.addend(bias).ravel()) if has_bias else summed, activation)
 
 
 def _requantized(call: Call, total: Ring, slots: tuple[int, int, int], activation: int) -> Ring:
@@ -185,7 +222,7 @@ def _requantized(call: Call, total: Ring, slots: tuple[int, int, int], activatio
     data, weights, bias = slots
     width = None  # of the accumulator, which the bias tells where data has 16 bits
     if call.has(bias):
-        total = total + call.ring(bias)
+        total = total + call.ring(bias).ravel()
         width = call.tensor(bias).dtype.name
     more = (activation, width if call.tensor(data).dtype is DType.INT16 else None)
     words = call.kept(("channels", weights), lambda: _channel_words(call, data, weights, more))
@@ -220,8 +257,10 @@ def added(call: Call, a: Ring, b: Ring) -> Ring:
     """
     keys, one = call.keys, U(1)
     if not keys.ordered:
-        return a + b
-    found = keys.hash(keys.hash(a, "addend") + keys.hash(b, "addend"), "float sum") & ~one
+        return FIELD.plus(a, b)
+    found: Ring = keys.hash(keys.hash(a, "addend") + keys.hash(b, "addend"), "float sum") & ~one
+    if not keys.is_finite:  # what is clamped is no sum any more
+        return found
     found = found | ((a | b | (a == 0) | (b == 0)) & one)
     found = np.where((b == keys.minus_zero) | ((b == 0) & (((a & one) == 1) | (a == 0))), a, found)
     return np.where((a == keys.minus_zero) | ((a == 0) & ((b & one) == 1)), b, found)
@@ -234,7 +273,7 @@ def convolution(call: Call) -> Values:
         raise BrokenModelError(f"filters of shape {list(w)} do not fit an input of shape {list(x)}")
     outputs, kh, kw, depth = w
     high, wide = _sides(call, x, (kh, kw))
-    made = factors(call, 0, 1, call.keys.float_order(kh * kw * depth).reshape(1, kh, kw, depth), x[0])
+    made = factors(call, 0, 1, call.keys.order(kh * kw * depth).reshape(1, kh, kw, depth), x[0])
     data, groups = _around(made.data, high, wide), x[3] // depth
     each = outputs // groups
     flat = made.weights.reshape(outputs, -1)
@@ -247,7 +286,7 @@ def convolution(call: Call) -> Values:
             taps = [part[:, high.at(i, first, count), wide.at(j)] for i in range(kh) for j in range(kw)]
             windows = (taps[0] if len(taps) == 1 else np.concatenate(taps, -1)).reshape(-1, flat.shape[1])
             own = flat[group * each : (group + 1) * each]
-            found = product(windows, np.ascontiguousarray(own.T))
+            found = made.arithmetic.product(windows, np.ascontiguousarray(own.T))
             total[:, first : first + count, :, group * each : (group + 1) * each] = found.reshape(
                 x[0], count, wide.count, each
             )
@@ -263,14 +302,15 @@ def depthwise(call: Call) -> Values:
     if int(call.option("depthMultiplier")) * x[3] != outputs:
         raise CoarseError  # TFLM goes by the option, LiteRT by the shapes
     high, wide = _sides(call, x, (kh, kw))
-    made = factors(call, 0, 1, call.keys.float_order(kh * kw).reshape(1, kh, kw, 1), x[0])
+    made = factors(call, 0, 1, call.keys.order(kh * kw).reshape(1, kh, kw, 1), x[0])
     times = outputs // x[3]
     data = _around(made.data, high, wide)
     data = np.repeat(data, times, 3) if times > 1 else data
     total = np.zeros((x[0], high.count, wide.count, outputs), U)
     for i in range(kh):
         for j in range(kw):
-            total += data[:, high.at(i), wide.at(j)] * made.weights[0, i, j]
+            part = made.arithmetic.times(data[:, high.at(i), wide.at(j)], made.weights[0, i, j])
+            total = made.arithmetic.plus(total, part)
     return [finished(call, total, made, (0, 1, 2))]
 
 
@@ -284,13 +324,14 @@ def transposed_convolution(call: Call) -> Values:
     outputs, kh, kw, depth = w
     is_same, strides = _is_same(call), (int(call.option("strideH", 1)), int(call.option("strideW", 1)))
     high, wide = (side(shape[a + 1], x[a + 1], w[a + 1], strides[a], 1, is_same) for a in (0, 1))
-    made = factors(call, 2, 1, call.keys.float_order(kh * kw * depth).reshape(1, kh, kw, depth), x[0])
+    made = factors(call, 2, 1, call.keys.order(kh * kw * depth).reshape(1, kh, kw, depth), x[0])
     canvas = np.zeros((x[0], sum(high.padding) + shape[1], sum(wide.padding) + shape[2], outputs), U)
     flat = made.data.reshape(-1, depth)
     for i in range(kh):
         for j in range(kw):
-            found = product(flat, np.ascontiguousarray(made.weights[:, i, j].T)).reshape(*x[:3], outputs)
-            canvas[:, high.at(i), wide.at(j)] += found
+            found = made.arithmetic.product(flat, np.ascontiguousarray(made.weights[:, i, j].T))
+            place = (slice(None), high.at(i), wide.at(j))
+            canvas[place] = made.arithmetic.plus(canvas[place], found.reshape(*x[:3], outputs))
     total = canvas[:, high.before : high.before + shape[1], wide.before : wide.before + shape[2]]
     return [finished(call, total, made, (2, 1, 3))]
 
@@ -305,8 +346,8 @@ def dense(call: Call) -> Values:
     if call.option("keepNumDims", False) and call.output.shape != (*x.shape[:-1], w.shape[0]):
         raise CoarseError  # LiteRT makes another shape of it
     rows = x.elements // max(1, w.shape[1])
-    made = factors(call, 0, 1, call.keys.float_order(w.shape[1])[None], rows)
-    total = product(made.data.reshape(rows, -1), np.ascontiguousarray(made.weights.T))
+    made = factors(call, 0, 1, call.keys.order(w.shape[1])[None], rows)
+    total = made.arithmetic.product(made.data.reshape(rows, -1), np.ascontiguousarray(made.weights.T))
     return [finished(call, total, made, (0, 1, 2)).reshape(call.output.shape)]
 
 
@@ -316,18 +357,18 @@ def matrix_product(call: Call) -> Values:
     if is_float(sides[0]) != is_float(sides[1]):
         raise CoarseError
     call.lean_on(WINDOW, ZERO_TAP)
-    a, b = (keys.hash(call.centered(slot), ("left", "right")[slot]) for slot in (0, 1))
-    a, b = (np.where(call.centered(slot) == 0, U(0), each) for slot, each in ((0, a), (1, b)))
+    call.loses(_FLOAT_BITS)
+    a, b = (_side(call, call.centered(slot), ("left", "right")[slot]) for slot in (0, 1))
     a = np.swapaxes(a, -1, -2) if call.option("adjX", False) else a
     b = np.swapaxes(b, -1, -2) if call.option("adjY", False) else b
     if a.shape[-1] != b.shape[-2]:
         raise BrokenModelError(f"it multiplies rows of {a.shape[-1]} by columns of {b.shape[-2]}")
     if call.is_float:
-        a = a * keys.float_order(a.shape[-1])
+        a = ordered(call, a, keys.order(a.shape[-1]))
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(-1, *a.shape[-2:])
     b = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
-    total = np.stack([product(x, np.ascontiguousarray(y)) for x, y in zip(a, b, strict=True)])
+    total = np.stack([call.arithmetic.product(x, np.ascontiguousarray(y)) for x, y in zip(a, b, strict=True)])
     total = total.reshape(*batch, *total.shape[1:])
     return [call.hashed(total, call.parameters("adjX", "adjY"))]
 
@@ -336,16 +377,17 @@ def sum_of(call: Call) -> Values:
     """ADD and SUB of floats that are not known, and of plain integers."""
     if is_plain_integer(call):
         call.lean_on(INTEGER_ARITHMETIC)
+        call.notes.integer_bits += 1
         a, b = call.ring(0), call.ring(1)
         return [a + b if call.operator.name == "ADD" else a - b]
     if not call.is_float:
         return elementwise(call)
     activation = int(call.option("fusedActivationFunction"))
-    a, b = call.ring(0), call.ring(1)
+    a, b = call.addend(0), call.addend(1)
     if call.operator.name == "SUB":
         if call.keys.ordered:
             return elementwise(call)
-        return [activated(call, a - b, activation)]
+        return [activated(call, FIELD.minus(a, b), activation)]
     call.lean_on(NEVER_MINUS_ZERO)
     return [activated(call, added(call, *np.broadcast_arrays(a, b)), activation)]
 
@@ -354,10 +396,12 @@ def product_of(call: Call) -> Values:
     """MUL; of plain integers by known ones the product itself, of floats the same either way round."""
     if is_plain_integer(call) and not (is_ring(call.value(0)) and is_ring(call.value(1))):
         call.lean_on(INTEGER_ARITHMETIC)
+        known = next(value for value in (call.value(0), call.value(1)) if not is_ring(value))
+        call.notes.integer_bits += log2(2 + float(np.abs(known.astype(np.int64)).max(initial=0)))
         return [call.ring(0) * call.ring(1)]
     if not call.is_float:
         return elementwise(call)
-    a, b = call.ring(0), call.ring(1)
+    a, b = call.addend(0), call.addend(1)
     found = call.hashed(call.keys.hash(a, "factor") + call.keys.hash(b, "factor"), call.parameters())
     call.lean_on(EITHER_WAY_ROUND)
     if call.keys.ordered:
@@ -379,7 +423,7 @@ def elementwise(call: Call) -> Values:
 
 def pool(call: Call) -> Values:
     """AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: of what a window has of the image, and how much that is."""
-    name, keys, x = call.operator.name, call.keys, call.ring(0)
+    name, keys, x = call.operator.name, call.keys, call.addend(0)
     taps = int(call.option("filterHeight")), int(call.option("filterWidth"))
     high, wide = _sides(call, call.tensor(0).shape, taps)
     is_plain = not call.option("fusedActivationFunction") and quantization_of(call.tensor(0)) == quantization_of(
@@ -388,46 +432,54 @@ def pool(call: Call) -> Values:
     if call.tensor(0).dtype is not call.output.dtype:
         raise CoarseError
     one = x[:, high.at(0), wide.at(0)] if taps == (1, 1) else None
-    if one is not None and is_plain and name != "L2_POOL_2D" and (not call.is_float or name == "MAX_POOL_2D"):
+    is_kept = not call.is_float or (name == "MAX_POOL_2D" and keys.is_finite)
+    if one is not None and is_plain and name != "L2_POOL_2D" and is_kept:
         call.lean_on(WINDOW_OF_ONE)
         return [one]
     call.lean_on(WINDOW)
     is_max = name == "MAX_POOL_2D"
     if not call.is_float:
         call.lean_on(UNORDERED if is_max else SUM_OF_INTEGERS)
-    data = _around(keys.hash(x, "pooled") | U(1) if is_max or name == "L2_POOL_2D" else x, high, wide)
+    is_average = name == "AVERAGE_POOL_2D"
+    arithmetic = call.arithmetic if is_average else WRAPPING
+    call.loses(log2(4 * taps[0] * taps[1]) + (_FLOAT_BITS if call.is_float else 0))
+    data = _around(x if is_average else keys.hash(x, "pooled") | U(1), high, wide)
     inside = _around(np.ones((1, *x.shape[1:3], 1), U), high, wide)
-    factor = keys.float_order(taps[0] * taps[1])  # of a maximum too: whether -0 or +0 comes first
+    factor = keys.order(taps[0] * taps[1])  # of a maximum too: whether -0 or +0 comes first
     total = np.zeros((x.shape[0], high.count, wide.count, x.shape[3]), U)
     count = np.zeros((1, high.count, wide.count, 1), np.int64)
     for i in range(taps[0]):
         for j in range(taps[1]):
             at = (slice(None), high.at(i), wide.at(j))
-            total += data[at] * factor[np.minimum(count, factor.size - 1)] if call.is_float else data[at]
+            part = data[at] * factor[np.minimum(count, factor.size - 1)] if call.is_float and keys.ordered else data[at]
+            total = arithmetic.plus(total, part)
             count += inside[at].astype(np.int64)
     if not is_max:
         total = total + keys.hash(count.astype(U), "count")
     word = call.parameters("padding", "strideH", "strideW", "filterHeight", "filterWidth")
     found = call.hashed(total, word)
-    if one is not None and is_plain and name == "AVERAGE_POOL_2D":
+    if one is not None and is_plain and is_average and keys.is_finite:
         call.lean_on(WINDOW_OF_ONE)
-        found = np.where((one & U(1)) == 1, one, found | U(1))  # a sum of one number and +0 is never -0
+        # A sum of one number and +0 is never -0.
+        found = np.where((one & U(1)) == 1, one, found | U(1)) if keys.ordered else one
     return [found]
 
 
 def reduction(call: Call) -> Values:
     """MEAN, SUM, REDUCE_MAX and the like, over known axes: of the elements, in the order in which they lie."""
-    name, x, keep = call.operator.name, call.ring(0), bool(call.option("keepDims", False))
-    axes = sorted({axis % max(1, x.ndim) for axis in call.known(1).tolist()})
+    name, x, keep = call.operator.name, call.addend(0), bool(call.option("keepDims", False))
+    axes = sorted({axis_of(axis, x.ndim) for axis in call.known(1).tolist()})
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     rows = np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1)
     is_sum = name in ("MEAN", "SUM")
     sealed_rows = rows if is_sum else call.keys.hash(rows, "reduced")
-    if call.is_float or name == "REDUCE_PROD":
-        total = (sealed_rows * call.keys.float_order(rows.shape[-1])).sum(-1, dtype=U)
+    call.loses(log2(4 * max(1, rows.shape[-1])) + (_FLOAT_BITS if call.is_float else 0))
+    if (call.is_float and call.keys.ordered) or name == "REDUCE_PROD":
+        total = WRAPPING.total(sealed_rows * call.keys.order(rows.shape[-1]))
     else:
-        call.lean_on(SUM_OF_INTEGERS if is_sum else UNORDERED)
-        total = sealed_rows.sum(-1, dtype=U)
+        if not call.is_float:
+            call.lean_on(SUM_OF_INTEGERS if is_sum else UNORDERED)
+        total = (call.arithmetic if is_sum else WRAPPING).total(sealed_rows)
     is_of_image = keep and x.ndim == 4 and axes == [1, 2]  # for which kernels have a loop of their own
     total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", is_of_image)
     return [call.hashed(total, call.parameters()).reshape(call.output.shape)]
@@ -462,39 +514,51 @@ def resized_bilinearly(call: Call) -> Values:
 
     Pixels whose weight is zero do not count.
     """
-    rows, columns = call.known(1).tolist()
+    rows, columns = sizes_of(call)
     x = sealed(call, 0) if call.is_float else call.ring(0)
-    if x.ndim != 4:
-        raise BrokenModelError("its input is no image")
     call.lean_on(ZERO_TAP)
     total = np.zeros((x.shape[0], rows, columns, x.shape[3]), U)
     highs, wides = _weights(call, x.shape[1], rows), _weights(call, x.shape[2], columns)
-    order = call.keys.float_order(4) if call.is_float else np.ones(4, U)
+    call.loses(_FLOAT_BITS)
+    arithmetic, order = call.arithmetic, call.keys.order(4)
     for i, (at_row, by_row) in enumerate(highs):
         for j, (at_column, by_column) in enumerate(wides):
-            weight = (by_row[:, None] * by_column[None]) * order[2 * i + j]
-            total += x[:, at_row][:, :, at_column] * weight[None, :, :, None]
+            weight = arithmetic.times(by_row[:, None], by_column[None])
+            weight = ordered(call, weight, order[2 * i + j]) if call.is_float else weight
+            part = arithmetic.times(x[:, at_row][:, :, at_column], weight[None, :, :, None])
+            total = arithmetic.plus(total, part)
     return [call.hashed(total, call.parameters("alignCorners", "halfPixelCenters"))]
 
 
 def _weights(call: Call, size: int, count: int) -> list[tuple[Any, Ring]]:
     """For the lower and for the upper pixel along an axis: where they are, and by what they are multiplied."""
-    align, half = bool(call.option("alignCorners")) and count > 1, bool(call.option("halfPixelCenters"))
+    at = _scaled(call.operator, call.is_float, size, count)
+    low, high = bilinear_positions(call.operator, call.output.dtype, size, count)
     if call.is_float:
+        up = at - low.astype(np.float32)
+        return [(low, weights_of(call, np.float32(1) - up)), (high, weights_of(call, up))]
+    up10 = np.where(low == high, 0, at - 1024 * low)
+    return [(at, _weight(call, by)) for at, by in ((low, 1024 - up10), (high, up10))]
+
+
+def _scaled(operator: Operator, is_float: bool, size: int, count: int) -> Any:
+    """Return where output pixels lie in the input, of integers times 1024: reference/resize_bilinear.h."""
+    align, half = bool(operator.option("alignCorners")) and count > 1, bool(operator.option("halfPixelCenters"))
+    if is_float:
         f = np.float32
         scale = f(size - 1) / f(count - 1) if align else f(size) / f(count)
         steps = np.arange(count, dtype=f)
-        at = (steps + f(0.5)) * scale - f(0.5) if half else steps * scale
-        low = np.maximum(np.floor(at).astype(np.int64), 0)
-        high = np.minimum(np.ceil(at).astype(np.int64), size - 1)
-        up = at - low.astype(f)
-        return [(low, call.keys.constant(f(1) - up)), (high, call.keys.constant(up))]
+        return (steps + f(0.5)) * scale - f(0.5) if half else steps * scale
     scale10 = (1024 * (size - 1) + (count - 1) // 2) // (count - 1) if align else (1024 * size + count // 2) // count
-    at10 = np.arange(count, dtype=np.int64) * scale10 + (scale10 // 2 - 512 if half else 0)
-    low = np.maximum(np.trunc(at10 / 1024).astype(np.int64), 0)
-    high = np.minimum(np.trunc((at10 + 1023) / 1024).astype(np.int64), size - 1)
-    up10 = np.where(low == high, 0, at10 - 1024 * low)
-    return [(at, _weight(call, by)) for at, by in ((low, 1024 - up10), (high, up10))]
+    return np.arange(count, dtype=np.int64) * scale10 + (scale10 // 2 - 512 if half else 0)
+
+
+def bilinear_positions(operator: Operator, dtype: DType, size: int, count: int) -> tuple[Any, Any]:
+    """Return the lower and the upper row or column of the input for each one of the output."""
+    at = _scaled(operator, dtype is DType.FLOAT32, size, count)
+    one = 1 if dtype is DType.FLOAT32 else 1024
+    low, high = (np.floor(at), np.ceil(at)) if one == 1 else (np.trunc(at / one), np.trunc((at + one - 1) / one))
+    return np.maximum(low.astype(np.int64), 0), np.minimum(high.astype(np.int64), size - 1)
 
 
 def _weight(call: Call, by: Any) -> Ring:

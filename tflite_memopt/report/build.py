@@ -247,7 +247,7 @@ def build_analysis(
 
 def _proof_use(proof: Proof) -> ProofUse:
     reason = None if proof.proved else str(proof)
-    return ProofUse(proof.status.name.lower(), reason, proof.chance, proof.facts)
+    return ProofUse(proof.status.name.lower(), reason, proof.chance, proof.facts, proof.is_finite)
 
 
 def device_use(name: str | None) -> DeviceUse | None:

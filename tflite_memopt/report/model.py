@@ -160,6 +160,8 @@ class ProofUse:
     """Upper bound on the probability that the proof is false, over its random keys."""
     facts: tuple[str, ...] = ()
     """Names of the facts about kernels that the proof uses (``proof/facts.py``)."""
+    finite_only: bool = False
+    """True if it holds for finite floats that do not overflow on the way; false: for any."""
 
     @property
     def is_proved(self) -> bool:

@@ -133,7 +133,8 @@ def _proved(report: Report) -> str:
     if not proof.is_proved:
         return "not proved, "
     how = "" if proof.status == "proved" else " as real polynomials"
-    return f"proved for all inputs{how} and "
+    limit = " for finite values that do not overflow" if proof.finite_only else ""
+    return f"proved for all inputs{how}{limit} and "
 
 
 def _not_run(report: Report, runtime: str) -> str:

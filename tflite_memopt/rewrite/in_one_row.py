@@ -50,10 +50,12 @@ def in_one_row(model: Model, profile: KernelProfile) -> Model:
 def lay_in_one_row(model: Model) -> bool:
     """Lay all images of one column in one row, in place, and return whether it was possible.
 
-    Nothing is changed where an operator that reads or writes one of them also has another image, or where one of its
-    operands is computed.
+    Nothing is changed where an operator that reads or writes one of them also has another image, where one of its
+    operands is computed, or where one of them is an input or output of the model, which keeps its shape.
     """
     columns = {each for graph in model.graphs for each in graph.tensors if _is_column(each)}
+    if not columns.isdisjoint((*model.main.inputs, *model.main.outputs)):
+        return False
     over = {each: None for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))}
     if not columns or not all(map(_can_turn, over)):
         return False

@@ -1,0 +1,158 @@
+"""Mutants of models and of plans, judged: ``scripts/fuzz proof``."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.fuzzing.judge import ARENA, RUNTIMES, Counts, Original, differs
+from scripts.fuzzing.mutants import mutant, root_of, sites_of
+from scripts.fuzzing.originals import original
+from scripts.fuzzing.plans import moved_plans, planned
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.errors import MemoptError
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.layout import places_in_force
+from tflite_memopt.proof import prove_plan
+
+_LIMITS = ProcessLimits(20.0, 4 << 30)
+"""Of a runtime for one mutant: some would run for ever."""
+_PER_MODEL = 200
+
+
+@dataclass(frozen=True)
+class Attack:
+    """``seconds``: after which no other model is begun; ``keep``: a folder for what is false."""
+
+    seed: int
+    samples: int
+    seconds: float
+    keep: Path | None
+
+    def keeps(self, name: str, *files: bytes) -> None:
+        """Write the files of a false proof."""
+        if self.keep is not None:
+            self.keep.mkdir(parents=True, exist_ok=True)
+            for letter, data in zip("ab", files, strict=False):
+                (self.keep / f"{name}_{letter}.tflite").write_bytes(data)
+
+
+def attacked(attack: Attack, count: int, first: int = 0) -> Counts:
+    """Mutate originals, one after the other, until there are ``count`` mutants or the time is over."""
+    counts, started, number = Counts(), time.monotonic(), first
+    with Interpreters(RUNTIMES, _LIMITS) as interpreters:
+        while sum(counts.tried.values()) < count and time.monotonic() - started < attack.seconds:
+            kind, data = original(number, attack.seed)
+            try:
+                model = Original(data, interpreters, attack.samples, attack.seed)
+                if model.runs:
+                    _mutate(attack, counts, kind, number, model)
+            except MemoptError:
+                counts.ends["original refused"] += 1
+            number += 1
+    return counts
+
+
+def _mutate(attack: Attack, counts: Counts, kind: str, number: int, model: Original) -> None:
+    draw, seen = random.Random(f"mutants {attack.seed} {number}"), {hashlib.sha256(model.data).digest()}
+    root = root_of(model.data)
+    sites = sites_of(root)
+    for _ in range(_PER_MODEL):
+        found = mutant(root, sites, draw)
+        if found is None:
+            continue
+        site, data = found
+        digest = hashlib.sha256(data).digest()
+        if digest in seen:
+            continue
+        seen.add(digest)
+        counts.tried[kind] += 1
+        counts.fields[str(site)] += 1
+        end, wrong = model.verdict(data)
+        counts.ends[end] += 1
+        counts.proved[kind] += end == "proved"
+        if wrong is not None:
+            counts.false.append(f"{kind}: original {number}, {site}: {wrong}")
+            attack.keeps(f"{number}_{len(counts.false)}", model.data, data)
+
+
+def attacked_plans(attack: Attack, count: int, first: int = 0) -> Counts:
+    """Move every tensor of planned models to every multiple of 16."""
+    counts, started, number = Counts(), time.monotonic(), first
+    with Interpreters(("tflm",), _LIMITS) as interpreters:
+        while sum(counts.tried.values()) < count and time.monotonic() - started < attack.seconds:
+            for kind, base, plans in planned(number, attack.seed):
+                _move(attack, counts, kind, base, plans, interpreters)
+            number += 1
+    return counts
+
+
+def _move(attack: Attack, counts: Counts, kind: str, base: bytes, kernels: str, interpreters: Interpreters) -> None:
+    model = read_planned(base)
+    samples = seeded_inputs(model, min(attack.samples, 4), attack.seed)
+    arena = max(ARENA, 1 << 20)
+    wanted = interpreters["tflm"].run(RunJob(base, samples, arena))
+    if not wanted.ran:
+        return
+    for where, data in moved_plans(base):
+        counts.tried[kind] += 1
+        end, wrong = _plan_verdict(data, kernels), None
+        if end == "proved":
+            run = interpreters["tflm"].run(RunJob(data, samples, arena))
+            wrong = "TFLM differs" if run.ran and differs(wanted, run) else None if run.ran else run.reason
+        elif end.startswith("crashed"):
+            wrong = end
+        counts.ends[end.split(":")[0]] += 1
+        counts.proved[kind] += end == "proved"
+        if wrong is not None:
+            counts.false.append(f"{kind}: {where}: {wrong}")
+            attack.keeps(f"plan_{len(counts.false)}", base, data)
+
+
+def _plan_verdict(data: bytes, kernels: str) -> str:
+    try:
+        model = read_planned(data)
+        return prove_plan(model, places_in_force(model, PROFILES[kernels])).status.name.lower()
+    except MemoptError:
+        return "refused"
+    except Exception as error:
+        return f"crashed: {type(error).__name__}: {error}"
+
+
+def pairs_in(folder: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    """Pairs NAME.original.tflite, NAME.result.tflite of a folder."""
+    for path in sorted(folder.glob("*.original.tflite")):
+        name = path.name.removesuffix(".original.tflite")
+        yield name, path.read_bytes(), path.with_name(f"{name}.result.tflite").read_bytes()
+
+
+def attacked_results(attack: Attack, count: int, folder: Path) -> Counts:
+    """Mutate the results of pairs, ``count`` mutants in all."""
+    counts = Counts()
+    pairs = list(pairs_in(folder))
+    with Interpreters(RUNTIMES, ProcessLimits(120.0, 8 << 30)) as interpreters:
+        for number, (name, before, result) in enumerate(pairs):
+            model = Original(before, interpreters, attack.samples, attack.seed)
+            draw, root = random.Random(f"results {attack.seed} {number}"), root_of(result)
+            sites = sites_of(root)
+            for _ in range(count // max(1, len(pairs))):
+                found = mutant(root, sites, draw)
+                if found is None:
+                    continue
+                site, data = found
+                counts.tried[name] += 1
+                counts.fields[str(site)] += 1
+                end, wrong = model.verdict(data)
+                counts.ends[end] += 1
+                counts.proved[name] += end == "proved"
+                if wrong is not None:
+                    counts.false.append(f"{name}: {site}: {wrong}")
+                    attack.keeps(f"{name}_{len(counts.false)}", before, data)
+    return counts

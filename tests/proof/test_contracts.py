@@ -1,0 +1,243 @@
+"""Contracts: what is outside of one is not proved, with operator and clause; the pairs are small ones of attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scripts.makers.model_builder import ModelBuilder, per_channel
+from tflite_memopt.ir.model import DType, Model, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.proof import Proof, Status, prove
+from tflite_memopt.proof.contracts import CONTRACTS
+from tflite_memopt.proof.kinds import KINDS, whole
+from tflite_memopt.proof.run import EFFECTS
+
+F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
+Array = np.ndarray[Any, Any]
+
+
+def one(
+    name: str,
+    shape: Sequence[int],
+    operands: Sequence[Array | tuple[Array, Quantization]],
+    output: Sequence[int],
+    table: str | None = None,
+    dtype: DType = I8,
+    to: DType | None = None,
+    data_at: int = 0,
+    **fields: Any,
+) -> Model:
+    """A model of one operator; its data are the graph's input, its other operands are constants."""
+    b = ModelBuilder()
+    inputs = [b.input("x", shape, dtype)]
+    for number, operand in enumerate(operands):
+        values, quantization = operand if isinstance(operand, tuple) else (operand, None)
+        inputs.append(b.constant(f"c{number}", values, quantization))
+    inputs.insert(data_at, inputs.pop(0))
+    y = b.tensor("y", output, to or dtype)
+    b.operator(name, inputs, (y,), table, **fields)
+    return b.finish(y)
+
+
+def ints(*values: int) -> Array:
+    return np.asarray(values, np.int32)
+
+
+def strided(begin: int, stride: int, begin_mask: int) -> Model:
+    operands = [ints(0, begin), ints(2, begin + 1), ints(1, stride)]
+    return one("STRIDED_SLICE", (2, 6), operands, (2,), "StridedSliceOptions", shrinkAxisMask=2, beginMask=begin_mask)
+
+
+def dense(add: int, points: Sequence[int], dtype: DType = I8, bias: Array | None = None) -> Model:
+    values = (np.arange(12, dtype=np.int8).reshape(3, 4) - 6 + add).astype(np.int8)
+    scales = np.asarray([0.01, 0.02, 0.03][: len(points)], np.float32)
+    weights = (values, Quantization(scales, np.asarray(points, np.int64), 0))
+    operands: list[Array | tuple[Array, Quantization]] = [weights]
+    if bias is not None:
+        operands.append((bias, per_tensor(0.0005, 0)))
+    return one("FULLY_CONNECTED", (2, 4), operands, (2, 3), "FullyConnectedOptions", dtype)
+
+
+def convolution(bias: int) -> Model:
+    weights = (np.ones((4, 1, 1, 2), np.int8), per_tensor(0.01, 0))
+    operands: list[Array | tuple[Array, Quantization]] = [weights, (np.ones(bias, np.int32), per_tensor(0.0005, 0))]
+    return one("CONV_2D", (1, 3, 3, 2), operands, (1, 3, 3, 4), "Conv2DOptions", strideH=1, strideW=1)
+
+
+def reduced(axis: int) -> Model:
+    return one("MEAN", (1, 3, 4, 2), [ints(1, axis)], (1, 4, 2), "ReducerOptions")
+
+
+def filled(*shape: int) -> Model:
+    return one("FILL", (), [ints(*shape)], (2, 3), data_at=1, dtype=F32)
+
+
+def broadcast(*shape: int) -> Model:
+    return one("BROADCAST_TO", (1, 3), [ints(*shape)], (2, 3))
+
+
+def gathered(axis: int) -> Model:
+    return one("GATHER", (3, 4), [ints(0, 2)], (2, 4), "GatherOptions", axis=axis)
+
+
+def sliced(to: DType) -> Model:
+    return one("SLICE", (2, 6), [ints(0, 1), ints(2, 3)], (2, 3), to=to)
+
+
+def with_table(name: str) -> Model:
+    model = dense(0, (0,))
+    operator = model.main.operators[0]
+    operator.options = OperatorOptions(name, {})
+    return model
+
+
+def resized(dtype: DType) -> Model:
+    """Two resizes by nearest neighbor, and the type of what is between."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 2, 2, 1), I16)
+    between, y = b.tensor("between", (1, 4, 4, 1), dtype), b.tensor("y", (1, 8, 8, 1), I16)
+    for source, target in ((x, between), (between, y)):
+        size = b.constant(f"{target.name}/size", ints(*target.shape[1:3]))
+        b.operator("RESIZE_NEAREST_NEIGHBOR", (source, size), (target,), "ResizeNearestNeighborOptions")
+    return b.finish(y)
+
+
+def shared_buffer(is_shared: bool) -> Model:
+    b = ModelBuilder()
+    x = b.input("x", (1, 4))
+    c = b.constant("c", np.arange(4, dtype=np.int8).reshape(1, 4), per_tensor(0.05, 0))
+    if is_shared:
+        x.buffer = c.buffer
+    return b.finish(b.add(x, c))
+
+
+def rescaled_bias(scale: float) -> Model:
+    model = dense(0, (0,), bias=np.arange(3, dtype=np.int32))
+    bias = model.main.operators[0].inputs[2]
+    assert bias is not None
+    bias.quantization = per_tensor(scale, 0)
+    return model
+
+
+def said_shape(keep: bool) -> Model:
+    return one("MEAN", (1, 3, 4, 2), [ints(1)], (1, 4, 2), "ReducerOptions", keepDims=keep)
+
+
+def shape_type(number: int) -> Model:
+    return one("SHAPE", (2, 3), [], (2,), "ShapeOptions", to=I32, outType=number)
+
+
+def infinite_scale(scale: float) -> Model:
+    model = dense(0, (0,))
+    model.main.outputs[0].quantization = per_tensor(scale, 0)
+    return model
+
+
+OUTSIDE: dict[str, tuple[Callable[[], Model], Callable[[], Model], str]] = {
+    "begin mask of an axis that is left out": (lambda: strided(2, 1, 0), lambda: strided(2, 1, 2), "stride from 1 on"),
+    "negative stride of one": (lambda: strided(2, 1, 0), lambda: strided(2, -1, 0), "stride from 1 on"),
+    "zero points of channels": (lambda: dense(0, (0, 0, 0)), lambda: dense(5, (5, 5, 5)), "several scales"),
+    "zero points for floats": (lambda: dense(0, (0,), F32), lambda: dense(5, (5,), F32), "several scales"),
+    "short bias": (lambda: convolution(4), lambda: convolution(1), "each of dimension 0"),
+    "bias by row": (
+        lambda: dense(0, (0,), bias=np.ones(3, np.int32)),
+        lambda: dense(0, (0,), bias=np.ones((2, 3), np.int32)),
+        "each of dimension 0",
+    ),
+    "axis of a reduction": (lambda: reduced(1), lambda: reduced(5), "axes are those"),
+    "dimensions that a reduction keeps": (lambda: said_shape(False), lambda: said_shape(True), "keepDims"),
+    "shape of FILL": (lambda: filled(2, 3), lambda: filled(3, 2), "is the output's shape"),
+    "shape of BROADCAST_TO": (lambda: broadcast(2, 3), lambda: broadcast(4, 3), "is the output's shape"),
+    "axis of GATHER": (lambda: gathered(0), lambda: gathered(2), "is an axis"),
+    "type of what is moved": (lambda: sliced(I8), lambda: sliced(I16), "types are one of"),
+    "type between": (lambda: resized(I16), lambda: resized(I8), "types are one of"),
+    "table of another kind": (lambda: dense(0, (0,)), lambda: with_table("AddOptions"), "options are a table"),
+    "input in a constant": (lambda: shared_buffer(False), lambda: shared_buffer(True), "bytes of a constant"),
+    "scale of a bias": (lambda: rescaled_bias(0.0005), lambda: rescaled_bias(0.02), "scale of the products"),
+    "type that an option says": (lambda: shape_type(2), lambda: shape_type(4), "output's type"),
+    "scale without end": (lambda: infinite_scale(0.05), lambda: infinite_scale(float("inf")), "finite and positive"),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_is_outside_of_a_contract_is_not_proved(name: str) -> None:
+    inside, outside, clause = OUTSIDE[name]
+    assert prove(inside(), inside()).status is Status.PROVED
+    assert not prove(inside(), outside()).proved
+    proof = prove(outside(), outside())
+    assert proof.status is Status.UNKNOWN, proof
+    assert clause in str(proof)
+
+
+def test_the_operator_is_named_with_the_clause() -> None:
+    assert "operator 0 (MEAN, 'y'): outside of its contract: axes are those" in str(prove(reduced(1), reduced(5)))
+
+
+def test_every_kind_has_a_contract() -> None:
+    """But those that are taken as functions of everything, options and types included."""
+    assert {name for name, evaluated in KINDS.items() if evaluated is not whole} | EFFECTS - {"CUSTOM"} == set(
+        CONTRACTS
+    )
+
+
+def recurrent(is_shared: bool) -> Model:
+    """Two SVDF whose states have one name; a state of its own for each, or one for both."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 4), F32)
+    states: list[Tensor] = []
+    y = x
+    for number in range(2):
+        weights = [
+            b.constant(f"{name}{number}", np.full(shape, 0.5, np.float32))
+            for name, shape in (("features", (4, 4)), ("time", (4, 3)))
+        ]
+        if number == 0 or not is_shared:
+            states.append(b.tensor("state", (1, 12), F32))
+            states[-1].is_variable = True
+        made = b.tensor(f"y{number}", (1, 4), F32)
+        b.operator("SVDF", (y, *weights, None, states[-1]), (made,), "SVDFOptions", rank=1)
+        y = made
+    return b.finish(y)
+
+
+def test_states_are_those_of_tensors_and_not_of_names() -> None:
+    assert prove(recurrent(False), recurrent(False)).invocations is None
+    assert prove(recurrent(False), recurrent(False)).proved
+    assert not prove(recurrent(False), recurrent(True)).proved
+
+
+def resize_of(size: int) -> Proof:
+    model = one("RESIZE_BILINEAR", (1, 2, 2, 1), [ints(size, size)], (1, 4, 4, 1), "ResizeBilinearOptions", F32)
+    return prove(one("RESIZE_BILINEAR", (1, 2, 2, 1), [ints(4, 4)], (1, 4, 4, 1), "ResizeBilinearOptions", F32), model)
+
+
+def test_nothing_is_made_of_a_size_out_of_proportion() -> None:
+    assert resize_of(4).proved
+    assert resize_of(40_000).status is Status.DIFFERENT
+
+
+def blocks(name: str, block: int) -> Model:
+    pads = np.zeros((2, 2), np.int32)
+    shapes = {"SPACE_TO_BATCH_ND": ((1, 4, 4, 1), (4, 2, 2, 1)), "BATCH_TO_SPACE_ND": ((4, 2, 2, 1), (1, 4, 4, 1))}
+    return one(name, shapes[name][0], [ints(block, block), pads], shapes[name][1], dtype=F32)
+
+
+@pytest.mark.parametrize("name", ["SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"])
+def test_blocks_of_nothing_are_broken(name: str) -> None:
+    assert prove(blocks(name, 2), blocks(name, 2)).proved
+    assert prove(blocks(name, 2), blocks(name, 0)).status is Status.DIFFERENT
+
+
+def test_a_wrong_channel_axis_is_no_contract() -> None:
+    model = convolution(4)
+    weights = model.main.operators[0].inputs[1]
+    assert weights is not None
+    weights.quantization = per_channel(np.asarray([0.1, 0.2, 0.3, 0.4], np.float32), 0)
+    assert prove(model, model).proved
+    weights.quantization = replace(weights.quantization, axis=3)
+    assert prove(model, model).status is Status.UNKNOWN
