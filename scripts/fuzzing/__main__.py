@@ -12,10 +12,13 @@ from pathlib import Path
 import click
 
 from scripts.fuzzing.cases import damaged
+from scripts.fuzzing.firmware import Ends, of_network
 from scripts.fuzzing.judge import table
+from scripts.fuzzing.kernels import met_by
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
 from tests.models import ALL
 from tflite_memopt import Options, optimize
+from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.associated_files import append
 from tflite_memopt.io.writer import write_model
@@ -106,6 +109,47 @@ def proof(
         for line in (*table(counts), "", *counts.false):
             click.echo(line)
     sys.exit(1 if any(counts.false for counts in every) else 0)
+
+
+@main.command()
+@click.option("--target", default="esp32s3", show_default=True, help="Whose kernels.")
+@click.option("--networks", "count", default=5_000, show_default=True, help="How many.")
+@click.option("--first", default=0, show_default=True, help="Number of the first network.")
+def kernels(target: str, count: int, first: int) -> None:
+    """Optimize networks of stock layers, and look whether what is written meets a fault of a kernel library.
+
+    Exits with 1 when a file has a fault that its original has not.
+    """
+    met = met_by(target, first, count, Options(target=target, verify=False, effort="quick"))
+    click.echo("| fault | networks as they came | as written |\n|---|---:|---:|")
+    for name in sorted(met.before | met.after):
+        click.echo(f"| {name} | {met.before[name]:,} | {met.after[name]:,} |")
+    click.echo(f"\n{count:,} networks, {met.mended:,} mended; refused: {dict(met.refused)}")
+    for line in met.wrong:
+        click.echo(line)
+    sys.exit(1 if met.wrong else 0)
+
+
+@main.command()
+@click.option("--networks", "count", default=300, show_default=True, help="How many.")
+@click.option("--first", default=0, show_default=True, help="Number of the first network.")
+def firmware(count: int, first: int) -> None:
+    """Optimize networks, write firmware, and run it on TFLM: in the arena that it reserves, and in 16 bytes less.
+
+    Exits with 1 when outputs differ from the original's, or the smaller arena suffices.
+    """
+    ends = Ends()
+    with Interpreters((), ProcessLimits()) as interpreters:
+        for number in range(first, first + count):
+            of_network(number, interpreters, ends)
+    click.echo("| firmware | as LiteRT | as TFLM runs the original | refused |\n|---|---:|---:|---:|")
+    for kind in sorted(ends.equal | ends.tflm | ends.refused):
+        click.echo(f"| {kind} | {ends.equal[kind]} | {ends.tflm[kind]} | {ends.refused[kind]} |")
+    for reason, times in ends.why.most_common():
+        click.echo(f"refused {times} times: {reason}")
+    for line in ends.wrong:
+        click.echo(f"WRONG: {line}")
+    sys.exit(1 if ends.wrong else 0)
 
 
 def ending(data: bytes) -> str:

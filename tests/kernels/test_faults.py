@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scripts.benchmarks.networks import random_networks
+from scripts.fuzzing.kernels import met_by
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import figures_of, space_of
 from tflite_memopt import Options, optimize, transform, verify
@@ -288,6 +289,14 @@ def test_optimize_mends_for_the_library_of_a_target() -> None:
     assert not faults_in(read_model(result.model), S3)
     assert "padding_apart" in {use.rule for use in result.report.rewrites}
     assert "mend" not in " ".join(result.report.warnings)
+
+
+def test_networks_of_stock_layers_meet_none_when_written() -> None:
+    """``scripts/fuzz kernels`` tries more."""
+    met = met_by("esp32s3", 0, 12, Options(target="esp32s3", verify=False, effort="quick"))
+    assert met.before
+    assert not met.wrong
+    assert not met.after
 
 
 @pytest.mark.parametrize("target", ["esp32s3", None])
