@@ -27,6 +27,7 @@ from ..memory.problems import labeled_ties, tie_positions
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
+from .example import example_words
 from .plan_table import ARENA, MemoryRequest, PlannedBuffer, Table, table_for
 from .resolver import every_builtin, registrations
 from .self_test import Expected, words_of
@@ -41,6 +42,7 @@ FILES = (
     "resolver.h",
     "self_test.h",
     "main.cc",
+    "example.cc",
 )
 PLANNER_FILE = "planner.h"
 STEPS_FILE = "steps.h"
@@ -101,12 +103,14 @@ def generate(
     words["source"] = "" if source is None else f"{literal(source)}, "
     tied = [source for _, source in tie_positions(model, ties)]
     words |= words_of(model.main.inputs, model.main.outputs, expected, tied) | _steps_words(model, tied, name)
+    words |= example_words(model, tied)
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     added = (*((PLANNER_FILE,) if has_table else ()), *((STEPS_FILE,) if tied else ()))
     files = (*FILES, *_snippets(model, profile), *added)
     two = words | _WITHOUT_TABLE | _two_arenas(name)
+    words["interpreter"], two["interpreter"] = filled("interpreter", words), filled("interpreter", two)
     texts = {path: filled(path, words) for path in files}
     return {path: text.encode() for path, text in (texts | {"main_two_arenas.cc": filled("main.cc", two)}).items()}
 
