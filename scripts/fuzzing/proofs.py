@@ -75,7 +75,7 @@ def _mutate(attack: Attack, counts: Counts, kind: str, number: int, model: Origi
         seen.add(digest)
         counts.tried[kind] += 1
         counts.fields[str(site)] += 1
-        end, wrong = model.verdict(data)
+        end, wrong = model.verdict(data, str(site))
         counts.ends[end] += 1
         counts.proved[kind] += end == "proved"
         if wrong is not None:
@@ -149,7 +149,7 @@ def attacked_results(attack: Attack, count: int, folder: Path) -> Counts:
                 site, data = found
                 counts.tried[name] += 1
                 counts.fields[str(site)] += 1
-                end, wrong = model.verdict(data)
+                end, wrong = model.verdict(data, str(site))
                 counts.ends[end] += 1
                 counts.proved[name] += end == "proved"
                 if wrong is not None:

@@ -43,6 +43,10 @@ _LIMITS = {DType.INT8: (-128, 127), DType.UINT8: (0, 255), DType.INT16: (-32768,
 """Of zero points. Other types have none but 0."""
 
 
+_VERSION = 3
+"""Of the schema, that runtimes take."""
+
+
 @dataclass(frozen=True)
 class Clause:
     """A condition on an operator, in words that follow "it must hold that"."""
@@ -284,7 +288,8 @@ _REAL = "f32 i8 i16 u8"
 _INDEX = "i32 i64"
 _SUMS = ("f32 f32 f32? > f32", "f32 W f32? > f32 | W: i8 i4 u8", "u8 u8 i32? > u8", "i8 W i32? > i8 | W: i8 i4 i2")
 _SUMS_16 = ("i16 i8 B? > i16 | B: i32 i64",)
-_WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0))
+_OF_BIAS = one_of("quantizedBiasType", 0, 2, 4)
+_WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), _OF_BIAS)
 _MOVED = f"| T: {_ANY}"
 CONTRACTS: Mapping[str, Contract] = {
     **_rows("ABS", "T > T | T: f32 i8 i16 i32", clauses=[SAME_SHAPE]),
@@ -392,7 +397,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="FullyConnectedOptions",
         clauses=[
             *(ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE),
-            one_of("weightsFormat", 0),
+            *(one_of("weightsFormat", 0), _OF_BIAS),
         ],
     ),
     **_rows(
@@ -439,7 +444,7 @@ CONTRACTS: Mapping[str, Contract] = {
             )
         ),
         table="TransposeConvOptions",
-        clauses=[ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2)],
+        clauses=[ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2), _OF_BIAS],
     ),
     **_rows("ZEROS_LIKE", f"T > T | T: {_DATA}", clauses=[SAME_SHAPE]),
     "IF": Contract((), (), "IfOptions"),
@@ -460,6 +465,8 @@ def broken_clause(operator: Operator) -> str | None:
     contract = CONTRACTS.get(operator.name, Contract(()))
     if contract.table is not None and operator.options is not None and operator.options.kind != contract.table:
         return f"its options are a table {contract.table}, not {operator.options.kind}"
+    if operator.name != "CUSTOM" and operator.custom_options is not None and operator.custom_options.size:
+        return "only custom operators have custom options"
     if contract.signatures and not any(_fits(operator, each) for each in contract.signatures):
         return f"its types are one of {'; '.join(contract.signatures)}"
     for tensor in (*operator.present_inputs(), *operator.outputs):
@@ -528,15 +535,20 @@ def _fits_slot(tensor: Tensor | None, slot: _Slot, bound: dict[str, DType]) -> b
 
 
 def _sound(tensor: Tensor) -> str | None:
-    """Return what is wrong with the quantization of a tensor; None where kernels take it as the file says it."""
+    """Return what is wrong with a tensor and its quantization; None where kernels take it as the file says it."""
+    if tensor.extras.get("externalBuffer", 0):
+        return f"the values of '{tensor.name}' are in the file"
     found = tensor.quantization
     if found is None:
         return None
-    if found.extras.get("details") is not None:
+    if found.extras.get("details") is not None or found.extras.get("detailsType", 0):
         return f"'{tensor.name}' has one scale or one for each channel"
+    is_bias = tensor.dtype in (DType.INT32, DType.INT64)  # of which kernels take no more than the values
+    if found.scale.size and not is_bias and not 0 <= found.axis < max(1, len(tensor.shape)):
+        return f"scales of '{tensor.name}' are along one of its dimensions"
     if not (np.isfinite(found.scale).all() and (found.scale > 0).all()):
         return f"scales of '{tensor.name}' are finite and positive"
-    if found.scale.size and found.zero_point.size not in (1, found.scale.size):
+    if found.scale.size and not is_bias and found.zero_point.size != found.scale.size:
         return f"'{tensor.name}' has as many zero points as scales"
     low, high = _LIMITS.get(tensor.dtype, (0, 0))
     if not all(low <= point <= high for point in found.zero_point.tolist()):
@@ -545,7 +557,9 @@ def _sound(tensor: Tensor) -> str | None:
 
 
 def broken_model(model: Model) -> str | None:
-    """Return why nothing can be said of a model, whatever its operators are: memory that tensors share."""
+    """Return why nothing can be said of a model, whatever its operators are: its version, or memory that is shared."""
+    if model.version != _VERSION:
+        return f"its version is {model.version}, not {_VERSION}"
     held: dict[int, set[str]] = {}
     for graph in model.graphs:
         for tensor, role in _roles(graph):
