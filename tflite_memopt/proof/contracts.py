@@ -291,6 +291,8 @@ _SUMS_16 = ("i16 i8 B? > i16 | B: i32 i64",)
 _OF_BIAS = one_of("quantizedBiasType", 0, 2, 4)
 _WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), _OF_BIAS)
 _MOVED = f"| T: {_ANY}"
+_NUMBERED = range(18)
+"""Types by their number in the schema: of another one runtimes refuse the file."""
 CONTRACTS: Mapping[str, Contract] = {
     **_rows("ABS", "T > T | T: f32 i8 i16 i32", clauses=[SAME_SHAPE]),
     **_rows("CEIL COS FLOOR SIN ROUND SQUARE", "f32 > f32", clauses=[SAME_SHAPE]),
@@ -338,8 +340,18 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("LOG_SOFTMAX", "T > T | T: f32 i8 u8", clauses=[ranks(1, 4), SAME_SHAPE]),
     **_rows("L2_NORMALIZATION", "T > T | T: f32 i8 u8", table="L2NormOptions", clauses=[ranks(1, 4), SAME_SHAPE]),
-    **_rows("ARG_MAX", "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64", table="ArgMaxOptions"),
-    **_rows("ARG_MIN", "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64", table="ArgMinOptions"),
+    **_rows(
+        "ARG_MAX",
+        "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64",
+        table="ArgMaxOptions",
+        clauses=[type_of("outputType")],
+    ),
+    **_rows(
+        "ARG_MIN",
+        "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64",
+        table="ArgMinOptions",
+        clauses=[type_of("outputType")],
+    ),
     **_rows("RESHAPE", f"T i32? > T {_MOVED}", table="ReshapeOptions"),
     **_rows("SQUEEZE", f"T > T {_MOVED}", table="SqueezeOptions", clauses=[ranks(1, 8)]),
     **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
@@ -349,7 +361,12 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), like_output(0, 2)]),
     **_rows("SELECT", f"b T T > T | T: {_DATA}", clauses=[like_output(1, 2)]),
     **_rows("SELECT_V2", f"b T T > T | T: {_DATA}", clauses=[BROADCAST, like_output(1, 2)]),
-    **_rows("CAST", f"S > T | S: {_ANY} | T: {_ANY}", clauses=[SAME_SHAPE]),
+    **_rows(
+        "CAST",
+        f"S > T | S: {_ANY} | T: {_ANY}",
+        table="CastOptions",
+        clauses=[SAME_SHAPE, one_of("inDataType", *_NUMBERED), one_of("outDataType", *_NUMBERED)],
+    ),
     **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE]),
     **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE]),
     **_rows("SHAPE", f"T > J | T: {_ANY} | J: {_INDEX}", table="ShapeOptions", clauses=[type_of("outType")]),
@@ -460,6 +477,9 @@ CONTRACTS: Mapping[str, Contract] = {
 # ------------------------------------------------------------------------------------------------------------ check
 
 
+_HAVE_INTERMEDIATES = frozenset({"UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "CUSTOM"})
+
+
 def broken_clause(operator: Operator) -> str | None:
     """Return the first clause that an operator does not keep, in words; None within its contract."""
     contract = CONTRACTS.get(operator.name, Contract(()))
@@ -467,6 +487,8 @@ def broken_clause(operator: Operator) -> str | None:
         return f"its options are a table {contract.table}, not {operator.options.kind}"
     if operator.name != "CUSTOM" and operator.custom_options is not None and operator.custom_options.size:
         return "only custom operators have custom options"
+    if operator.intermediates and operator.name not in _HAVE_INTERMEDIATES:
+        return "only recurrent layers have intermediate tensors"
     if contract.signatures and not any(_fits(operator, each) for each in contract.signatures):
         return f"its types are one of {'; '.join(contract.signatures)}"
     for tensor in (*operator.present_inputs(), *operator.outputs):
