@@ -30,6 +30,11 @@ WRONG: list[tuple[str, Any]] = [
     ("max_extra_work", -0.1),
     ("max_extra_work", float("nan")),
     ("max_extra_work", 1.5),
+    ("target", 5),
+    ("replay", 5),
+    ("kernels", object()),
+    ("samples", "3"),
+    ("effort", None),
 ]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.fuzzing.judge import ARENA, RUNTIMES, Counts, Original, differs
+from scripts.fuzzing.judge import RUNTIMES, Counts, Original, differs
 from scripts.fuzzing.mutants import mutant, root_of, sites_of
 from scripts.fuzzing.originals import original
 from scripts.fuzzing.plans import moved_plans, planned
-from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.adapter import Run, RunJob, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
@@ -24,7 +25,7 @@ from tflite_memopt.proof import prove_plan
 
 _LIMITS = ProcessLimits(20.0, 4 << 30)
 """Of a runtime for one mutant: some would run for ever."""
-_PER_MODEL = 200
+_PER_MODEL, _FEW, _PLAN_ARENA = 200, 4, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _mutate(attack: Attack, counts: Counts, kind: str, number: int, model: Origi
         seen.add(digest)
         counts.tried[kind] += 1
         counts.fields[str(site)] += 1
-        end, wrong = model.verdict(data)
+        end, wrong = model.verdict(data, str(site))
         counts.ends[end] += 1
         counts.proved[kind] += end == "proved"
         if wrong is not None:
@@ -84,36 +85,39 @@ def _mutate(attack: Attack, counts: Counts, kind: str, number: int, model: Origi
 
 
 def attacked_plans(attack: Attack, count: int, first: int = 0) -> Counts:
-    """Move every tensor of planned models to every multiple of 16."""
-    counts, started, number = Counts(), time.monotonic(), first
+    """Move every tensor of planned models to every multiple of 16, until there are ``count`` plans or time is over."""
+    counts, end = Counts(), time.monotonic() + attack.seconds
     with Interpreters(("tflm",), _LIMITS) as interpreters:
-        while sum(counts.tried.values()) < count and time.monotonic() - started < attack.seconds:
-            for kind, base, plans in planned(number, attack.seed):
-                _move(attack, counts, kind, base, plans, interpreters)
-            number += 1
+        for kind, base, where, data, kernels, wanted in _plans(attack, first, interpreters):
+            if sum(counts.tried.values()) >= count or time.monotonic() > end:
+                break
+            counts.tried[kind] += 1
+            verdict, wrong = _plan_verdict(data, kernels), None
+            if verdict == "proved":
+                run = interpreters["tflm"].run(RunJob(data, _samples(attack, base), _PLAN_ARENA))
+                differing = "TFLM differs" if run.ran and differs(wanted, run) else None
+                wrong = differing if run.ran else run.reason
+            elif verdict.startswith("crashed"):
+                wrong = verdict
+            counts.ends[verdict.split(":")[0]] += 1
+            counts.proved[kind] += verdict == "proved"
+            if wrong is not None:
+                counts.false.append(f"{kind}: {where}: {wrong}")
+                attack.keeps(f"plan_{len(counts.false)}", base, data)
     return counts
 
 
-def _move(attack: Attack, counts: Counts, kind: str, base: bytes, kernels: str, interpreters: Interpreters) -> None:
-    model = read_planned(base)
-    samples = seeded_inputs(model, min(attack.samples, 4), attack.seed)
-    arena = max(ARENA, 1 << 20)
-    wanted = interpreters["tflm"].run(RunJob(base, samples, arena))
-    if not wanted.ran:
-        return
-    for where, data in moved_plans(base):
-        counts.tried[kind] += 1
-        end, wrong = _plan_verdict(data, kernels), None
-        if end == "proved":
-            run = interpreters["tflm"].run(RunJob(data, samples, arena))
-            wrong = "TFLM differs" if run.ran and differs(wanted, run) else None if run.ran else run.reason
-        elif end.startswith("crashed"):
-            wrong = end
-        counts.ends[end.split(":")[0]] += 1
-        counts.proved[kind] += end == "proved"
-        if wrong is not None:
-            counts.false.append(f"{kind}: {where}: {wrong}")
-            attack.keeps(f"plan_{len(counts.false)}", base, data)
+def _plans(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[tuple[str, bytes, str, bytes, str, Run]]:
+    """Planned models, one tensor moved: kind, file, what was moved, file, kernels, and what the first file computes."""
+    for number in itertools.count(first):
+        for kind, base, kernels in planned(number, attack.seed):
+            wanted = interpreters["tflm"].run(RunJob(base, _samples(attack, base), _PLAN_ARENA))
+            if wanted.ran:
+                yield from ((kind, base, where, data, kernels, wanted) for where, data in moved_plans(base))
+
+
+def _samples(attack: Attack, base: bytes) -> list[Sample]:
+    return seeded_inputs(read_planned(base), min(attack.samples, _FEW), attack.seed)
 
 
 def _plan_verdict(data: bytes, kernels: str) -> str:
@@ -149,7 +153,7 @@ def attacked_results(attack: Attack, count: int, folder: Path) -> Counts:
                 site, data = found
                 counts.tried[name] += 1
                 counts.fields[str(site)] += 1
-                end, wrong = model.verdict(data)
+                end, wrong = model.verdict(data, str(site))
                 counts.ends[end] += 1
                 counts.proved[name] += end == "proved"
                 if wrong is not None:

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from tests.models import dense_model
-from tflite_memopt.errors import ModelFormatError
+from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.io.associated_files import append, split
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -54,6 +54,17 @@ def test_an_archive_cut_anywhere_is_refused(file: AssociatedFile) -> None:
     for length in range(len(MODEL) + header, len(data)):
         with pytest.raises(ModelFormatError, match="associated files"):
             read_model(data[:length])
+
+
+def test_files_out_of_all_proportion_are_refused_before_they_are_unpacked() -> None:
+    """A hundred megabytes of zeros are a hundred kilobytes in the file."""
+    stream = io.BytesIO(MODEL)
+    stream.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("labels.txt", "w") as member:
+        for _ in range(100):
+            member.write(bytes(1 << 20))
+    with pytest.raises(UnsupportedModelError, match="associated files behind the model take 104,857,600 bytes"):
+        split(stream.getvalue())
 
 
 def test_a_damaged_entry_is_refused() -> None:

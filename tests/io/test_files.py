@@ -35,6 +35,23 @@ def test_all_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"short", "new": b"\x00\xff"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_files({link: b"new"})
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert {path.name for path in tmp_path.iterdir()} == {"target", "link"}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
+def test_a_device_is_no_model() -> None:
+    with pytest.raises(UsageError, match="is a device"):
+        read_file("/dev/zero")
+
+
 def test_writing_leaves_the_mask_of_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(mask: int) -> int:
         raise AssertionError(f"another thread may write a file under the mask {mask:o}")

@@ -138,3 +138,55 @@ def test_positions_of_operators_in_metadata_go_when_operators_move() -> None:
     still = write_model(with_metadata(dense_model(), CONTROL, b"\x01\x01\x00\x02"))
     kept = tflite_memopt.optimize(still, Options(samples=1))
     assert CONTROL in dict(read_model(kept.model).metadata)
+
+
+def said_sizes(name: str, operands: list[list[int]], table: str | None = None, **fields: int) -> Model:
+    """One operator whose operands say something else than the file."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 4), DType.FLOAT32), b.tensor("y", (1, 4, 4, 4), DType.FLOAT32)
+    constants = [b.constant(f"c{at}", np.asarray(each, np.int32)) for at, each in enumerate(operands)]
+    b.operator(name, (x, *constants), (y,), table, **fields)
+    return b.finish(y)
+
+
+_NO_PADS = [[0, 0], [0, 0]]
+SIZES = {
+    "a resize to nothing": ("RESIZE_BILINEAR", [[0, 8]], ModelFormatError, "resizes to 0 x 8"),
+    "a resize to billions": ("RESIZE_NEAREST_NEIGHBOR", [[40_000, 40_000]], UnsupportedModelError, "40000 x 40000"),
+    "a padding of billions": ("PAD", [[[0, 0], [20_000] * 2, [20_000] * 2, [0, 0]]], UnsupportedModelError, "40004"),
+    "copies": ("TILE", [[1, 20_000, 20_000, 1]], UnsupportedModelError, "80000"),
+    "a fill": ("BROADCAST_TO", [[40_000, 40_000]], UnsupportedModelError, "40000"),
+    "a block of nothing": ("SPACE_TO_BATCH_ND", [[0, 2], _NO_PADS], ModelFormatError, "a block of 0"),
+    "a block of nothing, backwards": ("BATCH_TO_SPACE_ND", [[2, 0], _NO_PADS], ModelFormatError, "a block of 0"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_operands_say_are_looked_at_before_anything_is_made(name: str) -> None:
+    operator, operands, error, said = SIZES[name]
+    data = write_model(said_sizes(operator, operands))  # type: ignore[arg-type]
+    for call in (tflite_memopt.analyze, lambda data: tflite_memopt.optimize(data, Options(verify=False))):
+        with pytest.raises(error, match=said):
+            call(data)
+
+
+@pytest.mark.parametrize("name", ["SPACE_TO_DEPTH", "DEPTH_TO_SPACE"])
+def test_a_block_option_of_nothing_is_refused(name: str) -> None:
+    table = "SpaceToDepthOptions" if name == "SPACE_TO_DEPTH" else "DepthToSpaceOptions"
+    with pytest.raises(ModelFormatError, match="a block of 0"):
+        tflite_memopt.analyze(write_model(said_sizes(name, [], table, blockSize=0)))
+
+
+def test_a_softmax_of_one_value_is_a_good_model() -> None:
+    b = ModelBuilder()
+    data = write_model(b.finish(b.softmax(b.input("x", (1,)))))
+    assert tflite_memopt.analyze(data).libraries["esp-nn"].required > 0
+
+
+def test_an_interface_keeps_its_shape_unproved_too() -> None:
+    """Columns in and out, which would be rows inside."""
+    b = ModelBuilder()
+    y = b.depthwise(b.conv(b.input("x", (1, 33, 1, 4)), 8, seed=1), seed=2)
+    data = write_model(b.finish(b.conv(y, 4, seed=3)))
+    result = read_model(tflite_memopt.optimize(data, Options(target="cortex-m4", verify=False)).model)
+    assert [each.shape for each in (*result.main.inputs, *result.main.outputs)] == [(1, 33, 1, 4)] * 2

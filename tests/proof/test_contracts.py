@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.tflm import needs_wheel, run_models
+from tflite_memopt.equivalence.inputs import verification_inputs
+from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, OperatorOptions, Quantization, Tensor
 from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import Proof, Status, prove
@@ -90,9 +93,10 @@ def sliced(to: DType) -> Model:
 
 
 def with_table(name: str) -> Model:
+    """A dense layer with RELU, which a table of another kind says as well."""
     model = dense(0, (0,))
     operator = model.main.operators[0]
-    operator.options = OperatorOptions(name, {})
+    operator.options = OperatorOptions(name, {"fusedActivationFunction": 1})
     return model
 
 
@@ -156,7 +160,11 @@ OUTSIDE: dict[str, tuple[Callable[[], Model], Callable[[], Model], str]] = {
     "axis of GATHER": (lambda: gathered(0), lambda: gathered(2), "is an axis"),
     "type of what is moved": (lambda: sliced(I8), lambda: sliced(I16), "types are one of"),
     "type between": (lambda: resized(I16), lambda: resized(I8), "types are one of"),
-    "table of another kind": (lambda: dense(0, (0,)), lambda: with_table("AddOptions"), "options are a table"),
+    "table of another kind": (
+        lambda: with_table("FullyConnectedOptions"),
+        lambda: with_table("AddOptions"),
+        "options are a table",
+    ),
     "input in a constant": (lambda: shared_buffer(False), lambda: shared_buffer(True), "bytes of a constant"),
     "scale of a bias": (lambda: rescaled_bias(0.0005), lambda: rescaled_bias(0.02), "scale of the products"),
     "type that an option says": (lambda: shape_type(2), lambda: shape_type(4), "output's type"),
@@ -172,6 +180,27 @@ def test_what_is_outside_of_a_contract_is_not_proved(name: str) -> None:
     proof = prove(outside(), outside())
     assert proof.status is Status.UNKNOWN, proof
     assert clause in str(proof)
+
+
+@needs_wheel
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_kernels_do_otherwise_outside_of_a_contract(name: str) -> None:
+    """Some runtime that takes what is inside refuses the other file, or computes something else."""
+    inside, outside, _ = OUTSIDE[name]
+    samples = verification_inputs(inside(), 12, 0)
+    ends = []
+    for runtime in ("litert", "tflm"):
+        files = {"inside": write_model(inside()), "outside": write_model(outside())}
+        found = run_models(runtime, files, samples, 1 << 16)
+        one, other = found["inside"], found["outside"]
+        if one.ran:
+            ends.append(not other.ran or one.arrays.keys() != other.arrays.keys() or _differ(one.arrays, other.arrays))
+    assert ends, "no runtime takes what is inside"
+    assert any(ends)
+
+
+def _differ(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    return any(a.shape != other[name].shape or a.tobytes() != other[name].tobytes() for name, a in one.items())
 
 
 def test_the_operator_is_named_with_the_clause() -> None:

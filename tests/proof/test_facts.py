@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import ARENA, F32, I8, LITERT, TFLM
 from tests.tflm import run_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.inputs import seeded_inputs, verification_inputs
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.model import Buffer, DType, Model, OperatorOptions, Tensor
 from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import FACTS, Status, facts, prove
 
@@ -303,3 +304,211 @@ def test_kernels_keep_to_the_fact(fact: str, make: Callable[[DType], tuple[Model
         assert all(run.ran for run in found.values()), {name: run.reason for name, run in found.items()}
         for a, b in zip(found["one"].outputs[0], found["other"].outputs[0], strict=True):
             assert a.tobytes() == b.tobytes()
+
+
+# What is a little beyond each fact: if the fact said so much, the proof would hold, and kernels differ.
+
+
+def set_scale(model: Model, at: int, factor: float) -> None:
+    weights = model.main.operators[at].inputs[1]
+    assert weights is not None
+    assert weights.quantization is not None
+    scale = weights.quantization.scale.copy()
+    scale[0] *= np.float32(factor)
+    weights.quantization = replace(weights.quantization, scale=scale)
+
+
+def set_constant(model: Model, name: str, values: Array) -> None:
+    (tensor,) = (each for each in model.main.tensors if each.name == name)
+    tensor.buffer = Buffer(np.frombuffer(values.tobytes(), np.uint8))
+
+
+def other_padding() -> tuple[Model, Model]:
+    """Rows of padding at the top alone."""
+    one, other = padding(I8)
+    set_constant(other, "amounts", np.asarray([[0, 0], [2, 0], [1, 1], [0, 0]], np.int32))
+    return one, other
+
+
+def small_taps() -> tuple[Model, Model]:
+    """Taps of 1 in place of 0."""
+    one, other = zero_taps(I8)
+    weights = other.main.operators[0].inputs[1]
+    assert weights is not None
+    held = weights.buffer.data
+    assert held is not None
+    set_constant(other, weights.name, np.where(held.view(np.int8) == 0, 1, held.view(np.int8)).astype(np.int8))
+    return one, other
+
+
+def scales_apart() -> tuple[Model, Model]:
+    one, other = equal_scales(I8)
+    set_scale(other, 0, 1.5)
+    return one, other
+
+
+def clamped_window() -> tuple[Model, Model]:
+    """A window of one, and RELU."""
+    one, other = window_of_one(I8)
+    operator = one.main.operators[1]
+    assert operator.options is not None
+    operator.options = OperatorOptions(operator.options.kind, {**operator.options.fields, "fusedActivationFunction": 1})
+    return one, other
+
+
+def requantized() -> tuple[Model, Model]:
+    """There and back through a coarser scale."""
+    ends = []
+    for scale in (0.05, 0.11):
+        b = ModelBuilder()
+        x = image(b, I8)
+        between, y = (
+            b.tensor("between", x.shape, I8, scale=scale, zero_point=-5),
+            b.tensor("y", x.shape, **quantized(I8)),
+        )
+        b.operator("QUANTIZE", (x,), (between,), "QuantizeOptions")
+        b.operator("QUANTIZE", (between,), (y,), "QuantizeOptions")
+        ends.append(b.finish(y))
+    return ends[0], ends[1]
+
+
+def products_in_another_order() -> tuple[Model, Model]:
+    """A dense layer of floats, with its inputs and weights turned round."""
+    weights, ends = weights_of((5, 64), F32), []
+    for is_turned in (False, True):
+        b = ModelBuilder()
+        x = b.input("x", (1, 64), F32)
+        if is_turned:
+            turned = b.tensor("turned", x.shape, F32)
+            b.operator("REVERSE_V2", (x, b.constant("axis", np.asarray([1], np.int32))), (turned,))
+            x = turned
+        y = b.tensor("y", (1, 5), F32)
+        held = np.ascontiguousarray(weights[:, ::-1]) if is_turned else weights
+        b.operator("FULLY_CONNECTED", (x, b.constant("w", held), None), (y,), "FullyConnectedOptions")
+        ends.append(b.finish(y))
+    return ends[0], ends[1]
+
+
+def zero_behind_an_input() -> tuple[Model, Model]:
+    """+0 added to what may be -0."""
+    ends = []
+    for is_added in (False, True):
+        b = ModelBuilder()
+        x, y, z = b.input("x", (1, 4), F32), b.tensor("y", (1, 4), F32), b.tensor("z", (1, 4), F32)
+        b.operator("NEG", (x,), (y,))
+        if is_added:
+            b.operator("ADD", (y, b.constant("zero", np.zeros((1, 4), np.float32))), (z,), "AddOptions")
+        ends.append(b.finish(z if is_added else y))
+    return ends[0], ends[1]
+
+
+def differences() -> tuple[Model, Model]:
+    ends = []
+    for name in ("ab", "ba"):
+        b = ModelBuilder()
+        sides = {each: b.input(each, (1, 6), F32) for each in "ab"}
+        y = b.tensor("y", (1, 6), F32)
+        b.operator("SUB", [sides[each] for each in name], (y,), "SubOptions")
+        ends.append(b.finish(y))
+    return ends[0], ends[1]
+
+
+def another_way() -> tuple[Model, Model]:
+    """SELECT of a value and of another one where the condition never holds."""
+    one, other = same_either_way(I8)
+    operator = other.main.operators[1]
+    sevens = np.full((1, 6, 6, 3), 7, np.int8)
+    tensor = Tensor("sevens", sevens.shape, I8, Buffer(np.frombuffer(sevens.tobytes(), np.uint8)), per_tensor(0.05, -5))
+    other.buffers.append(tensor.buffer)
+    other.main.set_input(operator, 2, other.main.add_tensor(tensor))
+    return one, other
+
+
+def sums_in_another_order() -> tuple[Model, Model]:
+    """A sum of floats over rows and columns, and of the columns turned round."""
+    ends = []
+    for is_turned in (False, True):
+        b = ModelBuilder()
+        x = b.input("x", (1, 64), F32)
+        if is_turned:
+            turned = b.tensor("turned", x.shape, F32)
+            b.operator("REVERSE_V2", (x, b.constant("axis", np.asarray([1], np.int32))), (turned,))
+            x = turned
+        y = b.tensor("y", (1,), F32)
+        b.operator("SUM", (x, b.constant("a", np.asarray([1], np.int32))), (y,), "ReducerOptions")
+        ends.append(b.finish(y))
+    return ends[0], ends[1]
+
+
+def sums_in_parts() -> tuple[Model, Model]:
+    """A dense layer of integers in two parts, each of which is rounded."""
+    weights, ends = weights_of((5, 8), I8), []
+    for parts in ((8,), (3, 5)):
+        b = ModelBuilder()
+        x, start, sums = b.input("x", (1, 8), I8, **quantized(I8)), 0, list[Tensor]()
+        for size in parts:
+            cut, y = b.tensor(f"x{start}", (1, size), **quantized(I8)), b.tensor(f"y{start}", (1, 5), **quantized(I8))
+            places = (b.constant(f"{name}{start}", np.asarray(at, np.int32)) for name, at in _places(start, size))
+            b.operator("SLICE", (x, *places), (cut,), "SliceOptions")
+            held = np.ascontiguousarray(weights[:, start : start + size])
+            filters = b.constant(f"w{start}", held, per_tensor(0.01, 0))
+            b.operator("FULLY_CONNECTED", (cut, filters, None), (y,), "FullyConnectedOptions")
+            sums.append(y)
+            start += size
+        total = sums[0]
+        if len(sums) > 1:
+            total = b.tensor("total", (1, 5), **quantized(I8))
+            b.operator("ADD", sums, (total,), "AddOptions")
+        ends.append(b.finish(total))
+    return ends[0], ends[1]
+
+
+def _places(start: int, size: int) -> list[tuple[str, list[int]]]:
+    return [("begin", [0, start]), ("size", [1, size])]
+
+
+def one_more() -> tuple[Model, Model]:
+    """Ten where x is negative, and eleven."""
+    one, other = integer_arithmetic(I8)
+    set_constant(other, "by6", np.full((), 7, np.int32))
+    return one, other
+
+
+def rounded_to_16_bits() -> tuple[Model, Model]:
+    """float16, and the float32 that it was rounded from."""
+    one, other = wider_float(F32)
+    set_constant(one, "w", np.linspace(-1, 1, 6, dtype=np.float32).reshape(1, 6))
+    return one, other
+
+
+BEYOND: dict[str, Callable[[], tuple[Model, Model]]] = {
+    facts.WINDOW: other_padding,
+    facts.ZERO_TAP: small_taps,
+    facts.EQUAL_SCALES: scales_apart,
+    facts.WINDOW_OF_ONE: clamped_window,
+    facts.SAME_QUANTIZATION: requantized,
+    facts.DENSE_PIXEL: products_in_another_order,
+    facts.NEVER_MINUS_ZERO: zero_behind_an_input,
+    facts.EITHER_WAY_ROUND: differences,
+    facts.SAME_EITHER_WAY: another_way,
+    facts.UNORDERED: sums_in_another_order,
+    facts.SUM_OF_INTEGERS: sums_in_parts,
+    facts.INTEGER_ARITHMETIC: one_more,
+    facts.WIDER_FLOAT: rounded_to_16_bits,
+}
+
+
+def test_every_fact_has_an_end() -> None:
+    assert set(BEYOND) == set(FACTS)
+
+
+@pytest.mark.parametrize("fact", BEYOND)
+def test_what_is_beyond_a_fact_is_not_proved_and_differs_on_kernels(fact: str) -> None:
+    one, other = BEYOND[fact]()
+    assert prove(one, other).status is not Status.PROVED
+    samples = verification_inputs(one, 12, 0)
+    samples.append([np.zeros_like(each) for each in samples[0]])
+    found = run_models(LITERT, {"one": write_model(one), "other": write_model(other)}, samples, ARENA)
+    assert all(run.ran for run in found.values()), {name: run.reason for name, run in found.items()}
+    pairs = zip(found["one"].outputs[0], found["other"].outputs[0], strict=True)
+    assert any(a.tobytes() != b.tobytes() for a, b in pairs)

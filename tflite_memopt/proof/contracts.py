@@ -43,6 +43,10 @@ _LIMITS = {DType.INT8: (-128, 127), DType.UINT8: (0, 255), DType.INT16: (-32768,
 """Of zero points. Other types have none but 0."""
 
 
+_VERSION = 3
+"""Of the schema, that runtimes take."""
+
+
 @dataclass(frozen=True)
 class Clause:
     """A condition on an operator, in words that follow "it must hold that"."""
@@ -284,8 +288,11 @@ _REAL = "f32 i8 i16 u8"
 _INDEX = "i32 i64"
 _SUMS = ("f32 f32 f32? > f32", "f32 W f32? > f32 | W: i8 i4 u8", "u8 u8 i32? > u8", "i8 W i32? > i8 | W: i8 i4 i2")
 _SUMS_16 = ("i16 i8 B? > i16 | B: i32 i64",)
-_WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0))
+_OF_BIAS = one_of("quantizedBiasType", 0, 2, 4)
+_WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), _OF_BIAS)
 _MOVED = f"| T: {_ANY}"
+_NUMBERED = range(18)
+"""Types by their number in the schema: of another one runtimes refuse the file."""
 CONTRACTS: Mapping[str, Contract] = {
     **_rows("ABS", "T > T | T: f32 i8 i16 i32", clauses=[SAME_SHAPE]),
     **_rows("CEIL COS FLOOR SIN ROUND SQUARE", "f32 > f32", clauses=[SAME_SHAPE]),
@@ -333,8 +340,18 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("LOG_SOFTMAX", "T > T | T: f32 i8 u8", clauses=[ranks(1, 4), SAME_SHAPE]),
     **_rows("L2_NORMALIZATION", "T > T | T: f32 i8 u8", table="L2NormOptions", clauses=[ranks(1, 4), SAME_SHAPE]),
-    **_rows("ARG_MAX", "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64", table="ArgMaxOptions"),
-    **_rows("ARG_MIN", "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64", table="ArgMinOptions"),
+    **_rows(
+        "ARG_MAX",
+        "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64",
+        table="ArgMaxOptions",
+        clauses=[type_of("outputType")],
+    ),
+    **_rows(
+        "ARG_MIN",
+        "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64",
+        table="ArgMinOptions",
+        clauses=[type_of("outputType")],
+    ),
     **_rows("RESHAPE", f"T i32? > T {_MOVED}", table="ReshapeOptions"),
     **_rows("SQUEEZE", f"T > T {_MOVED}", table="SqueezeOptions", clauses=[ranks(1, 8)]),
     **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
@@ -344,7 +361,12 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), like_output(0, 2)]),
     **_rows("SELECT", f"b T T > T | T: {_DATA}", clauses=[like_output(1, 2)]),
     **_rows("SELECT_V2", f"b T T > T | T: {_DATA}", clauses=[BROADCAST, like_output(1, 2)]),
-    **_rows("CAST", f"S > T | S: {_ANY} | T: {_ANY}", clauses=[SAME_SHAPE]),
+    **_rows(
+        "CAST",
+        f"S > T | S: {_ANY} | T: {_ANY}",
+        table="CastOptions",
+        clauses=[SAME_SHAPE, one_of("inDataType", *_NUMBERED), one_of("outDataType", *_NUMBERED)],
+    ),
     **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE]),
     **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE]),
     **_rows("SHAPE", f"T > J | T: {_ANY} | J: {_INDEX}", table="ShapeOptions", clauses=[type_of("outType")]),
@@ -392,7 +414,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="FullyConnectedOptions",
         clauses=[
             *(ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE),
-            one_of("weightsFormat", 0),
+            *(one_of("weightsFormat", 0), _OF_BIAS),
         ],
     ),
     **_rows(
@@ -439,7 +461,7 @@ CONTRACTS: Mapping[str, Contract] = {
             )
         ),
         table="TransposeConvOptions",
-        clauses=[ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2)],
+        clauses=[ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2), _OF_BIAS],
     ),
     **_rows("ZEROS_LIKE", f"T > T | T: {_DATA}", clauses=[SAME_SHAPE]),
     "IF": Contract((), (), "IfOptions"),
@@ -455,11 +477,18 @@ CONTRACTS: Mapping[str, Contract] = {
 # ------------------------------------------------------------------------------------------------------------ check
 
 
+_HAVE_INTERMEDIATES = frozenset({"UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "CUSTOM"})
+
+
 def broken_clause(operator: Operator) -> str | None:
     """Return the first clause that an operator does not keep, in words; None within its contract."""
     contract = CONTRACTS.get(operator.name, Contract(()))
     if contract.table is not None and operator.options is not None and operator.options.kind != contract.table:
         return f"its options are a table {contract.table}, not {operator.options.kind}"
+    if operator.name != "CUSTOM" and operator.custom_options is not None and operator.custom_options.size:
+        return "only custom operators have custom options"
+    if operator.intermediates and operator.name not in _HAVE_INTERMEDIATES:
+        return "only recurrent layers have intermediate tensors"
     if contract.signatures and not any(_fits(operator, each) for each in contract.signatures):
         return f"its types are one of {'; '.join(contract.signatures)}"
     for tensor in (*operator.present_inputs(), *operator.outputs):
@@ -528,15 +557,20 @@ def _fits_slot(tensor: Tensor | None, slot: _Slot, bound: dict[str, DType]) -> b
 
 
 def _sound(tensor: Tensor) -> str | None:
-    """Return what is wrong with the quantization of a tensor; None where kernels take it as the file says it."""
+    """Return what is wrong with a tensor and its quantization; None where kernels take it as the file says it."""
+    if tensor.extras.get("externalBuffer", 0):
+        return f"the values of '{tensor.name}' are in the file"
     found = tensor.quantization
     if found is None:
         return None
-    if found.extras.get("details") is not None:
+    if found.extras.get("details") is not None or found.extras.get("detailsType", 0):
         return f"'{tensor.name}' has one scale or one for each channel"
+    is_bias = tensor.dtype in (DType.INT32, DType.INT64)  # of which kernels take no more than the values
+    if found.scale.size and not is_bias and not 0 <= found.axis < max(1, len(tensor.shape)):
+        return f"scales of '{tensor.name}' are along one of its dimensions"
     if not (np.isfinite(found.scale).all() and (found.scale > 0).all()):
         return f"scales of '{tensor.name}' are finite and positive"
-    if found.scale.size and found.zero_point.size not in (1, found.scale.size):
+    if found.scale.size and not is_bias and found.zero_point.size != found.scale.size:
         return f"'{tensor.name}' has as many zero points as scales"
     low, high = _LIMITS.get(tensor.dtype, (0, 0))
     if not all(low <= point <= high for point in found.zero_point.tolist()):
@@ -545,7 +579,9 @@ def _sound(tensor: Tensor) -> str | None:
 
 
 def broken_model(model: Model) -> str | None:
-    """Return why nothing can be said of a model, whatever its operators are: memory that tensors share."""
+    """Return why nothing can be said of a model, whatever its operators are: its version, or memory that is shared."""
+    if model.version != _VERSION:
+        return f"its version is {model.version}, not {_VERSION}"
     held: dict[int, set[str]] = {}
     for graph in model.graphs:
         for tensor, role in _roles(graph):

@@ -200,7 +200,7 @@ class Keys:
         own = np.ravel(words).tolist()
         for word in own:
             count, lost = self.hashed.get(word, (0, 0.0))
-            self.hashed[word] = count + np.size(x) // len(own), max(lost, bits)
+            self.hashed[word] = count + max(1, np.size(x) // len(own)), max(lost, bits)
         return self.mix(x, words)
 
     def mix(self, x: Ring, words: Any) -> Ring:

@@ -39,10 +39,10 @@ Places = Mapping[tuple[Operator, int], Tensor | None]
 def in_one_row(model: Model, profile: KernelProfile) -> Model:
     """Return a copy of the model with its columns in one row; the model itself where that cannot be or does not pay.
 
-    An input or output of the model keeps its shape. It does not pay where a library of the profile takes more
-    instructions or computes one of the rows wrongly.
+    It does not pay where a library of the profile takes more instructions or computes one of the rows wrongly. Inputs
+    and outputs keep their shapes, so that a model that has columns there stays as it is.
     """
-    if any(_is_column(each) for each in (*model.main.inputs, *model.main.outputs)):
+    if any(map(_is_column, (*model.main.inputs, *model.main.outputs))):
         return model
     laid = copy_model(model)
     if not lay_in_one_row(laid) or slowest(instructions(model, profile), instructions(laid, profile)) > 0:
@@ -54,7 +54,7 @@ def lay_in_one_row(model: Model) -> bool:
     """Lay all images of one column in one row, in place, and return whether it was possible.
 
     Nothing is changed where an operator that reads or writes one of them also has another image, or where one of its
-    operands is computed.
+    operands is computed. Inputs and outputs of the model are turned, too.
     """
     columns = {each for graph in model.graphs for each in graph.tensors if _is_column(each)}
     over = {each: None for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))}

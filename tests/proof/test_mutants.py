@@ -1,0 +1,84 @@
+"""Changed results: what is proved all the same computes the same on LiteRT and TFLM."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from ai_edge_litert import schema_py_generated as schema
+
+from scripts.fuzzing import judge
+from scripts.fuzzing.mutants import mutant, packed, root_of, sites_of
+from scripts.fuzzing.proofs import Attack, attacked, attacked_plans
+from tests.memory.loops import looped, plain
+from tests.test_random_models import random_model
+from tests.tflm import needs_wheel
+from tflite_memopt.cascade.loop import LoopForm
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import Buffer
+from tflite_memopt.proof import Proof, Status, prove
+
+
+@pytest.mark.parametrize("form", ["clamped", "masked"])
+def test_a_loop_is_proved(form: LoopForm) -> None:
+    assert prove(plain(), looped(form)).status is Status.PROVED
+
+
+def test_a_loop_that_never_ends_is_broken() -> None:
+    changed = looped("masked")
+    (tensor,) = (tensor for tensor in changed.graphs[2].tensors if tensor.name == "next")
+    tensor.buffer = Buffer(np.zeros(tensor.nbytes, np.uint8))
+    proof = prove(plain(), changed)
+    assert proof.status is Status.DIFFERENT
+    assert "never ends" in str(proof)
+
+
+def test_loops_over_other_rows_are_proved() -> None:
+    for rows in (1, 2, 3):
+        assert prove(plain(), looped("clamped", rows)).status is Status.PROVED
+
+
+@pytest.mark.parametrize("name", ["masked", "random"])
+def test_every_field_of_the_schema_is_changed(name: str) -> None:
+    """Fields are those of the tables that are in a file, whatever they hold."""
+    root = root_of(write_model(looped("masked") if name == "masked" else random_model(3)))
+    sites = sites_of(root)
+    tables = {"ModelT", "SubGraphT", "OperatorT", "OperatorCodeT", "TensorT", "BufferT", "QuantizationParametersT"}
+    for table in tables:
+        fields = set(vars(getattr(schema, table)()))
+        assert {site.name for site in sites if site.table == table} == fields, table
+    assert len(sites) == len(set(sites))
+
+
+def test_a_mutant_is_one_field_and_the_model_stays() -> None:
+    data = write_model(random_model(3))
+    root, draw = root_of(data), random.Random(0)
+    sites, first = sites_of(root), packed(root)
+    files = [found[1] for _ in range(200) if (found := mutant(root, sites, draw)) is not None]
+    assert packed(root) == first
+    assert len(set(files)) > 100
+
+
+@needs_wheel
+def test_no_mutant_that_computes_otherwise_is_proved() -> None:
+    counts = attacked(Attack(seed=5, samples=24, seconds=1e9, keep=None), 300)
+    assert counts.false == []
+    assert counts.ends["proved"] > 50
+    assert counts.ends["different"] > 20
+
+
+@needs_wheel
+def test_no_plan_that_computes_otherwise_is_proved() -> None:
+    counts = attacked_plans(Attack(seed=5, samples=3, seconds=1e9, keep=None), 250)
+    assert counts.false == []
+    assert counts.ends["proved"] > 5
+    assert counts.ends["different"] > 50
+
+
+@needs_wheel
+def test_a_false_proof_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the proof says that everything is equal, the runtimes do not."""
+    monkeypatch.setattr(judge, "prove", lambda *_: Proof(Status.PROVED))
+    counts = attacked(Attack(seed=5, samples=4, seconds=1e9, keep=None), 60)
+    assert any("differs" in each for each in counts.false)
