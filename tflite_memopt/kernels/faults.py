@@ -20,7 +20,7 @@ from typing import Literal
 from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, same_padding
 from .cmsis_nn import convolution_path
-from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes
+from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
 from .profile import READ_AT, KernelProfile
 from .window import KernelWindow, window_of
@@ -78,38 +78,45 @@ def _dotted(version: Version) -> str:
 
 @dataclass(frozen=True)
 class FaultMet:
-    """An operator that meets a fault, by its kind and its first output. ``library``: the profile that has it."""
+    """An operator that meets a fault, by its kind and its first output.
+
+    ``library``: the profile that has it. ``met``: the profile's releases in which this operator meets it.
+    """
 
     operator: str
     output: str
     fault: Fault
     library: str
+    met: tuple[Version, ...]
+
+    @property
+    def releases(self) -> str:
+        """The releases in which the operator meets it, in words: of esp-nn those that the profile is for."""
+        return said_of_releases(self.met) if self.fault.library == ESP_NN else self.fault.releases
 
     def __str__(self) -> str:
-        return f"{self.operator} '{self.output}': {self.fault.effect} ({self.fault.name}: {self.fault.releases})"
+        return f"{self.operator} '{self.output}': {self.fault.effect} ({self.fault.name}: {self.releases})"
 
 
-def faults_of(operator: Operator, profile: KernelProfile) -> Mapping[Fault, str]:
-    """Return the faults that an operator meets in any of the profile's releases, and the library that has each.
+def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...]:
+    """Return the faults that an operator meets in any of the profile's releases, each with the first such library.
 
     ``profile``: of several libraries, that of all of them.
     """
-    found: dict[Fault, str] = {}
+    found: dict[str, FaultMet] = {}
     for library in profile.libraries or (profile,):
         for fault in _BY_PROFILE.get(library.name, {}).get(operator.name, ()):
             releases = (each for each in library.releases if fault.is_in(each) and fault.was_in(profile.tflm))
-            if fault not in found and any(fault.meets(operator, release) for release in releases):
-                found[fault] = library.name
-    return found
+            met = tuple(each for each in releases if fault.meets(operator, each))
+            if met and fault.name not in found:
+                found[fault.name] = FaultMet(operator.name, operator.outputs[0].name, fault, library.name, met)
+    return tuple(found.values())
 
 
 def faults_in(model: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
     """Return the operators of all graphs that meet a fault with the libraries of a profile, whatever the plan."""
     return tuple(
-        FaultMet(operator.name, operator.outputs[0].name, fault, library)
-        for graph in model.graphs
-        for operator in graph.operators
-        for fault, library in faults_of(operator, profile).items()
+        each for graph in model.graphs for operator in graph.operators for each in faults_of(operator, profile)
     )
 
 
@@ -444,7 +451,7 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "channels or fewer or a stride above 2",
             "wrong values",
             "github.com/ARM-software/CMSIS-NN/issues/230 of 2026-07-01, pull request 233 (4a8f5b5d, 2026-07-14)",
-            "run",
+            "read",
             _flushes_rows_late,
         ),
         Fault(

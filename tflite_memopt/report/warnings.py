@@ -73,16 +73,16 @@ def of_open_sides(model: Model) -> Iterator[str]:
 
 def of_faults(model: Model, profile: KernelProfile) -> Iterator[str]:
     """Yield a warning for each fault of the kernels that operators of a model meet, as it came or as it is written."""
-    by_fault: dict[str, list[FaultMet]] = {}
+    by_fault: dict[tuple[str, str], list[FaultMet]] = {}
     for met in faults_in(model, profile):
-        by_fault.setdefault(met.fault.name, []).append(met)
+        by_fault.setdefault((met.fault.name, met.releases), []).append(met)
     for met, *others in by_fault.values():
         more = f" and {len(others)} more" if others else ""
         fault, library = met.fault, met.library
         where = f"firmware that links {library}" if profile.libraries else "the target's kernels"
         yield (
             f"{where}: {met.operator} '{met.output}'{more}: {fault.effect}, a fault of the kernels that the original "
-            f"meets as well ({fault.name}; {fault.releases}; {fault.source})"
+            f"meets as well ({fault.name}; {met.releases}; {fault.source})"
         )
     if by_fault and not profile.libraries and len(profile.releases) > 1:
         right = right_releases(model, profile)
