@@ -132,7 +132,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
     source, first = tmp_path / "in.tflite", tmp_path / "a b.tflite"
     source.write_bytes(write_model(wide_inside()))
     asked = ["--target", "cortex-m4", "--kernels", "cmsis-nn", "--effort", "quick", "--objective", "head"]
-    asked += ["--max-extra-work", "100%", "--tflm-since", "2024-01-31", "--changes", "every-byte"]
+    asked += ["--max-extra-work", "100%", "--tflm", "2024-01-31", "--changes", "every-byte"]
     _optimize(source, first, *asked)
     assert _optimize(source, tmp_path / "b.tflite", "--replay", first) == ""
     assert first.read_bytes() == (tmp_path / "b.tflite").read_bytes()
@@ -143,7 +143,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
     [
         ({"version": "0.0.9"}, "made by version 0.0.9, and this is "),
         ({"options": {"invented": 1}}, "with unknown options: invented"),
-        ({"options": {"tflm_since": 3}}, "no date"),
+        ({"options": {"tflm": 3}}, "no valid tflm"),
         ({"options": {"effort": "none"}}, "choose one of"),
     ],
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -16,6 +15,7 @@ from .ir.change import Decision, decision_in
 from .kernels.boards import device_named
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
+from .kernels.since import PRESENT, TflmBuild, build_named
 from .kernels.targets import profile_for, target_named
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
@@ -85,8 +85,8 @@ class Options:
     ``transform.WORTH`` of the objective and the budget does not need it. ``halos``: treatment of the rows that two
     stripes need: ``recompute`` them, or keep them (``rolling``). ``loops``: also write stripes as one loop, whose
     operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place of a
-    search. ``tflm_since``: the date of the firmware's TFLM, None for a present one; operators that it lacks are not
-    used.
+    search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it: operators
+    that it lacks are not used, and the arena is counted with its structures.
     """
 
     target: str | None = None
@@ -117,7 +117,7 @@ class Options:
     halos: tuple[str, ...] = HALOS
     loops: bool = True
     replay: str | None = None
-    tflm_since: date | None = None
+    tflm: str = PRESENT.name
     device: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +143,12 @@ class Options:
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
         device = None if self.device is None else device_named(self.device)
-        return profile_for(self.target, self.kernels, None if device is None else device.chip)
+        return profile_for(self.target, self.kernels, None if device is None else device.chip, self.build)
+
+    @cached_property
+    def build(self) -> TflmBuild:
+        """The build of TFLM that the firmware links."""
+        return build_named(self.tflm)
 
     @cached_property
     def decision(self) -> Decision | None:
@@ -186,10 +191,8 @@ class Options:
         yield from self._other_faults()
 
     def _other_faults(self) -> Iterator[tuple[str, str]]:
-        try:
-            self.decision  # noqa: B018 (it raises)
-        except UsageError as error:
-            yield "replay", str(error)
+        yield from _fault_in("tflm", lambda: self.build)
+        yield from _fault_in("replay", lambda: self.decision)
         if not 0 <= self.max_extra_work <= 1:
             yield "max_extra_work", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         for name in ("ties", "step") if self.io != "keep" else ():
@@ -207,6 +210,14 @@ def fallbacks(options: Options) -> list[tuple[Step, Options]]:
     if options.rewrite:
         ladder.append(("rewrites", replace(options, cascade=False)))
     return [*ladder, (LAST_STEP, replace(options, cascade=False, rewrite=False))]
+
+
+def _fault_in(field: str, read: Callable[[], object]) -> Iterator[tuple[str, str]]:
+    """Yield the option whose text is wrong."""
+    try:
+        read()
+    except UsageError as error:
+        yield field, str(error)
 
 
 def _is_choice(names: Collection[str], known: Collection[str]) -> bool:

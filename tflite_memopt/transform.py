@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 
 from .analysis.macs import model_macs
@@ -25,20 +25,12 @@ from .kernels.faults import faults_in, new_faults
 from .kernels.mend import mend
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
-from .kernels.since import needed_since
+from .kernels.since import needed_since, without_newer
 from .kernels.support import support_of
-from .memory.arrange import (
-    Arrangement,
-    Cost,
-    Declined,
-    ModelPlacement,
-    arrange,
-    cost_in,
-    fitted,
-    needs_by_library,
-)
-from .memory.figures import LibraryNeed, operator_kinds
+from .memory.arrange import Arrangement, Cost, Declined, ModelPlacement, arrange, cost_in, fitted
+from .memory.figures import operator_kinds
 from .memory.problems import with_ties
+from .memory.reserve import LibraryNeed, needs_by_library
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, Options, fallbacks
 from .rewrite.in_one_row import in_one_row
@@ -195,7 +187,7 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
     assert kept is not None
     since = _since(run, kept)
     if plain is not None and since is not None:
-        older = best_candidate(run, replace(options, tflm_since=since - timedelta(days=1)))
+        older = best_candidate(run, replace(options, tflm=without_newer(options.build, since)))
         plain = older if _pays(run, plain, older, options) else plain
         kept = kept if _pays(run, plain, kept, options) else plain
     if kept is best:
@@ -237,9 +229,10 @@ def _declined(run: RunContext, candidate: Candidate, kept: Candidate, options: O
 def _for_any_library(run: RunContext, options: Options) -> Candidate:
     """The answer for any library, its tensors placed for this one."""
     planned = offline_plan.decode(run.original) or {}
-    theirs = None if run.before is None else needs_by_library(run.original, planned, PORTABLE)
-    anywhere = replace(run, profile=PORTABLE, before=theirs).saying("for any kernel library")
-    found = best_candidate(anywhere, replace(options, target=None, kernels=PORTABLE.name))
+    any_library = replace(options, target=None, kernels=PORTABLE.name)
+    theirs = None if run.before is None else needs_by_library(run.original, planned, any_library.profile)
+    anywhere = replace(run, profile=any_library.profile, before=theirs).saying("for any kernel library")
+    found = best_candidate(anywhere, any_library)
     copied = replace(found.cascaded, model=copy_model(found.model))
     return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 

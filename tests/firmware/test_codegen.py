@@ -18,7 +18,7 @@ from tests.firmware.compiled import HOST, built_tflm, check_against_headers, che
 from tests.firmware.test_self_test import drawn_slowly
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
-from tflite_memopt import Options, UnsupportedModelError, UsageError
+from tflite_memopt import EquivalenceError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.generate import FILES, generate
@@ -169,7 +169,7 @@ def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
     assert check_against_the_interface(tmp_path) == ""
     assert "this plan computes wrongly" in check_against_the_interface(tmp_path, "-DCMSIS_NN")
     assert check_against_the_interface(tmp_path, "-DCMSIS_NN", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT") == ""
-    with pytest.raises(UsageError, match="optimize the model again with --target cortex-m7"):
+    with pytest.raises(EquivalenceError, match="optimize the model again with --target cortex-m7"):
         generate(data, "cortex-m7")
     assert check_against_the_interface(write(tmp_path, optimized("mobile_chain")), "-DCMSIS_NN") == ""
 

@@ -24,8 +24,9 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.arrange import arrange, fitted, needs_by_library
+from tflite_memopt.memory.arrange import arrange, fitted
 from tflite_memopt.memory.problems import with_ties
+from tflite_memopt.memory.reserve import needs_by_library
 
 
 def late_reader() -> Model:

@@ -407,7 +407,7 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
         ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
         ("mobile_chain", ("rows=8", "--report", "r.svg"), "a program has only a .json report"),
         ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
-        ("mobile_chain", ("rows=2", "--tflm-since", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
+        ("mobile_chain", ("rows=2", "--tflm", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
         ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),
         ("streaming_model", ("rows=1",), "keeps state over invocations"),
     ],

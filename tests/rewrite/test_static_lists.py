@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -103,10 +102,8 @@ def test_operands_that_do_not_fit_are_no_items() -> None:
 
 
 def test_an_older_tflm_lacks_what_writes_items_in_place() -> None:
-    with pytest.raises(
-        UnsupportedModelError, match="takes TFLM of 2025-11-10 or later, and --tflm-since says 2025-01-01"
-    ):
-        optimize(write_model(loop_with_a_list()), Options(tflm_since=date(2025, 1, 1)))
+    with pytest.raises(UnsupportedModelError, match="takes TFLM of 2025-11-10 or later, and --tflm says 2025-01-01"):
+        optimize(write_model(loop_with_a_list()), Options(tflm="2025-01-01"))
 
 
 def test_without_verification_lists_are_static_as_well() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pytest
@@ -101,7 +100,7 @@ def test_the_limit_on_run_time_and_the_firmware_decide() -> None:
     slow = changed(replace(FREE, max_extra_work=0.1))
     assert not slow.decision.is_rolled
     assert any("more instructions (--max-extra-work permits 10%)" in each.reason for each in slow.refused)
-    old = replace(FREE, tflm_since=date(2025, 1, 1))
+    old = replace(FREE, tflm="2025-01-01")
     for options in (old, replace(FREE, loops=False), replace(FREE, replay="as it is")):
         assert not changed(options).decision.is_rolled
     assert changed(replace(FREE, replay="steps in loops")).decision.is_rolled

@@ -9,7 +9,7 @@ import click
 
 _GROUPS = {
     "Result": ("output", "budget", "objective", "effort", "io", "parts", "feed", "ties", "step", "replay"),
-    "Target": ("target", "kernels", "tflm_since"),
+    "Target": ("target", "kernels", "tflm"),
     "Limits on changes": ("changes", "max_extra_work", "allow_approximate"),
     "Verification": ("inputs", "no_verify"),
 }

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..graph.side_by_side import usable_cores
 from ..options import Options
 from ..version import __version__
-from .exit_codes import OVER_BUDGET
+from .exit_codes import code_of
 from .grouped import GroupedCommand, said_again
 from .reports import Makers, report_option, reports_of
 from .shared import (
@@ -30,7 +30,7 @@ from .shared import (
     OBJECTIVE,
     QUIET,
     TARGET,
-    TFLM_SINCE,
+    TFLM,
     VERBOSE,
     check_files,
     progress_line,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @APPROXIMATE
 @MAX_EXTRA_WORK
 @CHANGES
-@TFLM_SINCE
+@TFLM
 @IO_TYPES
 @click.option(
     "--tie",
@@ -136,6 +136,7 @@ def optimize(
     Exits with 1 and writes no model if the result is not equal.
     """
     from ..io.files import read_file, write_files
+    from ..memory.arrange import needed_bytes
     from ..pipeline import optimize as run
     from ..program.ways import other_ways
     from ..receipt import receipt_of
@@ -155,7 +156,7 @@ def optimize(
     with progress_line(quiet) as say:
         result = run(source, options, say)
         report = result.report
-        if report.within_budget is False:
+        if report.within_budget is False and not options.meets_budget(needed_bytes(report.after, options)):
             ways = tuple(other_ways(read_file(source), options, result, say))
             report = replace(report, ways=ways)
     commands = _commands(report, output)
@@ -167,8 +168,8 @@ def optimize(
     written = {} if receipt is None else {receipt: receipt_of(report, result.model, output.name).encode()}
     write_files({output: result.model, **reports_of(reports, makers), **written})
     _print(report, output, verbose, quiet is True, commands)
-    if report.within_budget is False:
-        sys.exit(OVER_BUDGET)
+    if options.verify or report.tflm.runs:  # without verification the user has said that the firmware runs it
+        sys.exit(code_of(report.answer))
 
 
 def _in_parts(
@@ -182,7 +183,7 @@ def _in_parts(
     quiet: bool | None,
 ) -> None:
     from ..io.files import write_files
-    from ..program.console import headline_of, render_program
+    from ..program.console import answer_of_program, headline_of, render_program
     from ..program.files import is_program, to_json
     from ..program.run import optimize_in_parts
 
@@ -198,13 +199,10 @@ def _in_parts(
     with progress_line(quiet) as say:
         rows, image = feed or (None, None)
         result = optimize_in_parts(source, options, parts, say, rows, image=image)
-    program = result.program
     result.save(output, force)
-    write_files(dict.fromkeys(reports, to_json(program).encode()))
+    write_files(dict.fromkeys(reports, to_json(result.program).encode()))
     show(headline_of(result) if quiet else render_program(result, output))
-    need = program.head if options.objective == "head" else program.arena
-    if options.budget is not None and need > options.budget:
-        sys.exit(OVER_BUDGET)
+    sys.exit(code_of(answer_of_program(result)))
 
 
 def _registered(report: Report, model: bytes) -> list[str]:

@@ -15,7 +15,7 @@ import click
 
 from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
-from .types import Date, GivenMemories, Memory, ModelPath, Percent, TargetName
+from .types import GivenMemories, Memory, ModelPath, Percent, TargetName, TflmName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,12 +75,20 @@ APPROXIMATE = click.option(
     is_flag=True,
     help="Allow changes that round integers once more or otherwise. Outputs may then differ; the report says how much.",
 )
-TFLM_SINCE = click.option(
-    "--tflm-since",
-    type=Date(),
-    metavar="DAY|NAME",
-    help="TFLM of the firmware: a date such as 2025-11-10, or a packaged copy such as zephyr-4.2 or "
-    "esp-tflite-micro-1.3. Newer operators are not used. [default: the latest TFLM]",
+TFLM = click.option(
+    "--tflm",
+    type=TflmName(),
+    metavar="NAME|DAY",
+    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, or esp-tflite-micro-1.3, or the day "
+    "of its source, such as 2025-11-10. Newer operators are not used, and the size to reserve is for this build. "
+    "'tflite-memopt targets' lists all. [default: the latest TFLM, built by its makefile]",
+    default=Options.tflm,
+)
+TFLM_OF_FILE = click.option(
+    "--tflm",
+    type=TflmName(),
+    metavar="NAME|DAY",
+    help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for]",
 )
 IO_TYPES = click.option(
     "--io",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from click.shell_completion import CompletionItem
 from ..errors import UsageError
 from ..kernels.boards import device_named
 from ..kernels.chips import CHIP_MEMORIES, memories_of_chip
-from ..kernels.since import RELEASES
+from ..kernels.since import BUILDS, build_named
 from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
@@ -130,21 +129,21 @@ class Memory(click.ParamType):  # type: ignore[type-arg]
         return tuple(GivenMemory(each, size, None) for each, size in sizes.items())
 
 
-class Date(click.ParamType):  # type: ignore[type-arg]
-    """A day such as ``2025-11-10``, or a packaged copy of TFLM such as ``zephyr-4.2``."""
+class TflmName(click.ParamType):  # type: ignore[type-arg]
+    """A build of TFLM such as ``zephyr-4.2``, or a day such as ``2025-11-10``."""
 
-    name = "date"
+    name = "build"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        if isinstance(value, date):
-            return value
-        if str(value) in RELEASES:
-            return RELEASES[str(value)]
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            return date.fromisoformat(str(value))
-        except ValueError:
-            names = ", ".join(RELEASES)
-            self.fail(f"'{value}' is not a date; write for example 2025-11-10, or one of {names}", param, ctx)
+            build_named(str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param  # click passes them
+        return [CompletionItem(name) for name in BUILDS if name.startswith(incomplete)]
 
 
 class TargetName(click.ParamType):  # type: ignore[type-arg]

@@ -19,6 +19,8 @@ from ..ir.check import check_model, npu_operators
 from ..ir.model import Model, Tensor
 from ..ir.tensors import in_head
 from ..kernels.profile import KernelProfile
+from ..kernels.since import PRESENT, TflmBuild, build_named
+from ..kernels.targets import profile_for
 from ..version import __version__
 from .arrange import ModelPlacement, reuse_in_force
 
@@ -63,6 +65,24 @@ def read_planned(data: bytes, name: str | None = None) -> Model:
         mark_placeholders(model, planned)
         mark_npu_places(model, planned)
     return model
+
+
+def label_in_force(model: Model) -> PlanLabel | None:
+    """Return the label of the plan in a file; None without a plan of this tool."""
+    return plan_label.decode(model) if offline_plan.decode(model) else None
+
+
+def build_of(label: PlanLabel | None, tflm: str | None = None) -> TflmBuild:
+    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one."""
+    made_for = None if label is None else label.options.get("tflm")
+    return build_named(tflm or str(made_for or PRESENT.name))
+
+
+def profile_of(label: PlanLabel | None) -> KernelProfile:
+    """Return the kernels and the build of TFLM that a plan was made for; those of any firmware without a label."""
+    if label is None:
+        return profile_for(None)
+    return profile_for(label.target, label.kernels, build=build_of(label))
 
 
 @contextmanager

@@ -118,8 +118,8 @@ class Program:
 
     @property
     def arena(self) -> int:
-        """The arena to reserve: with the target's kernels, with TFLM's own where firmware may link any."""
-        return self.arena_bytes.get(self.kernels) or self.arena_bytes["reference"]
+        """The arena to reserve: with the target's kernels, or with the library that is counted, which comes first."""
+        return next(iter(self.arena_bytes.values()))
 
     @property
     def head(self) -> int:

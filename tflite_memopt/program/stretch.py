@@ -13,7 +13,7 @@ from ..io.writer import write_model
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import needs_by_library
+from ..memory.reserve import needs_by_library
 from ..memory.work import construction, instructions, moving
 from ..options import Effort, Options
 from ..transform import Cache, Candidate, Progress, RunContext, known_or_made

@@ -9,8 +9,7 @@ from ..errors import InfeasibleError, UnsupportedModelError
 from ..ir.model import Model
 from ..options import Options
 from ..pipeline import Result
-from ..report.model import Way
-from ..report.words import in_words
+from ..report.model import Analysis, Way
 from ..transform import Progress
 from .cutting import why_whole
 from .fronts import AUTO, FeedCosts, fed_input, in_rows, others_late
@@ -68,18 +67,17 @@ def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
             yield flags, need
 
 
-def said_of_budget(model: Model, need: int, least: int, options: Options) -> Iterator[str]:
-    """Yield the answer to a budget before any search, with estimates of the model in parts and fed.
+def said_of_ways(model: Model, analysis: Analysis, options: Options) -> Iterator[str]:
+    """Yield what a model over the budget may need as one file, in parts and fed, before any search; nothing if it fits.
 
-    ``need``: bytes as the model stands; ``least``: those of its interface and of TFLM's structures.
+    As one file it takes its interface and TFLM's structures, as far as rewrites leave them as they are.
     """
-    assert options.budget is not None
-    size = in_words(options.budget)
-    if need <= options.budget:
-        yield f"budget  fits {size} as it stands"
+    fit = analysis.answer.fit
+    if fit is None or fit.fits:
         return
-    over = need - options.budget
-    yield f"budget  {over:,} bytes over {size}; inputs or outputs and TFLM's structures alone take {least:,}"
+    least = analysis.bounds.io + analysis.memory.tail_for_target
+    yield f"as one file: about {least:,} bytes, an estimate: inputs or outputs, and TFLM's structures as they are now"
     for flags, estimate in estimated_ways(model, options):
         way = "fed row by row" if flags == FED else "in parts"
-        yield f"        {way}: about {estimate:,} bytes, an estimate; optimize --budget searches it"
+        yield f"{way}: about {estimate:,} bytes, an estimate"
+    yield "next: tflite-memopt optimize with the same --target and --budget searches all of them"

@@ -11,13 +11,13 @@ from rich.text import Text
 from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..io.plan_label import PlanLabel
-from ..kernels.profiles import PROFILES
-from ..memory.figures import InterfaceTensor, LibraryNeed, MemoryUse, StepUse
+from ..memory.figures import InterfaceTensor, MemoryUse, StepUse
+from ..memory.reserve import LibraryNeed
 from ..memory.work import slowdowns
 from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text
-from .summary import advice_of, done_of, price_of, registered_by, ways_of
+from .summary import advice_of, done_of, price_of, registered_by, to_reserve, ways_of
 from .words import counted, percent, short_name
 
 _MAX_LIVE = 12
@@ -76,18 +76,8 @@ def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything
 
 def _to_flash(report: Report, output: str) -> str:
     """The file, and what the firmware has to reserve and to register for it."""
-    size = ""
-    if report.objective == "total":
-        estimate = "" if report.after.required_is_exact else " (an estimate)"
-        size = f"reserve {_reserved(report):,} bytes{estimate}, "
+    size = f"{to_reserve(report)}, " if report.objective == "total" else ""
     return f"flash {output}: {size}{registered_by(report)}; codegen writes the C++"
-
-
-def _reserved(report: Report) -> int:
-    """Return kArenaBytes of the arena.h that codegen writes: with a table where the target's kernels were measured."""
-    has_table = report.target is not None and PROFILES[report.kernels].measured_at is not None
-    after = report.after
-    return after.required_bytes["table"] if has_table and after.required_is_exact else after.required_for_target
 
 
 def _runner_lines(measured: Mapping[str, Mapping[str, int | str]]) -> Iterator[str]:

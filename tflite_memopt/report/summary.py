@@ -9,9 +9,10 @@ from itertools import zip_longest
 from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
-from ..kernels.support import TflmSupport, said_of
-from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
-from .model import Advice, DeviceUse, ProofUse, Report, Summary, Way
+from ..kernels.support import said_of
+from ..memory.figures import Bounds, MemoryUse, ReuseInForce
+from .answer import Answer, DeviceUse
+from .model import Advice, Analysis, ProofUse, Report, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -32,9 +33,8 @@ _RUNTIMES = {
 _STORED = "the memory plan is stored in the file, where TFLM reads it"
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
-_CLEARLY_MORE = 1.1
-"""A library that needs this many times as much is named in the first line."""
-_IF_IT_COULD = "If it could, it would need"
+_LINKED = {"reference": "TFLM's own kernels"}
+_IF_IT_COULD = "If it could: "
 _MENDED = "TFLM cannot load this file as it is, and optimize fixes that"
 
 
@@ -44,35 +44,46 @@ def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     return Summary(printable(headline(report)), tuple(_changes(report)), limits, tuple(advice))
 
 
-def summary_of_analysis(
-    memory: MemoryUse,
-    bounds: Bounds,
-    libraries: Mapping[str, LibraryNeed],
-    support: TflmSupport,
-    advice: tuple[Advice, ...] = (),
-    is_ours: bool = False,
-    has_target: bool = False,
-    device: DeviceUse | None = None,
-    mends: bool = False,
-) -> Summary:
-    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
-
-    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether figures are
-    those of the model rewritten so that TFLM can run it.
-    """
-    need = memory.required_for_target
-    fit = _fit(need, libraries, has_target, device)
-    says_need = device is not None and need <= device.ram_bytes
-    first = f"RAM: {fit}" if says_need else _joined(f"RAM {need:,} bytes", fit)
-    if not support.runs:
-        first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
-    if mends:
-        first = f"{said_of(support, _MENDED)}. Once fixed, it needs {need:,} bytes of RAM"
+def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summary:
+    """The sentences of an ``analyze`` report."""
+    answer, support = analysis.answer, analysis.tflm
+    fit = said_of_fit(answer, analysis.device)
+    said = (
+        [f"RAM: {fit}"]
+        if fit.startswith("needs") and not answer.most
+        else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}", fit]
+    )
+    first = joined(*said, *_notes(answer, analysis.target))
+    if analysis.mends:
+        first = f"{said_of(support, _MENDED)}. Once fixed: {first}"
         advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
-    elif support.runs and not is_ours:
+    elif answer.judgement == "cannot run":
+        first = f"{wrong_in_words(analysis)}. {_IF_IT_COULD}RAM {answer.reserve:,} bytes"
+    elif answer.judgement != "right":
+        first = f"{wrong_in_words(analysis)}. {first}"
+    elif analysis.planned_for is None:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
-    return Summary(printable(first), (), limits_of(memory, bounds, False), advice)
+    return Summary(printable(first), (), limits_of(analysis.memory, analysis.bounds, False), advice)
+
+
+def wrong_in_words(analysis: Analysis) -> str:
+    """Say why firmware does not compute what the file says; empty where it does."""
+    target, label = analysis.target, analysis.planned_for
+    where = f"{analysis.kernels} kernels{'' if target is None else f' ({target})'}"
+    match analysis.answer.judgement:
+        case "wrong kernels":
+            assert label is not None
+            named = analysis.kernels if target is None else target if analysis.device is None else analysis.device.name
+            return (
+                f"COMPUTES WRONGLY with {where}: the plan in the file is for {label.kernels} kernels; optimize the "
+                f"original with --{'kernels' if target is None else 'target'} {named}"
+            )
+        case "wrong plan":
+            return f"COMPUTES WRONGLY with {where}: the plan in the file is not of this graph; optimize it again"
+        case "cannot run":
+            return said_of(analysis.tflm)
+    return ""
 
 
 def headline(report: Report) -> str:
@@ -80,25 +91,72 @@ def headline(report: Report) -> str:
 
     Where TFLM cannot run the model, that comes first.
     """
-    is_head = report.objective == "head"
-    before, after = (
-        memory.arena_bytes if is_head else memory.required_for_target for memory in (report.before, report.after)
-    )
+    is_head, answer = report.objective == "head", report.answer
+    before, after = (needed_of(report, memory) for memory in (report.before, report.after))
     change = f" ({change_in_percent(before, after) or 'no change'})"
     what = "head of the arena" if is_head else "RAM"
     price = in_short(report.before.instructions, report.after.instructions)
-    if not report.tflm.runs:
-        figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_verified(report)}"
-        return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
     price += "" if report.calls == 1 else ", one step per call"
     mends = "" if report.mended is None else "; TFLM could not load the file before"
-    return _joined(
-        f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}{mends}", _fit_of(report, after)
-    )
+    library = "" if is_head else _of_library(answer)
+    said = f"{what} {before:,} -> {after:,} bytes{change}{library} at {price}, {_verified(report)}{mends}"
+    if not report.tflm.runs:
+        return f"{said_of(report.tflm)}. {_IF_IT_COULD}{said}"
+    was = report.budget is not None and needed_of(report, report.before) <= report.budget
+    if is_head:
+        return joined(said, said_of_fit(answer, report.device, was))
+    return joined(said, *sentences_of(answer, report.device, report.target, was))
 
 
-def _joined(first: str, then: str) -> str:
-    return f"{first}; {then}" if then else first
+def _of_library(answer: Answer) -> str:
+    """Name the library that the number is for, where firmware may link others."""
+    return f" with {_LINKED.get(answer.library, f'{answer.library} kernels')}" if answer.most else ""
+
+
+def _notes(answer: Answer, target: str | None) -> Iterator[str]:
+    """Yield what else holds of the size: with the library that needs the most, and with codegen's planner."""
+    for name, need in answer.most.items():
+        before = answer.more_than_before.get(name)
+        more = "" if before is None else f", more than the {before[0]:,} of the original"
+        yield f"{need:,} with {name}{more}{'' if target else ': pass --target'}"
+    is_said = answer.fit is not None and answer.fit.planner == "table"
+    if answer.table is not None and answer.table < answer.reserve and not is_said:
+        yield f"{answer.table:,} with codegen's planner"
+
+
+def said_of_fit(answer: Answer, device: DeviceUse | None, was: bool = False) -> str:
+    """Say whether the size is within the budget, or the device's RAM; empty without either.
+
+    ``was``: whether the original is within the budget.
+    """
+    fit = answer.fit
+    if fit is None:
+        return ""
+    limit = in_words(fit.limit) if fit.is_budget or device is None else f"the {device.name}'s {in_words(fit.limit)}"
+    library = f" with {fit.library}" if answer.most else ""
+    if not fit.fits:
+        return f"DOES NOT FIT {limit}{library}: {counted(-fit.spare, 'byte')} too many"
+    if fit.planner == "table":
+        return f"fits {limit} with codegen's planner only ({fit.limit - fit.spare:,} bytes)"
+    if not fit.is_budget:
+        return f"needs {fit.limit - fit.spare:,} of {limit}{library}"
+    already = ", as it did before," if was else ""
+    any_kernels = " with any kernels" if answer.most else ""
+    return f"fits {limit}{any_kernels}{already} with {counted(fit.spare, 'byte')} to spare"
+
+
+def joined(*parts: str) -> str:
+    """Return the parts of a line that are not empty."""
+    return "; ".join(filter(None, parts))
+
+
+def sentences_of(answer: Answer, device: DeviceUse | None, target: str | None, was: bool = False) -> Iterator[str]:
+    """Yield what follows the size in a first line: whether it fits, and the size in other ways.
+
+    ``was``: whether the original is within the budget.
+    """
+    yield said_of_fit(answer, device, was)
+    yield from _notes(answer, target)
 
 
 def _verified(report: Report) -> str:
@@ -148,31 +206,6 @@ def _word(verdicts: Mapping[str, Verdict]) -> str:
     if "approximates" in exactness:
         return "outputs APPROXIMATE, compared"
     return "verified equal within a stated tolerance" if "reassociates" in exactness else "verified bit-exact"
-
-
-def _fit_of(report: Report, need: int) -> str:
-    if report.budget is None:
-        libraries = {} if report.objective == "head" else report.libraries["after"]
-        return _fit(need, libraries, report.target is not None, report.device)
-    size = in_words(report.budget)
-    if report.within_budget:
-        already = ", as it did before," if needed_of(report, report.before) <= report.budget else ""
-        return f"fits {size}{already} with {counted(report.budget - need, 'byte')} to spare"
-    return f"DOES NOT FIT {size}: {counted(need - report.budget, 'byte')} too many"
-
-
-def _fit(need: int, libraries: Mapping[str, LibraryNeed], has_target: bool, device: DeviceUse | None) -> str:
-    """Say how much of the device's RAM that is, and which kernel libraries need clearly more; may be empty."""
-    said = []
-    if device is not None:
-        of = f"the {device.name}'s {in_words(device.ram_bytes)}"
-        over = need - device.ram_bytes
-        said.append(f"needs {need:,} of {of}" if over <= 0 else f"DOES NOT FIT {of}: {counted(over, 'byte')} too many")
-    more = {name: each.required for name, each in libraries.items() if each.required > _CLEARLY_MORE * need}
-    if more:
-        others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
-        said.append(f"it needs {others}{'' if has_target else ': pass --target'}")
-    return "; ".join(said)
 
 
 def _changes(report: Report) -> Iterator[str]:
@@ -228,6 +261,17 @@ def done_of(report: Report) -> str:
     if others:
         parts.append(counted(others, "other rewrite" if parts else "rewrite"))
     return "; ".join((*parts, *_sharing(report.sharing), _STORED))
+
+
+def to_reserve(report: Report) -> str:
+    """Say how many bytes firmware reserves: with TFLM as it comes, and with codegen's planner; or with any kernels."""
+    answer = report.answer
+    estimate = "" if report.after.required_is_exact else " (an estimate)"
+    if answer.most:
+        ((library, most),) = answer.most.items()
+        return f"reserve {answer.reserve:,} bytes{_of_library(answer)}{estimate}, {most:,} with {library}"
+    table = f" ({answer.table:,} with codegen's planner)" if answer.table not in (None, answer.reserve) else ""
+    return f"reserve {answer.reserve:,} bytes{estimate}{table}"
 
 
 def registered_by(report: Report) -> str:

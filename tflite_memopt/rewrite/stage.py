@@ -278,7 +278,7 @@ def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
     if options.decision is not None and not uses:
         raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal")
-    if not uses or not has_operators(operator_kinds(looped), options.tflm_since):
+    if not uses or not has_operators(operator_kinds(looped), options.build):
         return Changed(model, (), refused)
     decision = replace(NOTHING_DECIDED, is_rolled=True)
     if options.decision is not None:

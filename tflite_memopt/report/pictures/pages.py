@@ -8,11 +8,22 @@ from typing import Literal
 from ...equivalence.verdict import Verdict
 from ...ir.change import RewriteUse
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
+from ..answer import Answer, DeviceUse
 from ..console import interface_lines, memory_rows
-from ..model import Advice, Analysis, DeviceUse, Report
+from ..model import Advice, Analysis, Report
 from ..options_used import changed_options
-from ..summary import advice_of, flash_in_words, proof_of, registered_by, verified_in_words, ways_of
-from ..words import change_in_percent, counted, in_words, run_time_in_short, short_name
+from ..summary import (
+    advice_of,
+    flash_in_words,
+    proof_of,
+    registered_by,
+    said_of_fit,
+    to_reserve,
+    verified_in_words,
+    ways_of,
+    wrong_in_words,
+)
+from ..words import change_in_percent, in_words, run_time_in_short, short_name
 from .arena import arena_plots
 from .page import Lines, Page, PageTable, SizeBar, Tile, firmware_of, html_of
 from .plot import Plot, svg_of
@@ -77,7 +88,7 @@ def svg_file(report: Report | Analysis) -> bytes:
 def analysis_page(analysis: Analysis) -> bytes:
     """Return the page of ``analyze``."""
     arena, sizes, device = analysis.arena, {"now": analysis.file_bytes}, analysis.device
-    note, kind = _against_chip(arena.required, device)
+    note, kind = _fit_of(analysis.answer, device)
     return html_of(
         Page(
             title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
@@ -89,10 +100,11 @@ def analysis_page(analysis: Analysis) -> bytes:
             tables=(_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena)),
             facts=(*firmware_of(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256)),
             tiles=(
+                *_wrong(analysis),
                 Tile("RAM to reserve", f"{arena.required:,} bytes", note, kind),
                 Tile("Flash", f"{analysis.file_bytes:,} bytes", f"the file{_of_flash(device)}"),
             ),
-            bars=(_bar("now", arena), *_chip(device)),
+            bars=(_bar("now", arena), *_limit(analysis.answer, device)),
         )
     )
 
@@ -116,11 +128,7 @@ def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
 def _tiles(report: Report) -> Iterator[Tile]:
     """Yield the answer: RAM and flash against the chip or the budget, run time, proof."""
     before, after = report.arena["before"].required, report.arena["after"].required
-    note, kind = _against_chip(after, report.device)
-    if report.budget is not None and report.objective == "total":
-        over = after - report.budget
-        note = f"{counted(abs(over), 'byte')} {'over' if over > 0 else 'below'} the budget of {in_words(report.budget)}"
-        kind = "bad" if over > 0 else "good"
+    note, kind = _fit_of(report.answer, report.device)
     was = f"was {before:,} ({change_in_percent(before, after) or 'no change'})"
     yield Tile("RAM to reserve", f"{after:,} bytes", f"{was}; {note}" if note else was, kind)
     sizes, kernels = report.file_bytes, flash_in_words(report.kernel_bytes)
@@ -138,14 +146,17 @@ def _tiles(report: Report) -> Iterator[Tile]:
         yield Tile("Equality", "not proved", said)
 
 
-def _against_chip(need: int, device: DeviceUse | None) -> tuple[str, Literal["", "good", "bad"]]:
-    """Say how much of the chip's RAM that is, and whether it fits; nothing without a chip."""
-    if device is None:
+def _fit_of(answer: Answer, device: DeviceUse | None) -> tuple[str, Literal["", "good", "bad"]]:
+    """Say whether the size is within the budget, or the chip's RAM; nothing without either."""
+    if answer.fit is None:
         return "", ""
-    size = f"{in_words(device.ram_bytes)} of {device.name}"
-    if need > device.ram_bytes:
-        return f"{counted(need - device.ram_bytes, 'byte')} more than the {size}", "bad"
-    return f"{100 * need / device.ram_bytes:.0f} % of the {size}", "good"
+    return said_of_fit(answer, device), "good" if answer.fit.fits else "bad"
+
+
+def _wrong(analysis: Analysis) -> Iterator[Tile]:
+    """Yield why firmware does not compute what the file says, if it does not."""
+    if analysis.answer.judgement != "right":
+        yield Tile("Verdict", analysis.answer.judgement, wrong_in_words(analysis), "bad")
 
 
 def _of_flash(device: DeviceUse | None) -> str:
@@ -156,15 +167,12 @@ def _firmware(report: Report, output: str, calls: Sequence[str]) -> Lines:
     """Return the file to flash, the size to reserve, and the operators to register, as C++."""
     if not report.tflm.runs:
         return Lines("In your firmware", ())
-    after, table = report.after, report.after.required_bytes.get("table")
-    lines = [] if calls else [registered_by(report)]
-    estimate = "" if after.required_is_exact else ", an estimate: measure it"
-    lines.append(f"flash {output} and reserve {after.required_for_target:,} bytes for the arena{estimate}")
-    if table is not None:
-        lines.append(f"codegen writes this as C++, with a planner that needs {table:,} bytes")
+    lines = [*([] if calls else [registered_by(report)]), f"flash {output} and {to_reserve(report)}"]
+    if report.answer.table is not None:
+        lines.append("codegen writes this as C++, with its planner")
     code = [
         f"// {output}: {report.file_bytes['after']:,} bytes, SHA-256 {report.sha256['after']}",
-        f"alignas(16) static uint8_t arena[{after.required_for_target}];",
+        f"alignas(16) static uint8_t arena[{max([report.answer.reserve, *report.answer.most.values()])}];",
         f"tflite::MicroMutableOpResolver<{len(calls)}> resolver;",
         *(f"resolver.{call};" for call in calls),
     ]
@@ -173,15 +181,20 @@ def _firmware(report: Report, output: str, calls: Sequence[str]) -> Lines:
 
 def _bars(report: Report) -> Iterator[SizeBar]:
     yield from (_bar(title, report.arena[side]) for side, title in (("before", "before"), ("after", "now")))
-    if report.budget is None or report.objective == "head":
-        yield from _chip(report.device)
-    else:
-        yield SizeBar("budget", report.budget, is_missed=report.within_budget is False)
+    yield from _limit(report.answer, report.device) if report.objective == "total" else _chip(report.device)
 
 
 def _bar(title: str, arena: ArenaMap) -> SizeBar:
     tail = sum(part.bytes for part in arena.tail)
     return SizeBar(title, arena.required, arena.required - tail, tail)
+
+
+def _limit(answer: Answer, device: DeviceUse | None) -> Iterator[SizeBar]:
+    """Yield the budget, or the chip's RAM."""
+    if answer.fit is not None and answer.fit.is_budget:
+        yield SizeBar("budget", answer.fit.limit, is_missed=not answer.fit.fits)
+    else:
+        yield from _chip(device)
 
 
 def _chip(device: DeviceUse | None) -> Iterator[SizeBar]:
