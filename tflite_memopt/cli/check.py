@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..errors import MemoptError, UsageError
+from ..errors import EquivalenceError, MemoptError, UsageError
 from .exit_codes import BAD_INPUT, DONE, NOT_EQUAL, OVER_BUDGET, code_of
 from .shared import FORCE, KERNELS, TARGET, TFLM_OF_FILE, check_files
 from .types import ByteSize, ModelPath
 
 if TYPE_CHECKING:
+    from ..report.answer import Answer
     from ..report.repository import ModelRam
 
 _POINTER = b"version https://git-lfs"
@@ -59,6 +60,7 @@ def check(
     """
     from ..batch.find import find_models
     from ..io.files import write_files
+    from ..program.files import programs_among
     from ..report.repository import has_grown, ram_markdown, ram_text
 
     check_files((markdown,), (), force)
@@ -66,7 +68,8 @@ def check(
     if against is not None:
         _check_revision(listed[0].path.parent, against)
     firmware = Firmware(target, kernels, tflm, budget)
-    found = [_row(each.path, _shown(each.path), firmware, against) for each in listed]
+    paths = programs_among(each.path for each in listed)
+    found = [_row(path, _shown(path), firmware, against) for path in paths]
     rows = tuple(row for row, _ in found)
     if markdown is not None:
         write_files({markdown: ram_markdown(rows, budget, _made_for(target, kernels)).encode()})
@@ -102,9 +105,12 @@ def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tupl
     from ..report.repository import ModelRam
 
     try:
+        if path.is_dir():
+            return _judged_program(path, name, firmware)
         row, code = _judged(read_file(path), name, firmware)
     except MemoptError as error:
-        return ModelRam(name, None, error=" ".join(str(error).split())), BAD_INPUT
+        code = NOT_EQUAL if isinstance(error, EquivalenceError) else BAD_INPUT
+        return ModelRam(name, None, error=" ".join(str(error).split())), code
     data = None if against is None else _at(path, against)
     try:
         before = None if data is None else _judged(data, name, firmware)[0].now
@@ -115,15 +121,26 @@ def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tupl
 
 def _judged(data: bytes, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
     from ..measuring import analyze
-    from ..report.repository import ModelRam
-    from ..report.summary import said_of_fit, wrong_in_words
+    from ..report.summary import wrong_in_words
 
     analysis = analyze(data, firmware.kernels, firmware.target, firmware.tflm, firmware.budget)
-    answer = analysis.answer
+    return _of_answer(name, analysis.answer, wrong_in_words(analysis))
+
+
+def _judged_program(folder: Path, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
+    from ..program.console import answer_of_folder
+
+    return _of_answer(name, answer_of_folder(folder, firmware.target, firmware.budget), "")
+
+
+def _of_answer(name: str, answer: Answer, error: str) -> tuple[ModelRam, int]:
+    from ..report.repository import ModelRam
+    from ..report.summary import said_of_fit
+
     code = code_of(answer)
     over = said_of_fit(answer, None) if code == OVER_BUDGET else ""
     most = ", ".join(f"{need:,} with {library}" for library, need in answer.most.items())
-    return ModelRam(name, answer.reserve, error=wrong_in_words(analysis), most=most, over=over), code
+    return ModelRam(name, answer.reserve, error=error, most=most, over=over), code
 
 
 def _check_revision(folder: Path, revision: str) -> None:

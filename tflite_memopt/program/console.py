@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..firmware.generate import profile_of
 from ..io.reader import read_model
 from ..kernels.code_size import flash_of
 from ..kernels.profiles import PROFILES
 from ..memory.figures import operator_kinds
+from ..memory.file import read_planned
 from ..memory.reserve import LibraryNeed
 from ..report.answer import Answer, answer_of
 from ..report.summary import flash_in_words, joined, sentences_of
 from ..report.words import change_in_percent, counted, in_short, percent
+from .files import read_program
+from .fronts import with_ties
 from .run import ProgramResult
+from .space import arena_of
 
 
 def render_program(result: ProgramResult, folder: Path) -> RenderableType:
@@ -41,9 +46,27 @@ def headline_of(result: ProgramResult) -> str:
 
 def answer_of_program(result: ProgramResult) -> Answer:
     """Return the size to reserve for a program, which ``codegen`` writes with its planner, and whether it fits."""
-    program, report = result.program, result.whole.report
-    needs = {library: LibraryNeed(program.head, arena, True) for library, arena in program.arena_bytes.items()}
+    report = result.whole.report
+    needs = _needs(result.program.arena_bytes, result.program.head)
     return answer_of(needs, objective=report.objective, budget=report.budget, device=report.device)
+
+
+def answer_of_folder(folder: Path, target: str | None, budget: int | None) -> Answer:
+    """Return the same of a folder that ``optimize --parts`` wrote, for its own target or another one.
+
+    Raises EquivalenceError for a target whose kernels compute its plans wrongly.
+    """
+    program, parts = read_program(folder)
+    arenas = program.arena_bytes
+    if target is not None:
+        profile, models = profile_of(parts[0], target), [read_planned(part) for part in parts]
+        models[0] = models[0] if program.feed is None else with_ties(models[0], program.feed)
+        arenas = {each.name: arena_of(models, each)[0] for each in profile.libraries or (profile,)}
+    return answer_of(_needs(arenas, program.head), budget=budget)
+
+
+def _needs(arenas: Mapping[str, int], head: int) -> dict[str, LibraryNeed]:
+    return {library: LibraryNeed(head, arena, True) for library, arena in arenas.items()}
 
 
 def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
