@@ -75,6 +75,12 @@ def test_it_fails_above_a_budget(repository: Path) -> None:
     assert check(repository, "--budget", str(most - 1)).returncode == _OVER
 
 
+def test_programs_get_the_rows_as_json(repository: Path) -> None:
+    rows = json.loads(check(repository, "--json", "--against", "HEAD~1").stdout)
+    assert [row["name"] for row in rows] == sorted(_NAMES)
+    assert all(row["now"] >= row["before"] > 0 for row in rows)
+
+
 def test_what_is_new_has_nothing_to_be_compared_with(repository: Path) -> None:
     (repository / "new.tflite").write_bytes(write_model(dense_model()))
     done = check(repository, "--against", "HEAD", "new.tflite")

@@ -140,7 +140,7 @@ def test_batch_explore_and_parts_state_it_too(tmp_path: Path) -> None:
     assert (found.points[0].total, found.points[0].table) == (answer.reserve, answer.table)
 
     flags = (
-        *("--max-extra-work", "100%"),
+        *("--max-slowdown", "100"),
         "--target",
         "nrf52840dk",
         "--tflm",

@@ -54,7 +54,7 @@ def explore(
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
-        run.cut(replace(options, budget=None, verify=False, max_extra_work=limit), most_parts)
+        run.cut(replace(options, budget=None, verify=False, max_slowdown=limit), most_parts)
     assert run.before is not None
     points = front_of(list(run.found), run.before, options.objective)
     exploration = Exploration(
@@ -90,7 +90,7 @@ class _Exploring:
         self._made(plain)
         most: float | None = LIMITS[-1] if options.cascade else None
         while most is not None:
-            point = self._made(replace(options, max_extra_work=most))
+            point = self._made(replace(options, max_slowdown=most))
             self.searches += 1
             # A limit that the answer keeps by itself is left out: the answer would be the same.
             most = max((each for each in LIMITS if each < min(most, point.slowdown)), default=None)

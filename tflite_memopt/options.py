@@ -78,7 +78,7 @@ class Options:
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
-    ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_extra_work``: how much longer the
+    ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_slowdown``: how much longer the
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
@@ -112,7 +112,7 @@ class Options:
     allow_approximate: bool = False
     io: Io = "keep"
     cascade: bool = True
-    max_extra_work: float = DEFAULT_LIMIT
+    max_slowdown: float = DEFAULT_LIMIT
     every_byte: bool = False
     halos: tuple[str, ...] = HALOS
     loops: bool = True
@@ -162,7 +162,7 @@ class Options:
     @property
     def max_extra_macs(self) -> float:
         """The limit on added multiply-accumulates, as a fraction."""
-        return max(DEFAULT_LIMIT, self.max_extra_work)
+        return max(DEFAULT_LIMIT, self.max_slowdown)
 
     def search_limit(self, effort: float = 1.0) -> SearchLimit:
         """Return the limit of a search: this part of its own limit."""
@@ -193,8 +193,8 @@ class Options:
     def _other_faults(self) -> Iterator[tuple[str, str]]:
         yield from _fault_in("tflm", lambda: self.build)
         yield from _fault_in("replay", lambda: self.decision)
-        if not 0 <= self.max_extra_work <= 1:
-            yield "max_extra_work", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+        if not 0 <= self.max_slowdown <= 1:
+            yield "max_slowdown", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         for name in ("ties", "step") if self.io != "keep" else ():
             if getattr(self, name):
                 yield name, "states keep their types: leave io as it is"

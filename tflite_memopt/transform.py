@@ -116,7 +116,7 @@ class RunContext:
 
     def work_limit(self, options: Options) -> WorkLimit:
         """The limit on run time: what the options allow to be added to the original."""
-        return WorkLimit(instructions(self.original, self.profile), options.max_extra_work, self.profile)
+        return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
 
 
 def narrower(options: Options) -> tuple[Options, ...]:
@@ -130,7 +130,7 @@ def narrower(options: Options) -> tuple[Options, ...]:
     usual = replace(
         options,
         effort=min(options.effort, _DEFAULT.effort, key=EFFORTS.index),
-        max_extra_work=min(options.max_extra_work, _DEFAULT.max_extra_work),
+        max_slowdown=min(options.max_slowdown, _DEFAULT.max_slowdown),
     )
     return () if usual == options else (usual,)
 
@@ -272,7 +272,7 @@ def _in_stripes(run: RunContext, options: Options, model: Model, below: int | No
     uses = _mended(run, model)  # with channels in tiles it has other operators
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
-        options = replace(options, max_extra_work=work.left_for(model))
+        options = replace(options, max_slowdown=work.left_for(model))
     found = cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
     return replace(found, uses=(*uses, *found.uses)) if uses else found
 

@@ -369,7 +369,7 @@ def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
 def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
     """On the real TFLM: after the input is written it changes the outputs, and before that it does not."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    result = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5, every_byte=True))
+    result = tflite_memopt.optimize(model, Options(verify=False, max_slowdown=0.5, every_byte=True))
     assert outputs_with_reset(model) == [True, True]
     assert outputs_with_reset(result.model) == [False, True]
     said = "must not call Reset() between writing 'image' and Invoke()"
@@ -438,7 +438,7 @@ def test_examples_are_for_the_kernels_of_the_plan(target: str | None, names: set
 
 def test_no_sketch_for_an_operator_that_the_library_lacks() -> None:
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    looped = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5, every_byte=True)).model
+    looped = tflite_memopt.optimize(model, Options(verify=False, max_slowdown=0.5, every_byte=True)).model
     assert "snippets/arduino.ino" in generate(model)
     files = generate(looped)
     assert "snippets/arduino.ino" not in files

@@ -55,7 +55,7 @@ MODELS = {**CELLS, "late_reader": (late_reader, ("h:out:h:in",)), "wide": (wide,
 def test_states_are_planned_in_one_place_and_verified_in_sequence(name: str) -> None:
     build, ties = MODELS[name]
     data = write_model(build())
-    result = optimize(data, Options(ties=ties, kernels="reference", samples=4, max_extra_work=0.5))
+    result = optimize(data, Options(ties=ties, kernels="reference", samples=4, max_slowdown=0.5))
     assert all(verdict.equal for verdict in result.report.equivalence.values())
     model = read_model(result.model)
     offsets, by_name = offline_plan.decode(model), {tensor.name: tensor for tensor in model.main.tensors}

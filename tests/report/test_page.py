@@ -27,7 +27,7 @@ OPTIONS = Options(
     verify=False,
     kernels="reference",
     objective="head",
-    max_extra_work=1.0,
+    max_slowdown=1.0,
     effort="quick",
     loops=False,
 )

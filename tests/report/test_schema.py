@@ -35,7 +35,7 @@ def records() -> dict[str, Record]:
         "report": tflite_memopt.optimize(data, options).report,
         "analysis": tflite_memopt.analyze(data),
         "comparison": tflite_memopt.compare(data, ("rpo",), ("naive",)),
-        "exploration": explore(data, replace(options, max_extra_work=1.0)).exploration,
+        "exploration": explore(data, replace(options, max_slowdown=1.0)).exploration,
         "verification": Verification(tflite_memopt.verify(data, data, options)),
     }
 

@@ -157,7 +157,7 @@ def test_recurrent_networks_of_keras_run_on_tflm(name: str, tmp_path: Path) -> N
     command = [sys.executable, "-c", _BUILD, str(path), str(steps), NETWORKS[name]]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     model = read_model(path.read_bytes())
-    result = optimize(path, Options(max_extra_work=0.25, effort="quick"))
+    result = optimize(path, Options(max_slowdown=0.25, effort="quick"))
     samples = seeded_inputs(model, 4, 1)
     wanted = run_models("litert", {"of": path.read_bytes()}, samples, ARENA)["of"].outputs
     found = run_models("tflm", {"of": result.model}, samples, ARENA)["of"].outputs

@@ -119,7 +119,7 @@ class Space:
         fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
         operators = len(self.needs) * 1000
-        work = int(model_work(model, profile.prices) * options.max_extra_work * _SURE)
+        work = int(model_work(model, profile.prices) * options.max_slowdown * _SURE)
         self.limits = Limits(int(self._terms.macs * options.max_extra_macs), operators, work)
         constant = tuple(size.on(profile.abi) for size in CONSTANT)
         self.base = Base(

@@ -13,7 +13,7 @@ import click
 
 from ..errors import EquivalenceError, MemoptError, UsageError
 from .exit_codes import BAD_INPUT, DONE, NOT_EQUAL, OVER_BUDGET, code_of
-from .shared import FORCE, KERNELS, TARGET, TFLM_OF_FILE, check_files
+from .shared import FORCE, JSON, KERNELS, TARGET, TFLM_OF_FILE, check_files
 from .types import ByteSize, ModelPath
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _POINTER = b"version https://git-lfs"
     metavar="FILE",
     help="Also write a table for a comment in a pull request to this file.",
 )
+@JSON
 @FORCE
 def check(
     models: tuple[str, ...],
@@ -51,6 +52,7 @@ def check(
     budget: int | None,
     against: str | None,
     markdown: Path | None,
+    as_json: bool,
     force: bool,
 ) -> None:
     """Print the RAM of the given models, or of all models below this folder, as the files are.
@@ -61,7 +63,7 @@ def check(
     from ..batch.find import find_models
     from ..io.files import write_files
     from ..program.files import programs_among
-    from ..report.repository import has_grown, ram_markdown, ram_text
+    from ..report.repository import has_grown, ram_json, ram_markdown, ram_text
 
     check_files((markdown,), (), force)
     listed = find_models(models or (".",))
@@ -73,7 +75,7 @@ def check(
     rows = tuple(row for row, _ in found)
     if markdown is not None:
         write_files({markdown: ram_markdown(rows, budget, _made_for(target, kernels)).encode()})
-    click.echo(ram_text(rows), nl=False)
+    click.echo(ram_json(rows) if as_json else ram_text(rows), nl=False)
     codes = {OVER_BUDGET if code == DONE and has_grown(row) else code for row, code in found}
     sys.exit(next(code for code in (NOT_EQUAL, BAD_INPUT, OVER_BUDGET, DONE) if code in codes))
 

@@ -25,8 +25,9 @@ from .shared import (
     FORCE,
     INPUTS,
     IO_TYPES,
+    JSON,
     KERNELS,
-    MAX_EXTRA_WORK,
+    MAX_SLOWDOWN,
     OBJECTIVE,
     QUIET,
     TARGET,
@@ -36,7 +37,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, GivenRows, ModelPath, PartCount, RowsFed
+from .types import ByteSize, ModelPath, PartCount, RowCount
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 @TARGET
 @KERNELS
 @APPROXIMATE
-@MAX_EXTRA_WORK
+@MAX_SLOWDOWN
 @CHANGES
 @TFLM
 @IO_TYPES
@@ -97,12 +98,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--feed",
-    type=RowsFed(),
-    metavar="rows=N|auto[,input=NAME]",
+    type=RowCount(),
+    metavar="N|auto",
     help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
-    "whole image is never in the arena; auto: try several numbers. NAME selects the input (default: the "
-    "largest). OUT is then a folder as with --parts, whose default is 2.",
+    "whole image is never in the arena; auto: try several numbers. OUT is then a folder as with --parts, whose "
+    "default is 2.",
 )
+@click.option("--feed-input", metavar="NAME", help="The input that --feed is for. [default: the largest]")
 @click.option(
     "--replay",
     metavar="TEXT|FILE",
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
     "wrote, whose target, kernels, and options apply unless given here.",
 )
 @report_option(".json", ".html", ".svg")
+@JSON
 @click.option(
     "--receipt",
     type=ModelPath,
@@ -123,12 +126,14 @@ def optimize(
     source: Path,
     output: Path,
     reports: tuple[Path, ...],
+    as_json: bool,
     receipt: Path | None,
     force: bool,
     quiet: bool | None,
     verbose: bool,
     parts: int | None,
-    feed: GivenRows | None,
+    feed: int | None,
+    feed_input: str | None,
     **chosen: Any,
 ) -> None:
     """Reduce the RAM that IN.tflite needs, verify the result, and write it to OUT.tflite.
@@ -144,13 +149,15 @@ def optimize(
     from ..report.pictures.pages import report_page, svg_file
 
     options = options_from_flags(**chosen)
+    if feed_input is not None and feed is None:
+        raise click.UsageError("--feed-input names the input of --feed: give both")
     if receipt is not None and not options.verify:
         raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
         if receipt is not None:
             raise click.UsageError("--receipt is for one model, not for a program")
         most_parts = 2 if parts is None else parts or None
-        _in_parts(source, output, reports, options, most_parts, feed, force, quiet)
+        _in_parts(source, output, reports, as_json, options, most_parts, feed, feed_input, force, quiet)
         return
     check_files((output, *reports, receipt), (source,), force)
     with progress_line(quiet) as say:
@@ -167,7 +174,10 @@ def optimize(
     }
     written = {} if receipt is None else {receipt: receipt_of(report, result.model, output.name).encode()}
     write_files({output: result.model, **reports_of(reports, makers), **written})
-    _print(report, output, verbose, quiet is True, commands)
+    if as_json:
+        click.echo(to_json(report), nl=False)
+    else:
+        _print(report, output, verbose, quiet is True, commands)
     if options.verify or report.tflm.runs:  # without verification the user has said that the firmware runs it
         sys.exit(code_of(report.answer))
 
@@ -176,9 +186,11 @@ def _in_parts(
     source: Path,
     output: Path,
     reports: tuple[Path, ...],
+    as_json: bool,
     options: Options,
     parts: int | None,
-    feed: GivenRows | None,
+    feed: int | None,
+    feed_input: str | None,
     force: bool,
     quiet: bool | None,
 ) -> None:
@@ -197,11 +209,13 @@ def _in_parts(
         raise UsageError("--report: a program has only a .json report")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
-        rows, image = feed or (None, None)
-        result = optimize_in_parts(source, options, parts, say, rows, image=image)
+        result = optimize_in_parts(source, options, parts, say, feed, image=feed_input)
     result.save(output, force)
     write_files(dict.fromkeys(reports, to_json(result.program).encode()))
-    show(headline_of(result) if quiet else render_program(result, output))
+    if as_json:
+        click.echo(to_json(result.program), nl=False)
+    else:
+        show(headline_of(result) if quiet else render_program(result, output))
     sys.exit(code_of(answer_of_program(result)))
 
 

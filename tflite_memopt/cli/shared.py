@@ -98,19 +98,20 @@ IO_TYPES = click.option(
     help="keep: inputs and outputs keep their types. int8: the model takes and returns the integers that it "
     "computes with; your code must quantize inputs and read integer outputs.",
 )
-MAX_EXTRA_WORK = click.option(
-    "--max-extra-work",
+MAX_SLOWDOWN = click.option(
+    "--max-slowdown",
     type=Percent(),
-    default=f"{100 * Options.max_extra_work:g}%",
+    default=f"{100 * Options.max_slowdown:g}",
     show_default=True,
-    help="Limit on added run time, estimated in instructions of the target's kernels; without a target, of every "
-    "measured library.",
+    metavar="PERCENT",
+    help="Limit on added run time, in percent, estimated in instructions of the target's kernels; without a target, of "
+    "every measured library.",
 )
 CHANGED: Mapping[str, dict[str, Any]] = {
     "order": {"rewrite": False, "cascade": False},
     "rewrites": {"cascade": False},
     "stripes": {},
-    "every-byte": {"every_byte": True},
+    "all": {"every_byte": True},
 }
 """Fields of :class:`Options` by the value of ``--changes``."""
 CHANGES = click.option(
@@ -120,7 +121,7 @@ CHANGES = click.option(
     show_default=True,
     help="Changes that are allowed. order: only the operator order and the tensor offsets. rewrites: also the "
     "graph. stripes: also run groups of layers a few rows at a time; new operator kinds, or a newer TFLM, must "
-    "save 5 % or meet the budget. every-byte: use them for any saving.",
+    "save 5 % or meet the budget. all: use them for any saving.",
 )
 OBJECTIVE = click.option(
     "--objective",

@@ -69,28 +69,19 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
-class GivenRows(NamedTuple):
-    """Rows of the image a call, 0 for as many as turn out best, and the name of the input; None: the largest."""
-
-    rows: int
-    input: str | None
-
-
-class RowsFed(click.ParamType):  # type: ignore[type-arg]
-    """``rows=N``, a number from 1, or ``rows=auto``, which is 0; with ``,input=NAME`` where the model has several."""
+class RowCount(click.ParamType):  # type: ignore[type-arg]
+    """A number of rows from 1, or ``auto``, which is 0: as many as turn out best."""
 
     name = "rows"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenRows:
-        if isinstance(value, GivenRows):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
             return value
-        rows, named, source = str(value).partition(",input=")
-        name, _, count = rows.partition("=")
-        if name != "rows" or not (count == "auto" or (count.isdecimal() and int(count) > 0)):
-            self.fail(
-                f"'{value}' is not a number of rows; write rows=auto, or a number from 1 such as rows=8", param, ctx
-            )
-        return GivenRows(0 if count == "auto" else int(count), source if named else None)
+        if str(value) == "auto":
+            return 0
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"'{value}' is not a number of rows; write auto, or a number from 1 such as 8", param, ctx)
+        return int(value)
 
 
 class GivenMemory(NamedTuple):
@@ -165,19 +156,16 @@ class TargetName(click.ParamType):  # type: ignore[type-arg]
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]
-    """A share such as ``10%``, or a fraction below 1; ``10`` could be either, and is refused."""
+    """A percentage from 0 to 100 such as ``10`` or ``10%``, as a fraction."""
 
     name = "percent"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        text = str(value).strip()
-        digits = text.removesuffix("%")
-        is_number = digits.replace(".", "", 1).isdecimal()
-        if not is_number or (digits == text and float(digits) >= 1):
-            self.fail(f"'{value}' is not a percentage; write for example 10%, or 0.1", param, ctx)
-        share = float(digits) if digits == text else float(digits) / 100
-        if share > 1:
-            self.fail(f"'{value}' is more than 100%, the maximum", param, ctx)
-        return share
+        digits = str(value).strip().removesuffix("%").strip()
+        if not digits.replace(".", "", 1).isdecimal():
+            self.fail(f"'{value}' is not a percentage; write for example 10", param, ctx)
+        if float(digits) > 100:
+            self.fail(f"'{value}' is more than 100 %, the maximum", param, ctx)
+        return float(digits) / 100

@@ -228,5 +228,5 @@ def said_of_feeding(model: Model, options: Options) -> str | None:
         return None
     return (
         f"input  the image takes {image.nbytes:,} bytes, below which no plan goes; the layers that read it in rows may "
-        f"need as few as {least:,} (optimize --feed rows=auto --parts auto)"
+        f"need as few as {least:,} (optimize --feed auto --parts auto)"
     )

@@ -16,7 +16,7 @@ from .fronts import AUTO, FeedCosts, fed_input, in_rows, others_late
 from .run import estimated_need, optimize_in_parts
 from .stretch import StretchCosts
 
-PARTS, FED = "--parts auto --effort quick", "--feed rows=auto --parts auto --effort quick"
+PARTS, FED = "--parts auto --effort quick", "--feed auto --parts auto --effort quick"
 
 
 def other_ways(source: bytes, options: Options, whole: Result, progress: Progress) -> Iterator[Way]:

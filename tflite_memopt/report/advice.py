@@ -80,7 +80,7 @@ def _of_declined(report: Report) -> Iterator[Advice]:
     if declined.tflm_since is not None:
         price.append(f"TFLM of {declined.tflm_since} or later")
     yield Advice(
-        "--changes every-byte",
+        "--changes all",
         f"{declined.need:,} bytes ({change_in_percent(need, declined.need)}) at {', '.join(filter(None, price))}",
     )
 
@@ -109,7 +109,7 @@ def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]
     image = max(model.main.inputs, key=lambda tensor: tensor.nbytes, default=None)
     if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
         yield Advice(
-            "--feed rows=auto --parts auto",
+            "--feed auto --parts auto",
             f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/parts.md)",
         )
 

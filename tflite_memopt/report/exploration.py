@@ -20,8 +20,8 @@ def flags_of(options: Options) -> str:
     """Return the limits under which a point was made, as flags of ``optimize``."""
     if not options.cascade:
         return f"--changes {'rewrites' if options.rewrite else 'order'}"
-    changes = "--changes every-byte " if options.every_byte else ""
-    return f"{changes}--max-extra-work {100 * options.max_extra_work:g}%"
+    changes = "--changes all " if options.every_byte else ""
+    return f"{changes}--max-slowdown {100 * options.max_slowdown:g}"
 
 
 def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:

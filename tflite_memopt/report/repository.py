@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 MARK = "<!-- tflite-memopt: RAM of models -->"
 """The first line of a comment, by which the next run finds it and replaces it."""
@@ -38,6 +39,11 @@ def ram_text(rows: Sequence[ModelRam]) -> str:
         notes = "".join(f", {note}" for note in _notes(row))
         lines.append(f"  {row.name}: {row.error or f'{_told(row)}{change}{notes}'}")
     return "\n".join(lines) + "\n"
+
+
+def ram_json(rows: Sequence[ModelRam]) -> str:
+    """Return the rows for programs."""
+    return json.dumps([asdict(row) for row in rows], indent=2) + "\n"
 
 
 def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) -> str:
