@@ -41,14 +41,15 @@ def analyze(
     """
     data, name = load(source)
     model = read_planned(data, name)
-    label = label_in_force(model)
+    label, device = label_in_force(model), target
     if label is not None and kernels is None and target is None:
         target, kernels = label.target, label.kernels
+        device = label.device
     profile = profile_for(target, kernels, build=build_of(label, tflm))
     found = mended(model)
     if found is None or not found.after.runs:
-        return build_analysis(model, name, data, profile, device_use(target), budget=budget)
-    return build_analysis(found.model, name, data, profile, device_use(target), found.before, budget)
+        return build_analysis(model, name, data, profile, device_use(device), budget=budget)
+    return build_analysis(found.model, name, data, profile, device_use(device), found.before, budget)
 
 
 def verify(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
-from .errors import UsageError
+from .errors import OptionError, UsageError
 from .graph.limits import SearchLimit
 from .ir.change import Decision, decision_in
 from .kernels.boards import device_named
@@ -132,11 +132,11 @@ class Options:
                     object.__setattr__(self, "device", device.name)
                 object.__setattr__(self, "target", target_named(self.target).name)
             except UsageError as error:
-                raise UsageError(f"option target={self.target!r}: {error}") from error
+                raise OptionError("target", self.target, str(error)) from error
         wrong = next(self._faults(), None)
         if wrong is not None:
             field, advice = wrong
-            raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
+            raise OptionError(field, getattr(self, field), advice)
         check_method(self.scheduler)
 
     @property
@@ -197,7 +197,7 @@ class Options:
             yield "max_slowdown", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         for name in ("ties", "step") if self.io != "keep" else ():
             if getattr(self, name):
-                yield name, "states keep their types: leave io as it is"
+                yield name, "states keep their types: leave out --io int8"
         if self.runner is not None and not self.verify:
             yield "runner", "it is part of the verification, which is switched off"
 

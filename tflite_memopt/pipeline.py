@@ -201,6 +201,7 @@ def _checked(
             run.original,
             candidate.decision,
             shaping_options(options),
+            options.device,
         )
         written = write_model(candidate.model)
         _check_kernels(run, read_model(written))

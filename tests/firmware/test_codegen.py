@@ -442,7 +442,7 @@ def test_no_sketch_for_an_operator_that_the_library_lacks() -> None:
     assert "snippets/arduino.ino" in generate(model)
     files = generate(looped)
     assert "snippets/arduino.ino" not in files
-    assert b"need TFLM of 2025-11-10 or later" in files["snippets/zephyr_prj.conf"]
+    assert b"Needs TFLM of 2025-11-10 or later" in files["snippets/zephyr_prj.conf"]
 
 
 def test_the_pinned_kernels_are_those_of_the_profile() -> None:

@@ -58,7 +58,7 @@ def test_a_target_with_a_version_of_esp_nn() -> None:
     options = Options(target="ESP32-S3@esp-nn-1.1")
     assert (options.target, options.device) == ("esp32s3@esp-nn-1.1", "ESP32-S3")
     assert options.profile.name == "esp-nn-s3"
-    assert options.profile.description.startswith("esp-nn 1.1, vector code of the ESP32-S3")
+    assert options.profile.description.startswith("esp-nn 1.1 on ESP32-S3, ")
     assert profile_for(options.target, "reference").name == "reference"
     for wrong, reason in (
         ("cortex-m4@esp-nn-1.1", "name none"),
@@ -281,4 +281,4 @@ def test_a_board_is_a_target_with_its_ram(name: str) -> None:
     assert device is not None
     assert target_named(name).name == device.target
     assert 16 << 10 <= device.ram <= 1 << 20
-    assert device.flash is None or device.flash >= 128 << 10
+    assert device.flash is None or device.flash >= 64 << 10

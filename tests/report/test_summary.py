@@ -319,7 +319,7 @@ def test_what_is_saved_is_said_once_and_is_true(report: Report) -> None:
             "a clamped loop, 2 rows per iteration",
             "a few rows at a time, in a loop, 2 rows",
         ),
-        ("dead_channels: 3 of 8 channels", None, "no weight reads 3 of 8 channels: removed (a/b)"),
+        ("dead_channels: 3 of 8 channels", None, "removed 3 of 8 channels that nothing uses (a/b)"),
         ("lean_reshape + flattened_input", None, "simpler operators that compute the same (a/b)"),
     ],
 )

@@ -179,7 +179,8 @@ def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
         yield say
 
 
-def show(renderable: RenderableType) -> None:
+def show(renderable: RenderableType, columns: int | None = None) -> None:
+    """Print a table or text; ``columns``: of a pipe, None where no line is wrapped."""
     from rich.console import Console
 
     console = Console()
@@ -188,7 +189,7 @@ def show(renderable: RenderableType) -> None:
         return
     # A pipe has no width: no line is wrapped, and none is padded.
     text = StringIO()
-    Console(file=text, width=_WIDEST).print(renderable)
+    Console(file=text, width=columns or _WIDEST).print(renderable)
     click.echo("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 

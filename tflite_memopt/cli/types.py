@@ -49,6 +49,8 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
         size = Decimal(parsed[1]) * _UNITS[parsed[2].upper()] if parsed else Decimal("0.5")
         if size % 1:
             self.fail(f"'{value}' is not a size; write bytes, or for example 64K, 64KiB or 0.5M", param, ctx)
+        if size < 1:
+            self.fail(f"'{value}' is too small; it must be at least 1 byte", param, ctx)
         return int(size)
 
 

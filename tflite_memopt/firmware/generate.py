@@ -92,14 +92,16 @@ def generate(
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
+    whom = target or (None if label is None else label.device) or profile.target or "any 32-bit target"
     words = _words(model, data, name) | entry_words() | _arena_words(sizes, label, profile, request.temporaries_apart)
+    words["whom"] = whom
     words |= _WITHOUT_TABLE | ({} if table is None else _table_words(table, data, name))
     words |= _one_arena(name, words["in_arena"]) | (_apart_words(name) if request.temporaries_apart else {})
     cleared = cleared_inputs(model, planned)
     since = needed_since(operator_kinds(model))
     words["cmsis_nn"] = "" if profile.name.startswith("cmsis-nn") else "# "
     words["esp_nn"] = esp_nn_to_pin(profile.target)
-    words["tflm_since"] = f"The operators need TFLM of {since or 'any date'}{' or later' if since else ''}."
+    words["tflm_since"] = "Works with any TFLM." if since is None else f"Needs TFLM of {since} or later."
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     tied = [source for _, source in tie_positions(model, ties)]
@@ -381,7 +383,6 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
     condition = condition_of(profile.name)
     code = "\n".join(_sizes_code(sizes, is_apart))
     return {
-        "whom": profile.target or "any 32-bit target",
         "kernels": profile.description,
         "condition": condition,
         "overlaps": "Outputs overwrite inputs: correct with these kernels only."

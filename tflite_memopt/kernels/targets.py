@@ -118,9 +118,16 @@ def target_named(name: str) -> Target:
         return TARGETS[found]
     names |= {plain_name(board): board for board in BOARDS}
     names |= {plain_name(chip): chip for chips in CHIPS.values() for chip in chips}
-    close = get_close_matches(plain_name(name), names, 1)
-    meant = f"did you mean {names[close[0]]}? Choose" if close else "choose"
+    plain = plain_name(name)
+    inside = [each for each in names if len(plain) >= _LEAST_LETTERS and plain in each]
+    close = inside or get_close_matches(plain, names, 1, _ALIKE)
+    meant = f"did you mean {' or '.join(names[each] for each in close)}? Choose" if close else "choose"
     raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board")
+
+
+_LEAST_LETTERS = 4
+_ALIKE = 0.75
+"""How alike a name must be to be meant: esp8266 is no ESP32."""
 
 
 def _with_version(target: Target, library: str) -> Target:

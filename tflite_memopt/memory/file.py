@@ -103,15 +103,17 @@ def attach_plan(
     original: Model,
     decision: Decision,
     options: Mapping[str, Any],
+    device: str | None = None,
 ) -> tuple[str, ...]:
     """Write the plan and its label into the model; the names of metadata that is left out.
 
     These name operators by their positions in the ``original``, which have moved. ``decision`` and
     ``options`` (those that are not the default ones and shape the file): with which another run makes the same model of
-    the original. Where nothing was decided, what the original says of itself stays.
+    the original. ``device``: the chip or board that was named. Where nothing was decided, what the original says of
+    itself stays.
     """
     offline_plan.attach(model, placement.offsets)
-    plan_label.attach(model, _label_of(profile, placement, original, decision, options))
+    plan_label.attach(model, _label_of(profile, placement, original, decision, options, device))
     return detach_if_moved(model, original)
 
 
@@ -121,6 +123,7 @@ def _label_of(
     original: Model,
     decision: Decision,
     options: Mapping[str, Any],
+    device: str | None,
 ) -> PlanLabel | None:
     """Return the label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
@@ -130,7 +133,7 @@ def _label_of(
     decided, asked = str(decision), dict(options)
     if before is not None:
         decided, asked = before.decision or decided, {**before.options, **options}
-    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked)
+    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked, device)
 
 
 def _label_before(original: Model) -> PlanLabel | None:

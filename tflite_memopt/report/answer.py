@@ -39,6 +39,15 @@ class DeviceUse:
     """Largest contiguous RAM, in bytes."""
     flash_bytes: int | None
     """Flash of the chip or board, in bytes; null if unknown."""
+    left_bytes: int | None = None
+    """The RAM that the vendor's framework leaves to data, in bytes; null if unknown."""
+    framework: str | None = None
+    """The vendor's framework; null where left_bytes is."""
+
+    @property
+    def limit(self) -> int:
+        """Bytes that an arena can take at most."""
+        return self.ram_bytes if self.left_bytes is None else self.left_bytes
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ def _of(need: LibraryNeed, objective: Objective) -> int:
 def _fit(
     library: str, need: LibraryNeed, objective: Objective, budget: int | None, device: DeviceUse | None
 ) -> Fit | None:
-    limit = budget if budget is not None else device.ram_bytes if device is not None and objective == "total" else None
+    limit = budget if budget is not None else device.limit if device is not None and objective == "total" else None
     if limit is None:
         return None
     size, is_budget = _of(need, objective), budget is not None

@@ -258,7 +258,11 @@ def _proof_use(proof: Proof) -> ProofUse:
 def device_use(name: str | None) -> DeviceUse | None:
     """Describe a chip or board by its name; None where it names neither."""
     device = None if name is None else device_named(name)
-    return None if device is None else DeviceUse(device.name, device.chip, device.ram, device.flash)
+    return (
+        None
+        if device is None
+        else DeviceUse(device.name, device.chip, device.ram, device.flash, device.left, device.framework)
+    )
 
 
 def _support(model: Model, verification: Verification) -> TflmSupport:

@@ -132,7 +132,7 @@ def said_of_fit(answer: Answer, device: DeviceUse | None, was: bool = False) -> 
     fit = answer.fit
     if fit is None:
         return ""
-    limit = in_words(fit.limit) if fit.is_budget or device is None else f"the {device.name}'s {in_words(fit.limit)}"
+    limit = in_words(fit.limit) if fit.is_budget or device is None else _ram_of(device)
     library = f" with {fit.library}" if answer.most else ""
     if not fit.fits:
         return f"DOES NOT FIT {limit}{library}: {counted(-fit.spare, 'byte')} too many"
@@ -208,6 +208,14 @@ def _word(verdicts: Mapping[str, Verdict]) -> str:
     return "verified equal within a stated tolerance" if "reassociates" in exactness else "verified bit-exact"
 
 
+def _ram_of(device: DeviceUse) -> str:
+    """Say how much RAM a device has for an arena."""
+    of_device = f"the {device.name}'s {in_words(device.ram_bytes)}"
+    if device.left_bytes is None:
+        return of_device
+    return f"the {in_words(device.left_bytes)} that {device.framework} leaves of {of_device}"
+
+
 def _changes(report: Report) -> Iterator[str]:
     if not report.rewrites:
         yield "the operators are the same as before"
@@ -253,7 +261,7 @@ def done_of(report: Report) -> str:
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
     others = len(report.rewrites) - len(regions) - len(dead)
-    parts = [*mends, *(f"no weight reads {use.rule.partition(': ')[2]}: removed" for use in dead)]
+    parts = [*mends, *(f"removed {use.rule.partition(': ')[2]} that nothing uses" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
         size = sum(len(use.operators) for use in regions)
@@ -316,7 +324,7 @@ def _rewrite(use: RewriteUse) -> str:
         where = f"{names[0]} runs" if len(names) == 1 else f"{len(names)} operators, {names[0]} to {names[-1]}, run"
         return f"{where} a few rows at a time, in {_FORM.sub('', use.stripes)}"
     name, _, rest = use.rule.partition(": ")
-    words = f"no weight reads {rest}: removed" if name == DEAD_CHANNELS else _OTHER
+    words = f"removed {rest} that nothing uses" if name == DEAD_CHANNELS else _OTHER
     words = next((said for rule, said in _PLAIN.items() if rule in name), words)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{words} ({', '.join(names[:_MOST_NAMES])}{more})"

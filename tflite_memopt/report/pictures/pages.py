@@ -98,7 +98,7 @@ def analysis_page(analysis: Analysis) -> bytes:
             text=_TEXT,
             plots=arena_plots({"now": arena}, analysis.loops),
             tables=(_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena)),
-            facts=(*firmware_of(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256)),
+            facts=(*firmware_of(_named(analysis), analysis.kernels), ("SHA-256", analysis.sha256)),
             tiles=(
                 *_wrong(analysis),
                 Tile("RAM to reserve", f"{arena.required:,} bytes", note, kind),
@@ -122,7 +122,12 @@ def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
     options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "default"
     budget = "none" if report.budget is None else f"{in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
     of_result = ("budget", budget), ("options", options), ("SHA-256 of the result", report.sha256["after"])
-    return (*firmware_of(report.target, report.kernels), *of_result)
+    return (*firmware_of(_named(report), report.kernels), *of_result)
+
+
+def _named(record: Report | Analysis) -> str | None:
+    """Return the target as it was named."""
+    return record.target if record.device is None else f"{record.device.name} ({record.target})"
 
 
 def _tiles(report: Report) -> Iterator[Tile]:
