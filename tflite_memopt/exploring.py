@@ -16,10 +16,8 @@ from .program.run import optimize_in_parts
 from .report.answer import Answer, answer_of
 from .report.exploration import chosen_of, flags_of, front_of
 from .report.model import Exploration, FrontPoint
-from .transform import Cache
+from .transform import LIMITS, Cache
 
-LIMITS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-"""Limits on added run time, as fractions."""
 PARTS_LIMITS = (0.3, 0.1)
 """Of them, those under which the model is cut into parts: each takes a search of its own."""
 Progress = Callable[[str], None]
@@ -90,10 +88,12 @@ class _Exploring:
         self._made(plain)
         most: float | None = LIMITS[-1] if options.cascade else None
         while most is not None:
-            point = self._made(replace(options, max_slowdown=most))
+            limited = replace(options, max_slowdown=most)
+            made = [self._made(each) for each in (limited, replace(limited, every_byte=False))]
             self.searches += 1
-            # A limit that the answer keeps by itself is left out: the answer would be the same.
-            most = max((each for each in LIMITS if each < min(most, point.slowdown)), default=None)
+            # A limit that the answers keep by themselves is left out: they would be the same.
+            slowest = max(point.slowdown for point in made)
+            most = max((each for each in LIMITS if each < min(most, slowest)), default=None)
 
     def cut(self, options: Options, most_parts: int | None) -> None:
         """The model as a program, where cuts pay."""

@@ -231,10 +231,15 @@ def _registered(report: Report, model: bytes) -> list[str]:
 
 
 def _commands(report: Report, output: Path) -> list[str]:
-    """Return the command that writes each other way, into a folder beside the output."""
-    context, folder = click.get_current_context(), str(output.with_suffix(""))
-    dropped = ("-o", "--output", "--report", "--receipt", "--effort")
-    return [said_again(context, dropped, ("-o", folder, *each.flags.split())) for each in report.ways]
+    """Return the command that writes each other way: in place of the output, or into a folder beside it."""
+    context, dropped = click.get_current_context(), ("-o", "--output", "--report", "--receipt", "--effort")
+    commands = []
+    for way in report.ways:
+        replaced = [word for word in way.flags.split() if word.startswith("--")]
+        is_file = "--parts" not in replaced
+        where = ("-o", str(output), "--force") if is_file else ("-o", str(output.with_suffix("")))
+        commands.append(said_again(context, (*dropped, *replaced), (*where, *way.flags.split())))
+    return commands
 
 
 def _print(report: Report, output: Path, verbose: bool, quiet: bool, commands: list[str]) -> None:

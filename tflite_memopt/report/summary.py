@@ -236,7 +236,7 @@ def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]
     """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
     for way, command in zip_longest(report.ways, commands, fillvalue=""):
         assert isinstance(way, Way)
-        label = "row by row" if way.flags.startswith("--feed") else "in parts"
+        label = next(label for flag, label in _WAYS.items() if way.flags.startswith(flag))
         if way.need is None:
             yield label, f"not possible: {way.reason}"
             continue
@@ -247,6 +247,10 @@ def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]
     if report.ways and not any(way.fits for way in report.ways):
         least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
         yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
+
+
+_WAYS = {"--feed": "row by row", "--parts": "in parts", "--changes": "one file"}
+"""Labels of ways by the first of their flags."""
 
 
 def advice_of(report: Report) -> list[Advice]:
