@@ -40,13 +40,12 @@ DEFAULT_LIMIT = 0.1
 
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("scheduler", "planner", "effort", "objective", "io"), _TEXT),
+    **dict.fromkeys(("scheduler", "planner", "effort", "objective", "io", "tflm"), _TEXT),
     **dict.fromkeys(("target", "kernels", "replay"), _MAYBE_TEXT),
     **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
-    **dict.fromkeys(("max_extra_work", "least_decibels", "interpreter_seconds"), _NUMBER),
+    **dict.fromkeys(("max_slowdown", "least_decibels", "interpreter_seconds"), _NUMBER),
     **dict.fromkeys(("jobs", "seed"), (int,)),
     **dict.fromkeys(("budget", "interpreter_memory", "samples"), (int, type(None))),
-    "tflm_since": (date, type(None)),
 }
 """Of options that are not iterated over; those of the command line have them already."""
 

@@ -48,6 +48,7 @@ def test_every_target_has_known_kernels() -> None:
         "esp32p4",
         "riscv32",
         "host",
+        "wheel",
     ]
     for target in TARGETS.values():
         assert target.kernels in PROFILES

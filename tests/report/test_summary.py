@@ -23,7 +23,7 @@ from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.report.answer import DeviceUse, answer_of
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.model import Advice
-from tflite_memopt.report.summary import headline, summary_of
+from tflite_memopt.report.summary import headline, price_of, summary_of
 from tflite_memopt.report.words import (
     by_library,
     change_in_percent,
@@ -231,20 +231,18 @@ def test_the_price_is_the_run_time_with_each_library(report: Report) -> None:
         after=replace(report.after, instructions=after),
     )
     assert " at up to +20.0 % run time, " in headline(slower)
-    (price,) = (line for line in summary_of(slower, ()).changes if line.startswith("the price: "))
-    assert price.startswith(
-        "the price: run time +20.0 % with cmsis-nn-mve, +3.0 % with reference (instructions, estimated)"
+    assert price_of(slower).startswith(
+        "run time +20.0 % with cmsis-nn-mve, +3.0 % with reference (instructions, estimated)"
     )
 
 
 def test_a_library_that_was_not_measured_is_priced_as_another_one_and_that_is_said() -> None:
-    said = by_library({"reference": 100}, {"reference": 104}, "esp-nn-s3")
+    said = by_library({"reference": 0.04}, "esp-nn-s3")
     assert said == "run time +4.0 % (instructions, estimated as with reference kernels: esp-nn-s3 was not measured)"
-    assert in_short({"reference": 100}, {"reference": 104}) == "+4.0 % run time"
-    assert in_short({}, {}) == in_short({"reference": 0}, {"reference": 4}) == "the same run time"
-    several = {"cmsis-nn": 100, "reference": 100}
-    assert in_short(several, {"cmsis-nn": 104, "reference": 99}) == "up to +4.0 % run time"
-    assert in_short(several, {"cmsis-nn": 97, "reference": 90}) == "-3.0 % run time or better"
+    assert in_short({"reference": 0.04}) == "+4.0 % run time"
+    assert in_short({}) == in_short({"reference": 0.0}) == "the same run time"
+    assert in_short({"cmsis-nn": 0.04, "reference": -0.01}) == "up to +4.0 % run time"
+    assert in_short({"cmsis-nn": -0.03, "reference": -0.1}) == "-3.0 % run time or better"
 
 
 def test_an_analysis_says_what_to_do_next() -> None:

@@ -39,7 +39,7 @@ def headline_of(result: ProgramResult) -> str:
         what, before, after = "head of the arena", report.before.arena_bytes, program.head
     change = change_in_percent(before, after) or "no change"
     count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
-    price = in_short({"": 1_000_000}, {"": round(1_000_000 * (1 + max(program.slowdown.values(), default=0.0)))})
+    price = in_short({"": max(program.slowdown.values(), default=0.0)})
     first = f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {price}, {program.equality}"
     return joined(first, *sentences_of(answer_of_program(result), report.device, report.target))
 

@@ -117,7 +117,7 @@ class Summary:
     headline: str
     """The first line: the RAM, and how it was verified."""
     changes: tuple[str, ...]
-    """The changes and their price."""
+    """The changes; the price is in before, after, file_bytes, kernel_bytes, and tflm_since."""
     limits: tuple[str, ...]
     """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]

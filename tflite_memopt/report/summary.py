@@ -11,6 +11,7 @@ from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
 from ..kernels.support import said_of
 from ..memory.figures import Bounds, MemoryUse, ReuseInForce
+from ..memory.work import slowdowns
 from .answer import Answer, DeviceUse
 from .model import Advice, Analysis, ProofUse, Report, Summary, Way
 from .words import (
@@ -95,7 +96,7 @@ def headline(report: Report) -> str:
     before, after = (needed_of(report, memory) for memory in (report.before, report.after))
     change = f" ({change_in_percent(before, after) or 'no change'})"
     what = "head of the arena" if is_head else "RAM"
-    price = in_short(report.before.instructions, report.after.instructions)
+    price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
     mends = "" if report.mended is None else "; TFLM could not load the file before"
     library = "" if is_head else _of_library(answer)
@@ -229,7 +230,6 @@ def _changes(report: Report) -> Iterator[str]:
     saved = needed_of(report, report.before) - needed_of(report, report.after)
     if saved > 0:
         yield f"all of this together: {counted(saved, 'byte')} less"
-    yield f"the price: {price_of(report)}"
 
 
 def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -301,6 +301,11 @@ def _sharing(uses: Sequence[ReuseInForce]) -> Iterator[str]:
         yield f"{counted(over, 'output')} {'overwrites an input' if over == 1 else 'overwrite inputs'}"
 
 
+def shares_of(report: Report) -> dict[str, float]:
+    """Return the added run time by kernel library, the slowest first."""
+    return slowdowns(report.before.instructions, report.after.instructions)
+
+
 def needed_of(report: Report, memory: MemoryUse) -> int:
     return memory.arena_bytes if report.objective == "head" else memory.required_for_target
 
@@ -339,9 +344,9 @@ def price_of(report: Report, each_library: bool = True) -> str:
 
     The run time is that with each kernel library, or the range of them.
     """
-    before, after, sizes = report.before, report.after, report.file_bytes
+    sizes = report.file_bytes
     run_time = by_library if each_library else over_libraries
-    parts = [run_time(before.instructions, after.instructions, report.kernels)]
+    parts = [run_time(shares_of(report), report.kernels)]
     file, kernels = sizes["after"] - sizes["before"], flash_in_words(report.kernel_bytes)
     parts.append(f"flash {file:+,} bytes of file{f', {kernels}' if kernels else ''}")
     if report.tflm_since is not None:

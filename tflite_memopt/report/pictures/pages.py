@@ -15,9 +15,11 @@ from ..options_used import changed_options
 from ..summary import (
     advice_of,
     flash_in_words,
+    price_of,
     proof_of,
     registered_by,
     said_of_fit,
+    shares_of,
     to_reserve,
     verified_in_words,
     ways_of,
@@ -25,7 +27,7 @@ from ..summary import (
 )
 from ..words import change_in_percent, in_words, run_time_in_short, short_name
 from .arena import arena_plots
-from .page import Lines, Page, PageTable, SizeBar, Tile, firmware_of, html_of
+from .page import Cell, Lines, Page, PageTable, SizeBar, Tile, firmware_of, folded, html_of
 from .plot import Plot, svg_of
 
 _TEXT = (
@@ -48,12 +50,13 @@ def report_page(
     lists = (
         _ways(report, commands),
         _firmware(report, output, calls),
-        Lines("Before you flash it", (*interface_lines(report), *report.warnings)),
+        Lines("Before you flash it", (*interface_lines(report), *map(folded, report.warnings))),
     )
     return html_of(
         Page(
             title=f"{report.model or 'model'} on TensorFlow Lite Micro",
             headline=summary.headline,
+            is_bad=_is_bad(report.answer),
             lists=lists,
             heading="The arena",
             text=f"{_TEXT} Before and after have the same colors.",
@@ -68,7 +71,7 @@ def report_page(
             facts=_made_for(report),
             tiles=tuple(_tiles(report)),
             bars=tuple(_bars(report)),
-            below=(Lines("Changes", summary.changes), *_limits(summary.limits, advice_of(report))),
+            below=(Lines("Changes", (*summary.changes, price_of(report))), *_limits(summary.limits, advice_of(report))),
         )
     )
 
@@ -93,6 +96,7 @@ def analysis_page(analysis: Analysis) -> bytes:
         Page(
             title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
             headline=analysis.summary.headline,
+            is_bad=_is_bad(analysis.answer),
             lists=_limits(analysis.summary.limits, analysis.summary.advice),
             heading="The arena",
             text=_TEXT,
@@ -141,7 +145,7 @@ def _tiles(report: Report) -> Iterator[Tile]:
     yield Tile("Flash", f"{sizes['after']:,} bytes", f"{was}; {kernels}" if kernels else was)
     old, new = report.before.instructions, report.after.instructions
     figures = "; ".join(f"{old[name] / 1e6:,.1f} -> {new[name] / 1e6:,.1f} M with {name}" for name in new)
-    yield Tile("Run time", run_time_in_short(old, new), f"instructions, estimated: {figures}")
+    yield Tile("Run time", run_time_in_short(shares_of(report)) or "as before", f"instructions, estimated: {figures}")
     said, proof = verified_in_words(report), proof_of(report)
     if not report.equivalence:
         yield Tile("Equality", "not verified", said, "bad")
@@ -156,6 +160,10 @@ def _fit_of(answer: Answer, device: DeviceUse | None) -> tuple[str, Literal["", 
     if answer.fit is None:
         return "", ""
     return said_of_fit(answer, device), "good" if answer.fit.fits else "bad"
+
+
+def _is_bad(answer: Answer) -> bool:
+    return answer.judgement != "right" or (answer.fit is not None and not answer.fit.fits)
 
 
 def _wrong(analysis: Analysis) -> Iterator[Tile]:
@@ -242,27 +250,33 @@ def _rules(uses: Sequence[RewriteUse]) -> PageTable:
 
 def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:
     columns = ("figure", *(f">{side}" for side in sides))
+    pairs = zip(*map(memory_rows, sides.values()), strict=True)
+    figures = [(each[0][0], [value for _, value in each]) for each in pairs]
+    figures.append(("file, bytes", [file_bytes[side] for side in sides]))
     rows = [
-        (pairs[0][0], *(value for _, value in pairs)) for pairs in zip(*map(memory_rows, sides.values()), strict=True)
+        (name, *("-" if value is None else f"{value:,}" for value in values))
+        for name, values in figures
+        if any(value is not None for value in values)
     ]
-    rows.append(("file, bytes", *(f"{file_bytes[side]:,}" for side in sides)))
-    return PageTable("In figures", columns, [row for row in rows if set(row[1:]) != {"-"}], is_folded=True)
+    return PageTable("In figures", columns, rows, is_folded=True)
 
 
 def _verification(report: Report) -> Iterator[PageTable]:
     columns = ("runtime", "verdict", "samples", "largest difference", "reason")
     rows = [(name, *_verdict(verdict)) for name, verdict in report.equivalence.items()]
-    said = "TFLM ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
+    said = "TFLM ran the plan." if report.basis.plan_executed else "The plan was not run."
+    more = "" if report.basis.plan_executed else report.basis.reason or ""
     if not rows:
-        said = "The result was not verified (--no-verify)."
-    yield PageTable("Does it compute the same?", columns, rows, said)
+        said, more = "The result was not verified (--no-verify).", ""
+    yield PageTable("Does it compute the same?", columns, rows, said, more=more)
 
 
-def _verdict(verdict: Verdict) -> tuple[str, ...]:
+def _verdict(verdict: Verdict) -> tuple[str | Cell, ...]:
     word = {True: "equal", False: "DIFFERENT", None: "no verdict"}[verdict.equal]
     gap = "-" if verdict.equal is None else f"{verdict.max_abs_diff:g}"
     exactness = "" if verdict.exactness == "exact" or not verdict.equal else f" ({verdict.exactness})"
-    return word + exactness, str(verdict.samples), gap, verdict.reason or ""
+    kind: Literal["", "good", "bad"] = "" if verdict.equal is None else "good" if verdict.equal else "bad"
+    return Cell(word + exactness, kind), str(verdict.samples), gap, folded(verdict.reason or "")
 
 
 def _operators(arena: ArenaMap) -> PageTable:
