@@ -308,6 +308,16 @@ class Report:
     that of one step."""
 
     @property
+    def saves_nothing(self) -> bool:
+        """Return whether the result is the original but for a plan with which no library needs less."""
+        before, after = (self.libraries[side] for side in ("before", "after"))
+        is_smaller = any(
+            each.required < before[name].required or each.head < before[name].head for name, each in after.items()
+        )
+        is_other = bool(self.rewrites) or self.interface["before"] != self.interface["after"]
+        return not (is_smaller or is_other)
+
+    @property
     def within_budget(self) -> bool | None:
         """Return whether the result meets the budget; None without one."""
         return None if self.budget is None or self.answer.fit is None else self.answer.fit.fits

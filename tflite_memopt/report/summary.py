@@ -94,7 +94,8 @@ def headline(report: Report) -> str:
     """
     is_head, answer = report.objective == "head", report.answer
     before, after = (needed_of(report, memory) for memory in (report.before, report.after))
-    change = f" ({change_in_percent(before, after) or 'no change'})"
+    kept = "no change: keep the original" if report.saves_nothing else "no change"
+    change = f" ({change_in_percent(before, after) or kept})"
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
