@@ -66,14 +66,14 @@ def test_what_is_no_decision_is_refused(text: str) -> None:
 
 MODELS = {
     "stripes": (write_model(wide_inside()), OPTIONS, "unrolled"),
-    "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_extra_work=1.0), "-"),
+    "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_slowdown=1.0), "-"),
     "a sequence": (
         write_model(sequence(DType.INT8)),
-        Options(verify=False, max_extra_work=1),
+        Options(verify=False, max_slowdown=1),
         "along H",
     ),
-    "channels in tiles": (write_model(text_model()), replace(OPTIONS, max_extra_work=1.0), "x8"),
-    "a concatenation": (joined_twice(), replace(OPTIONS, allow_approximate=True, max_extra_work=1.0), "sites"),
+    "channels in tiles": (write_model(text_model()), replace(OPTIONS, max_slowdown=1.0), "x8"),
+    "a concatenation": (joined_twice(), replace(OPTIONS, allow_approximate=True, max_slowdown=1.0), "sites"),
 }
 
 
@@ -132,7 +132,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
     source, first = tmp_path / "in.tflite", tmp_path / "a b.tflite"
     source.write_bytes(write_model(wide_inside()))
     asked = ["--target", "cortex-m4", "--kernels", "cmsis-nn", "--effort", "quick", "--objective", "head"]
-    asked += ["--max-extra-work", "100%", "--tflm-since", "2024-01-31", "--changes", "every-byte"]
+    asked += ["--max-slowdown", "100", "--tflm", "2024-01-31", "--changes", "all"]
     _optimize(source, first, *asked)
     assert _optimize(source, tmp_path / "b.tflite", "--replay", first) == ""
     assert first.read_bytes() == (tmp_path / "b.tflite").read_bytes()
@@ -143,7 +143,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
     [
         ({"version": "0.0.9"}, "made by version 0.0.9, and this is "),
         ({"options": {"invented": 1}}, "with unknown options: invented"),
-        ({"options": {"tflm_since": 3}}, "no date"),
+        ({"options": {"tflm": 3}}, "no valid tflm"),
         ({"options": {"effort": "none"}}, "choose one of"),
     ],
 )

@@ -75,6 +75,8 @@ def test_the_answers_for_the_demo_model_are_those_of_today() -> None:
     before, after = (f"{memory.required_for_target:,}" for memory in (report.before, report.after))
     assert report.summary.headline.startswith(f"RAM {before} -> {after} bytes ")
     assert report.summary.headline.partition(" (LiteRT")[0] in (ROOT / "README.md").read_text()
+    demo = (ROOT / "scripts" / "demo").read_text()
+    assert "optimize scripts/models/demo_int8.tflite -o .demo/demo_optimized.tflite --target cortex-m4 " in demo
     assert f"    {analyze(DEMO).summary.headline}\n" in (ROOT / "docs" / "index.md").read_text()
 
 
@@ -94,6 +96,18 @@ def test_the_price_of_a_convolution_in_the_tail_is_that_of_today() -> None:
 def test_the_tables_of_the_readme_are_printed_by_their_command() -> None:
     assert readme_table.COLUMNS in (ROOT / "README.md").read_text()
     assert all(f"| {name} |" in (ROOT / "README.md").read_text() for name in readme_table.NAMES.values())
+
+
+def test_no_command_has_a_placeholder() -> None:
+    for page in PAGES:
+        assert "OWNER" not in page.read_text(), name_of(page)
+
+
+def test_the_first_screen_has_the_commands_that_set_up_everything() -> None:
+    first = (ROOT / "README.md").read_text().splitlines()[:24]
+    for script in ("scripts/demo", "scripts/test"):
+        assert any(line.startswith(f"    {script} ") for line in first)
+        assert (ROOT / script).is_file()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -70,7 +70,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 @pytest.mark.parametrize("name", MODELS)
 def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None:
     # In a tiny model calls dominate: stripes are beyond a narrow limit on run time.
-    model, unproved = write_model(MODELS[name]()), replace(ALONE, verify=name == "chain", max_extra_work=0.5)
+    model, unproved = write_model(MODELS[name]()), replace(ALONE, verify=name == "chain", max_slowdown=0.5)
     assert made(model, replace(unproved, jobs=2)) == made(model, unproved)
     assert name != "chain" or divided >= {"Measure", "_planned", "_worked_out"}
 

@@ -26,10 +26,10 @@ WRONG: list[tuple[str, Any]] = [
     ("jobs", 0),
     ("budget", 0),
     ("budget", -64),
-    ("max_extra_work", 10),
-    ("max_extra_work", -0.1),
-    ("max_extra_work", float("nan")),
-    ("max_extra_work", 1.5),
+    ("max_slowdown", 10),
+    ("max_slowdown", -0.1),
+    ("max_slowdown", float("nan")),
+    ("max_slowdown", 1.5),
     ("target", 5),
     ("replay", 5),
     ("kernels", object()),
@@ -45,7 +45,7 @@ def test_a_wrong_value_is_named(field: str, value: Any) -> None:
 
 
 def test_the_limits_themselves_are_allowed() -> None:
-    Options(seed=0, samples=1, budget=1, max_extra_work=0)
+    Options(seed=0, samples=1, budget=1, max_slowdown=0)
 
 
 def test_a_decision_is_parsed_once() -> None:

@@ -39,14 +39,14 @@ def test_a_named_target_needs_at_most_what_the_answer_for_any_needs_there(number
     options = replace(PLAIN, target=target, effort="thorough")
     named = optimize(model, options)
     assert named.report.after.required_for_target <= there
-    assert slowest(model, anywhere.model, PLAIN) <= PLAIN.max_extra_work
-    assert slowest(model, named.model, options) <= options.max_extra_work
+    assert slowest(model, anywhere.model, PLAIN) <= PLAIN.max_slowdown
+    assert slowest(model, named.model, options) <= options.max_slowdown
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [0.0, 0.03, 0.3])
 def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
-    options = Options(verify=False, max_extra_work=limit)
+    options = Options(verify=False, max_slowdown=limit)
     for model in (NETWORKS["chain"], NETWORKS["cells 3"]):
         assert slowest(model, optimize(model, options).model, options) <= limit
 
@@ -56,7 +56,7 @@ def test_stripes_that_are_too_slow_with_another_library_give_way_to_others() -> 
     model = write_model(mobile_chain(80))
     needs = []
     for limit in (0.08, 0.096):
-        options = Options(verify=False, effort="quick", rewrite=False, max_extra_work=limit)
+        options = Options(verify=False, effort="quick", rewrite=False, max_slowdown=limit)
         result = optimize(model, options)
         assert slowest(model, result.model, options) <= limit
         needs.append(result.report.after.required_for_target)
@@ -74,7 +74,7 @@ def joined(side: int, branches: int, channels: int) -> bytes:
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 @pytest.mark.parametrize(("limit", "is_wide"), [(0.0, False), (0.1, False), (0.3, False), (1.0, True)])
 def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: float, is_wide: bool) -> None:
-    options = Options(kernels=kernels, allow_approximate=True, max_extra_work=limit)
+    options = Options(kernels=kernels, allow_approximate=True, max_slowdown=limit)
     model = read_model(joined(24, 8, 8))
     before = instructions(model, options.profile)
     found = rewrite(model, options.profile, options, lambda _: None)
@@ -95,14 +95,15 @@ def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None
 def test_without_a_target_all_measured_libraries_count() -> None:
     report = optimize(NETWORKS["chain"], PLAIN).report
     assert set(report.after.instructions) == {"reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"}
-    assert {each.prices.library for each in PORTABLE.libraries} == set(report.after.instructions)
+    measured = {each.prices.library for each in PORTABLE.libraries if not each.prices.is_estimate}
+    assert measured == set(report.after.instructions)
 
 
 def test_what_one_model_cannot_reach_is_said_with_its_bound_and_with_the_other_ways() -> None:
     report = optimize(NETWORKS["chain"], Options(verify=False, budget=2048)).report
     (said,) = (line for line in report.summary.limits if line.startswith("one file does not fit 2 KB"))
     assert f"{report.bounds.io:,}" in said
-    assert {each.option for each in report.summary.advice} <= {"--parts auto", "--feed rows=auto --parts auto"}
+    assert {each.option for each in report.summary.advice} <= {"--parts auto", "--feed auto --parts auto"}
     assert report.summary.advice
 
 

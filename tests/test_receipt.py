@@ -151,7 +151,7 @@ def test_the_commands_write_and_check_it(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
     assert json.loads(receipt.read_text())["subject"][0]["name"] == "out.tflite"
-    check = ["verify", str(source), str(output), "--receipt", str(receipt)]
+    check = ["verify", str(source), str(output), "--check-receipt", str(receipt)]
     done = CliRunner().invoke(cli, check)
     assert (done.exit_code, "the receipt holds" in done.output) == (0, True)
     output.write_bytes(output.read_bytes() + bytes(16))

@@ -77,7 +77,7 @@ def test_what_fails_its_proof_is_left_out_and_said(
 
 def test_of_several_stripes_the_wrong_ones_alone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second region, which is spoiled wherever it is in stripes."""
-    options = replace(OPTIONS, max_extra_work=1.0, loops=False, effort="quick")
+    options = replace(OPTIONS, max_slowdown=1.0, loops=False, effort="quick")
     right = tflite_memopt.optimize(two_regions(), options).report
     *_, before, wrong = decision_in(right.decision).actions
     real = getattr(transform, "cascade")  # noqa: B009 (not exported)

@@ -11,6 +11,14 @@ class UsageError(MemoptError):
     """The request itself is wrong: a path, a flag, a name."""
 
 
+class OptionError(UsageError):
+    """A value of an option is none of its valid ones. ``field``: the option in Python; ``advice``: what to do."""
+
+    def __init__(self, field: str, value: object, advice: str) -> None:
+        super().__init__(f"option {field}={value!r}: {advice}")
+        self.field, self.advice = field, advice
+
+
 class ModelFormatError(MemoptError):
     """The bytes are not a well-formed .tflite model."""
 

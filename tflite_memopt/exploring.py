@@ -13,12 +13,11 @@ from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize
 from .program.run import optimize_in_parts
+from .report.answer import Answer, answer_of
 from .report.exploration import chosen_of, flags_of, front_of
 from .report.model import Exploration, FrontPoint
-from .transform import Cache
+from .transform import LIMITS, Cache
 
-LIMITS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-"""Limits on added run time, as fractions."""
 PARTS_LIMITS = (0.3, 0.1)
 """Of them, those under which the model is cut into parts: each takes a search of its own."""
 Progress = Callable[[str], None]
@@ -53,16 +52,15 @@ def explore(
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
-        run.cut(replace(options, budget=None, verify=False, max_extra_work=limit), most_parts)
+        run.cut(replace(options, budget=None, verify=False, max_slowdown=limit), most_parts)
     assert run.before is not None
-    before = _point_of(run.before, run.before, len(data), "")
-    points = front_of(list(run.found), before, options.objective)
+    points = front_of(list(run.found), run.before, options.objective)
     exploration = Exploration(
         model=name,
         target=options.profile.target,
         kernels=options.profile.name,
         effort=options.effort,
-        before=before,
+        before=run.before,
         points=points,
         searches=run.searches,
         choice=chosen_of(points, options.objective, options.budget),
@@ -79,7 +77,7 @@ class _Exploring:
     progress: Progress
     cache: Cache = field(default_factory=dict)
     found: dict[FrontPoint, Options] = field(default_factory=dict)
-    before: MemoryUse | None = None
+    before: FrontPoint | None = None
     searches: int = 0
 
     def search(self, options: Options) -> None:
@@ -90,10 +88,12 @@ class _Exploring:
         self._made(plain)
         most: float | None = LIMITS[-1] if options.cascade else None
         while most is not None:
-            point = self._made(replace(options, max_extra_work=most))
+            limited = replace(options, max_slowdown=most)
+            made = [self._made(each) for each in (limited, replace(limited, every_byte=False))]
             self.searches += 1
-            # A limit that the answer keeps by itself is left out: the answer would be the same.
-            most = max((each for each in LIMITS if each < min(most, point.slowdown)), default=None)
+            # A limit that the answers keep by themselves is left out: they would be the same.
+            slowest = max(point.slowdown for point in made)
+            most = max((each for each in LIMITS if each < min(most, slowest)), default=None)
 
     def cut(self, options: Options, most_parts: int | None) -> None:
         """The model as a program, where cuts pay."""
@@ -115,6 +115,7 @@ class _Exploring:
                 use.stripes for part in made.parts for use in part.report.rewrites if use.stripes is not None
             ),
             parts=len(each),
+            most=max(made.program.arena_bytes.values()),
         )
         self.found.setdefault(point, options)
 
@@ -122,16 +123,17 @@ class _Exploring:
         limits = flags_of(options)
         result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), self.cache)
         report = result.report
-        self.before = report.before
-        point = _point_of(report.after, report.before, len(result.model), limits)
+        was = answer_of(report.libraries["before"])
+        self.before = _point_of(was, report.before, report.before, report.file_bytes["before"], "")
+        point = _point_of(report.answer, report.after, report.before, len(result.model), limits)
         point = replace(point, stripes=tuple(use.stripes for use in report.rewrites if use.stripes is not None))
         self.found.setdefault(point, options)
         return point
 
 
-def _point_of(memory: MemoryUse, before: MemoryUse, file_bytes: int, limits: str) -> FrontPoint:
+def _point_of(answer: Answer, memory: MemoryUse, before: MemoryUse, file_bytes: int, limits: str) -> FrontPoint:
     return FrontPoint(
-        total=memory.required_for_target,
+        total=answer.reserve,
         head=memory.arena_bytes,
         slowdown=round(slowest(before.instructions, memory.instructions), 4) + 0.0,  # not -0.0
         macs=memory.macs,
@@ -139,4 +141,6 @@ def _point_of(memory: MemoryUse, before: MemoryUse, file_bytes: int, limits: str
         file_bytes=file_bytes,
         limits=limits,
         stripes=(),
+        table=answer.table,
+        most=next(iter(answer.most.values()), None),
     )

@@ -9,12 +9,12 @@ from .equivalence.verdict import PLAN, PROOF, Verdict
 from .equivalence.verification import exactness_of, verdict_of, verify_steps
 from .equivalence.verification import verify as verify_models
 from .errors import UsageError
-from .io import offline_plan, plan_label
+from .io import plan_label
 from .io.files import Source, load
 from .io.reader import read_model
 from .io.writer import write_model
 from .kernels.targets import profile_for
-from .memory.file import read_planned
+from .memory.file import build_of, label_in_force, profile_of, read_planned
 from .memory.layout import places_in_force
 from .memory.problems import labeled_ties, tie_positions
 from .options import Options
@@ -30,22 +30,26 @@ def analyze(
     source: Source,
     kernels: str | None = None,
     target: str | None = None,
+    tflm: str | None = None,
+    budget: int | None = None,
 ) -> Analysis:
     """Return the memory of a model under the plan in its file, if any; or after the rewrites that let TFLM load it.
 
-    ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
-    Raises as :func:`tflite_memopt.optimize`.
+    ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says; so
+    does ``tflm``, the build of TFLM. ``budget``: bytes that the arena may take. Raises as
+    :func:`tflite_memopt.optimize`.
     """
     data, name = load(source)
     model = read_planned(data, name)
-    label = plan_label.decode(model) if kernels is None and target is None and offline_plan.decode(model) else None
-    if label is not None:
+    label, device = label_in_force(model), target
+    if label is not None and kernels is None and target is None:
         target, kernels = label.target, label.kernels
-    profile = profile_for(target, kernels)
+        device = label.device
+    profile = profile_for(target, kernels, build=build_of(label, tflm))
     found = mended(model)
     if found is None or not found.after.runs:
-        return build_analysis(model, name, data, profile, device_use(target))
-    return build_analysis(found.model, name, data, profile, device_use(target), found.before)
+        return build_analysis(model, name, data, profile, device_use(device), budget=budget)
+    return build_analysis(found.model, name, data, profile, device_use(device), found.before, budget)
 
 
 def verify(
@@ -67,7 +71,7 @@ def verify(
         found = verify_models(both[0][0], both[1][0], options, progress, ties)
     if label is None:
         return found
-    proof = prove_plan(model, places_in_force(model, profile_for(label.target, label.kernels)))
+    proof = prove_plan(model, places_in_force(model, profile_of(label)))
     return {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
 
 

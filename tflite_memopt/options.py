@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import cached_property
 from typing import Literal, get_args
 
-from .errors import UsageError
+from .errors import OptionError, UsageError
 from .graph.limits import SearchLimit
 from .ir.change import Decision, decision_in
 from .kernels.boards import device_named
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
+from .kernels.since import PRESENT, TflmBuild, build_named
 from .kernels.targets import profile_for, target_named
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
@@ -40,13 +40,12 @@ DEFAULT_LIMIT = 0.1
 
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("scheduler", "planner", "effort", "objective", "io"), _TEXT),
+    **dict.fromkeys(("scheduler", "planner", "effort", "objective", "io", "tflm"), _TEXT),
     **dict.fromkeys(("target", "kernels", "replay"), _MAYBE_TEXT),
     **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
-    **dict.fromkeys(("max_extra_work", "least_decibels", "interpreter_seconds"), _NUMBER),
+    **dict.fromkeys(("max_slowdown", "least_decibels", "interpreter_seconds"), _NUMBER),
     **dict.fromkeys(("jobs", "seed"), (int,)),
     **dict.fromkeys(("budget", "interpreter_memory", "samples"), (int, type(None))),
-    "tflm_since": (date, type(None)),
 }
 """Of options that are not iterated over; those of the command line have them already."""
 
@@ -78,15 +77,15 @@ class Options:
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
-    ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_extra_work``: how much longer the
+    ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_slowdown``: how much longer the
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
     ``transform.WORTH`` of the objective and the budget does not need it. ``halos``: treatment of the rows that two
     stripes need: ``recompute`` them, or keep them (``rolling``). ``loops``: also write stripes as one loop, whose
     operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place of a
-    search. ``tflm_since``: the date of the firmware's TFLM, None for a present one; operators that it lacks are not
-    used.
+    search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it: operators
+    that it lacks are not used, and the arena is counted with its structures.
     """
 
     target: str | None = None
@@ -112,12 +111,12 @@ class Options:
     allow_approximate: bool = False
     io: Io = "keep"
     cascade: bool = True
-    max_extra_work: float = DEFAULT_LIMIT
+    max_slowdown: float = DEFAULT_LIMIT
     every_byte: bool = False
     halos: tuple[str, ...] = HALOS
     loops: bool = True
     replay: str | None = None
-    tflm_since: date | None = None
+    tflm: str = PRESENT.name
     device: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,18 +131,23 @@ class Options:
                     object.__setattr__(self, "device", device.name)
                 object.__setattr__(self, "target", target_named(self.target).name)
             except UsageError as error:
-                raise UsageError(f"option target={self.target!r}: {error}") from error
+                raise OptionError("target", self.target, str(error)) from error
         wrong = next(self._faults(), None)
         if wrong is not None:
             field, advice = wrong
-            raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
+            raise OptionError(field, getattr(self, field), advice)
         check_method(self.scheduler)
 
     @property
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
         device = None if self.device is None else device_named(self.device)
-        return profile_for(self.target, self.kernels, None if device is None else device.chip)
+        return profile_for(self.target, self.kernels, None if device is None else device.chip, self.build)
+
+    @cached_property
+    def build(self) -> TflmBuild:
+        """The build of TFLM that the firmware links."""
+        return build_named(self.tflm)
 
     @cached_property
     def decision(self) -> Decision | None:
@@ -157,7 +161,7 @@ class Options:
     @property
     def max_extra_macs(self) -> float:
         """The limit on added multiply-accumulates, as a fraction."""
-        return max(DEFAULT_LIMIT, self.max_extra_work)
+        return max(DEFAULT_LIMIT, self.max_slowdown)
 
     def search_limit(self, effort: float = 1.0) -> SearchLimit:
         """Return the limit of a search: this part of its own limit."""
@@ -186,15 +190,13 @@ class Options:
         yield from self._other_faults()
 
     def _other_faults(self) -> Iterator[tuple[str, str]]:
-        try:
-            self.decision  # noqa: B018 (it raises)
-        except UsageError as error:
-            yield "replay", str(error)
-        if not 0 <= self.max_extra_work <= 1:
-            yield "max_extra_work", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+        yield from _fault_in("tflm", lambda: self.build)
+        yield from _fault_in("replay", lambda: self.decision)
+        if not 0 <= self.max_slowdown <= 1:
+            yield "max_slowdown", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         for name in ("ties", "step") if self.io != "keep" else ():
             if getattr(self, name):
-                yield name, "states keep their types: leave io as it is"
+                yield name, "states keep their types: leave out --io int8"
         if self.runner is not None and not self.verify:
             yield "runner", "it is part of the verification, which is switched off"
 
@@ -207,6 +209,14 @@ def fallbacks(options: Options) -> list[tuple[Step, Options]]:
     if options.rewrite:
         ladder.append(("rewrites", replace(options, cascade=False)))
     return [*ladder, (LAST_STEP, replace(options, cascade=False, rewrite=False))]
+
+
+def _fault_in(field: str, read: Callable[[], object]) -> Iterator[tuple[str, str]]:
+    """Yield the option whose text is wrong."""
+    try:
+        read()
+    except UsageError as error:
+        yield field, str(error)
 
 
 def _is_choice(names: Collection[str], known: Collection[str]) -> bool:

@@ -27,11 +27,12 @@ from .ir.model import Model
 from .kernels.faults import faults_in, new_faults
 from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
-from .memory.arrange import Declined, needs_by_library
-from .memory.figures import LibraryNeed, operator_kinds
+from .memory.arrange import Declined
+from .memory.figures import operator_kinds
 from .memory.file import attach_plan, read_planned
 from .memory.layout import places_in_force
 from .memory.problems import with_ties
+from .memory.reserve import LibraryNeed, needs_by_library
 from .options import LAST_STEP, Options, fallbacks
 from .proof import Proof, Status, prove, prove_plan
 from .report.build import ModelFacts, RunOutcome, build_report, facts_of
@@ -200,6 +201,7 @@ def _checked(
             run.original,
             candidate.decision,
             shaping_options(options),
+            options.device,
         )
         written = write_model(candidate.model)
         _check_kernels(run, read_model(written))
@@ -289,10 +291,10 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     if found is None:
         return None
     new = operator_kinds(found.model) - operator_kinds(model)
-    if not has_operators(new, options.tflm_since):
+    if not has_operators(new, options.build):
         raise UnsupportedModelError(
             f"{said_of(found.before)}; the rewrite that mends it takes TFLM of {needed_since(new)} or later, and "
-            f"--tflm-since says {options.tflm_since}"
+            f"--tflm says {options.tflm}"
         )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)

@@ -17,11 +17,11 @@ from .io import offline_plan
 from .io.reader import read_model
 from .kernels.profile import KernelProfile
 from .kernels.targets import profile_for
-from .memory.arrange import needs_by_library
 from .memory.figures import operator_kinds
 from .memory.file import read_planned
 from .memory.layout import places_in_force
 from .memory.problems import labeled_ties, tie_positions
+from .memory.reserve import needs_by_library
 from .options import Options
 from .proof import FACTS, Proof, prove, prove_plan, prove_steps
 from .report.model import Report

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 
 from .analysis.macs import model_macs
@@ -25,29 +25,23 @@ from .kernels.faults import faults_in, new_faults
 from .kernels.mend import mend
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
-from .kernels.since import needed_since
+from .kernels.since import needed_since, without_newer
 from .kernels.support import support_of
-from .memory.arrange import (
-    Arrangement,
-    Cost,
-    Declined,
-    ModelPlacement,
-    arrange,
-    cost_in,
-    fitted,
-    needs_by_library,
-)
-from .memory.figures import LibraryNeed, operator_kinds
+from .memory.arrange import Arrangement, Cost, Declined, ModelPlacement, arrange, cost_in, fitted
+from .memory.figures import operator_kinds
 from .memory.problems import with_ties
+from .memory.reserve import LibraryNeed, needs_by_library
 from .memory.work import WorkLimit, instructions
-from .options import EFFORTS, Options, fallbacks
+from .options import DEFAULT_LIMIT, EFFORTS, Options, fallbacks
 from .rewrite.in_one_row import in_one_row
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch
 
 Progress = Callable[[str], None]
-_NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
+_NOTHING_BETTER = Refusal(
+    "cascade", "the search", "narrower or wider limits, or a plan for any kernels, led to the answer"
+)
 _DEFAULT = Options()
 _SEQUENCES = OtherForm(sequences_along_h, in_one_row)
 WORTH = 0.05
@@ -93,8 +87,13 @@ class Candidate:
 
     def meets_budget(self, options: Options) -> bool:
         """Return whether there is a budget, and it is met."""
-        is_worse, cost = self.price(options)
-        return not is_worse and options.meets_budget(cost.need)
+        return self.is_no_worse and options.meets_budget(self.most(options))
+
+    def most(self, options: Options) -> int:
+        """Return the bytes of the objective with the library that needs the most, of those that firmware may link."""
+        needs = (self.arrangement.needs or {}).values()
+        sizes = (each.required if options.objective == "total" else each.head for each in needs)
+        return max(sizes, default=cost_in(self.placement.memory, options).need)
 
 
 Cache = dict[tuple[bytes, Options], Candidate]
@@ -124,7 +123,7 @@ class RunContext:
 
     def work_limit(self, options: Options) -> WorkLimit:
         """The limit on run time: what the options allow to be added to the original."""
-        return WorkLimit(instructions(self.original, self.profile), options.max_extra_work, self.profile)
+        return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
 
 
 def narrower(options: Options) -> tuple[Options, ...]:
@@ -138,9 +137,28 @@ def narrower(options: Options) -> tuple[Options, ...]:
     usual = replace(
         options,
         effort=min(options.effort, _DEFAULT.effort, key=EFFORTS.index),
-        max_extra_work=min(options.max_extra_work, _DEFAULT.max_extra_work),
+        max_slowdown=min(options.max_slowdown, _DEFAULT.max_slowdown),
     )
     return () if usual == options else (usual,)
+
+
+LIMITS = (0.0, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
+"""Limits on added run time, as fractions, that ``explore`` searches."""
+
+
+def wider(options: Options) -> tuple[Options, ...]:
+    """Return the options with the next wider limit on run time, where they ask for another one than the default.
+
+    What a wider search finds may keep to the limit, and need less than what the search within it finds.
+    """
+    is_usual = options.max_slowdown == _DEFAULT.max_slowdown
+    if is_usual or not options.cascade or options.decision is not None or options.budget is not None:
+        return ()
+    limit = next((each for each in LIMITS if each > options.max_slowdown and each >= _DEFAULT.max_slowdown), None)
+    if limit is None:
+        return ()
+    led = replace(options, max_slowdown=limit)
+    return tuple(dict.fromkeys((led, replace(led, every_byte=False))))
 
 
 def best_candidate(run: RunContext, options: Options) -> Candidate:
@@ -174,8 +192,30 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
     return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
 
 
+def _within(run: RunContext, options: Options, candidate: Candidate) -> Candidate:
+    """Return a candidate that another limit led to, judged by that of the options."""
+    is_kept = candidate.is_no_worse and run.work_limit(options).is_kept_by(candidate.model)
+    return replace(candidate, is_no_worse=is_kept)
+
+
 def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Declined | None]:
-    """Return the cheapest candidate of which everything new pays, and the cheapest one of all where that is another.
+    """Return the cheapest candidate of which everything new pays, within the limits, as wider ones lead to it as well;
+    and the cheapest one of all where that is another.
+    """
+    found, declined = _worthy(run, options)
+    for other in wider(options):
+        led_to = _within(run, options, _worthy(run.saying("a wider limit"), other)[0])
+        if led_to.price(options) < found.price(options):
+            refused = (*found.cascaded.refused, _NOTHING_BETTER)
+            told = replace(led_to.cascaded, refused=refused, least=found.cascaded.least)
+            found = replace(led_to, cascaded=told)
+    if declined is not None and declined.need >= found.price(options)[1].need:
+        declined = None
+    return found, declined
+
+
+def _worthy(run: RunContext, options: Options) -> tuple[Candidate, Declined | None]:
+    """Return the same of the searches under these limits and narrower ones.
 
         order and plan  ->  rewrites  ->  stripes on an older TFLM  ->  stripes
 
@@ -195,7 +235,7 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
     assert kept is not None
     since = _since(run, kept)
     if plain is not None and since is not None:
-        older = best_candidate(run, replace(options, tflm_since=since - timedelta(days=1)))
+        older = best_candidate(run, replace(options, tflm=without_newer(options.build, since)))
         plain = older if _pays(run, plain, older, options) else plain
         kept = kept if _pays(run, plain, kept, options) else plain
     if kept is best:
@@ -213,7 +253,7 @@ def _pays(run: RunContext, plain: Candidate, other: Candidate, options: Options)
         return False
     if was_worse or not _news(run, other) - _news(run, plain):
         return True
-    is_needed = options.meets_budget(cost.need) and not options.meets_budget(before.need)
+    is_needed = other.meets_budget(options) and not plain.meets_budget(options)
     return is_needed or cost.need <= (1 - WORTH) * before.need
 
 
@@ -237,20 +277,20 @@ def _declined(run: RunContext, candidate: Candidate, kept: Candidate, options: O
 def _for_any_library(run: RunContext, options: Options) -> Candidate:
     """The answer for any library, its tensors placed for this one."""
     planned = offline_plan.decode(run.original) or {}
-    theirs = None if run.before is None else needs_by_library(run.original, planned, PORTABLE)
-    anywhere = replace(run, profile=PORTABLE, before=theirs).saying("for any kernel library")
-    found = best_candidate(anywhere, replace(options, target=None, kernels=PORTABLE.name))
+    any_library = replace(options, target=None, kernels=PORTABLE.name)
+    theirs = None if run.before is None else needs_by_library(run.original, planned, any_library.profile)
+    anywhere = replace(run, profile=any_library.profile, before=theirs).saying("for any kernel library")
+    found = best_candidate(anywhere, any_library)
     copied = replace(found.cascaded, model=copy_model(found.model))
     return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
 def known_or_made(run: RunContext, options: Options) -> Candidate:
     """Return the candidate under these limits alone, from the cache if it is there."""
-    known = run.cache.get((run.data, options))
-    if known is not None:
-        return known
-    run.cache[run.data, options] = made = _made(run, options)
-    return made
+    key = run.data, replace(options, every_byte=False)  # which decides between candidates
+    if key not in run.cache:
+        run.cache[key] = _made(run, options)
+    return run.cache[key]
 
 
 def _made(run: RunContext, options: Options) -> Candidate:
@@ -279,7 +319,7 @@ def _in_stripes(run: RunContext, options: Options, model: Model, below: int | No
     uses = _mended(run, model)  # with channels in tiles it has other operators
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
-        options = replace(options, max_extra_work=work.left_for(model))
+        options = replace(options, max_slowdown=work.left_for(model))
     found = cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
     return replace(found, uses=(*uses, *found.uses)) if uses else found
 

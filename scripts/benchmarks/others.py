@@ -28,8 +28,8 @@ WAYS: Mapping[str, str] = {
     "any kernels": "the default options",
     "named core": "`--target CORE`",
     "parts": "`--target CORE --parts auto --effort quick`",
-    "feed": "`--target CORE --feed rows=auto --parts auto --effort quick --max-extra-work 20%`",
-    "head": "`--kernels reference --objective head --max-extra-work 100%`",
+    "feed": "`--target CORE --feed auto --parts auto --effort quick --max-slowdown 20`",
+    "head": "`--kernels reference --objective head --max-slowdown 100`",
 }
 """The options of optimize, by the name of the way. The last one is for figures of tensors alone."""
 _COLUMNS = ("any kernels", "named core", "parts", "feed")
@@ -148,7 +148,7 @@ def _as_one(file: Path, name: str, way: str) -> Row:
     data = file.read_bytes()
     options = Options(target=None if way == "any kernels" else _core(name))
     if way == "head":
-        options = Options(kernels="reference", objective="head", max_extra_work=1.0)
+        options = Options(kernels="reference", objective="head", max_slowdown=1.0)
     result = optimize(data, options)
     before, after = result.report.before, result.report.after
     slowdown = max(after.instructions[each] / count for each, count in before.instructions.items()) - 1
@@ -160,7 +160,7 @@ def _as_one(file: Path, name: str, way: str) -> Row:
 
 def _as_program(file: Path, name: str, way: str) -> Row:
     fed = way == "feed"
-    options = Options(target=_core(name), effort="quick", max_extra_work=0.2 if fed else 0.1)
+    options = Options(target=_core(name), effort="quick", max_slowdown=0.2 if fed else 0.1)
     result = optimize_in_parts(file, options, feed=AUTO if fed else None)
     program, calls = result.program, 1 if result.program.feed is None else result.program.feed.calls
     models = [model_macs(read_model(data)) for data in result.models]

@@ -94,13 +94,13 @@ def _whole(planner: str) -> Callable[[bytes, random.Random, Interpreters], Drawn
 
 
 def _in_parts(data: bytes, draw: random.Random, interpreters: Interpreters) -> Drawn:
-    found = optimize_in_parts(data, replace(_OPTIONS, max_extra_work=0.5), draw.choice((2, 3)))
+    found = optimize_in_parts(data, replace(_OPTIONS, max_slowdown=0.5), draw.choice((2, 3)))
     expected = _expected(data, drawn_inputs(read_model(data).main.inputs), interpreters)
     return expected, lambda wanted: generate_program(found.program, found.models, expected=wanted)
 
 
 def _in_rows(data: bytes, draw: random.Random, interpreters: Interpreters) -> Drawn:
-    found = optimize_in_parts(data, replace(_OPTIONS, max_extra_work=1.0), 2, feed=draw.choice((2, 4)))
+    found = optimize_in_parts(data, replace(_OPTIONS, max_slowdown=1.0), 2, feed=draw.choice((2, 4)))
     feed = found.program.feed
     assert isinstance(feed, Feed)
     inputs = read_model(data).main.inputs

@@ -27,13 +27,17 @@ def main(paths: list[str]) -> None:
     """Optimize each model for Cortex-M4 and print its row."""
     print(*table(COLUMNS), sep="\n", flush=True)
     for path in paths:
-        report = optimize(path, Options(target="cortex-m4")).report
-        before, after = report.before.required_for_target, report.after.required_for_target
-        change = change_in_percent(before, after) or "no change"
-        (slowdown,) = slowdowns(report.before.instructions, report.after.instructions).values()
-        where = "" if report.basis.plan_executed else ", the plan was not executed"
-        name = NAMES.get(Path(path).stem, Path(path).stem)
-        print(row(name, before, f"{after:,} ({change}) at {percent(slowdown)} run time{where}"), flush=True)
+        print(row_of(Path(path)), flush=True)
+
+
+def row_of(path: Path) -> str:
+    """The row of a model."""
+    report = optimize(path, Options(target="cortex-m4")).report
+    before, after = report.before.required_for_target, report.answer.reserve
+    change = change_in_percent(before, after) or "no change"
+    (slowdown,) = slowdowns(report.before.instructions, report.after.instructions).values()
+    where = "" if report.basis.plan_executed else ", the plan was not executed"
+    return row(NAMES.get(path.stem, path.stem), before, f"{after:,} ({change}) at {percent(slowdown)} run time{where}")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from tflite_memopt.equivalence import verdict
 from tflite_memopt.io import plan_label
 from tflite_memopt.ir import change
 from tflite_memopt.kernels import support
-from tflite_memopt.memory import figures
+from tflite_memopt.memory import figures, reserve
 from tflite_memopt.program.files import schema_text as program_schema_text
-from tflite_memopt.report import model
+from tflite_memopt.report import answer, model
 from tflite_memopt.report.model import SCHEMA_VERSION, schema_id
 from tflite_memopt.report.schema import KINDS
 
@@ -68,7 +68,7 @@ def schema_text(kind: str) -> str:
 
 def _descriptions() -> dict[str, Mapping[str, str]]:
     """Return the string below each field of the report's dataclasses, by the name of the class and of the field."""
-    modules = (model, figures, verdict, plan_label, change, support)
+    modules = (model, answer, reserve, figures, verdict, plan_label, change, support)
     there = {name: each for module in modules for name, each in vars(module).items() if isinstance(each, type)}
     return {name: _described(each) for name, each in there.items() if is_dataclass(each)}
 

@@ -116,7 +116,7 @@ def tables(found: Mapping[str, tuple[Striped, Striped]]) -> Iterator[str]:
     yield "## Heads, bytes\n"
     yield "The RFC prints no algorithm. The rerun keeps rows rather than computes them twice:"
     yield '`Options(objective="head", effort="quick", halos=("rolling",), every_byte=True)`.'
-    yield "Ours counts the whole arena and may compute rows twice: `optimize --effort quick --changes every-byte`."
+    yield "Ours counts the whole arena and may compute rows twice: `optimize --effort quick --changes all`."
     yield "The RFC cuts in both directions of an image, ours in one: the example's stripe is a row of 24 x 32 bytes"
     yield "instead of a tile of 6 x 6 x 32. MobileNet (v1) and VGG-16 are the zoo's, in float: ratios do not depend"
     yield "on it. Equality is proved of the example here, not of the two networks.\n"

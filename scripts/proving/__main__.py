@@ -65,7 +65,7 @@ def _pairs(folder: Path) -> Iterator[Pair]:
 
 def _random_pairs(seed: int, count: int, kernels: str | None) -> Iterator[Pair]:
     """Optimize random networks with a quick search."""
-    options = Options(kernels=kernels, objective="head", effort="quick", max_extra_work=1.0, verify=False)
+    options = Options(kernels=kernels, objective="head", effort="quick", max_slowdown=1.0, verify=False)
     for number, original in enumerate(random_networks(count, seed), seed):
         result = _optimized(original, options)
         if isinstance(result, bytes):

@@ -164,8 +164,21 @@ def test_models_are_named_from_the_folder_that_holds_all(tmp_path: Path) -> None
     assert [(model.name, model.nbytes) for model in found] == [("b/x.tflite", 1), ("c/y.tflite", 1)]
     assert found[0].content == hashlib.sha256(b"x").hexdigest()
     assert find_models([str(tmp_path)]) == tuple(found)
-    with pytest.raises(UsageError, match="quote a pattern"):
+    with pytest.raises(UsageError, match="no model matches"):
         find_models([str(tmp_path / "nothing*")])
+
+
+def test_virtual_environments_and_links_are_left_out_and_an_empty_folder_says_so(tmp_path: Path) -> None:
+    for folder in ("a", "venv/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "x.tflite").write_bytes(b"x")
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    (tmp_path / "link.tflite").symlink_to(tmp_path / "a" / "x.tflite")
+    assert [each.path for each in find_models([str(tmp_path)])] == [tmp_path / "a" / "x.tflite"]
+    assert find_models([str(tmp_path / "link.tflite")])  # what is named is meant
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"^no .tflite file in '"):
+        find_models([str(tmp_path / "empty")])
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import Cost, cost_of
 
 LEVELS, LENGTH, CHANNELS = 12, 64, 8
-OPTIONS = Options(samples=3, max_extra_work=1.0)
+OPTIONS = Options(samples=3, max_slowdown=1.0)
 PROFILE = replace(OPTIONS.profile, prices=REFERENCE_PRICES, libraries=())
 
 

@@ -28,13 +28,13 @@ PLAIN = Options(verify=False, objective="head", kernels="reference", every_byte=
     ("asked", "expected"),
     [
         ({}, []),
-        ({"max_extra_work": 0.05, "effort": "quick", "loops": False}, []),
-        ({"max_extra_work": 0.3, "cascade": False}, []),
+        ({"max_slowdown": 0.05, "effort": "quick", "loops": False}, []),
+        ({"max_slowdown": 0.3, "cascade": False}, []),
         ({"effort": "thorough"}, [{}]),
-        ({"max_extra_work": 1.0}, [{}]),
-        ({"max_extra_work": 0.3, "effort": "quick"}, [{"effort": "quick"}]),
-        ({"max_extra_work": 0.05, "effort": "thorough"}, [{"max_extra_work": 0.05}]),
-        ({"max_extra_work": 0.3, "effort": "thorough"}, [{}]),
+        ({"max_slowdown": 1.0}, [{}]),
+        ({"max_slowdown": 0.3, "effort": "quick"}, [{"effort": "quick"}]),
+        ({"max_slowdown": 0.05, "effort": "thorough"}, [{"max_slowdown": 0.05}]),
+        ({"max_slowdown": 0.3, "effort": "thorough"}, [{}]),
     ],
 )
 def test_the_narrower_limits_of_a_run(asked: dict[str, object], expected: list[dict[str, object]]) -> None:
@@ -43,7 +43,7 @@ def test_the_narrower_limits_of_a_run(asked: dict[str, object], expected: list[d
 
 
 def test_a_narrower_run_of_a_wider_one_has_no_others_than_that() -> None:
-    widest = replace(PLAIN, max_extra_work=1.0, effort="thorough")
+    widest = replace(PLAIN, max_slowdown=1.0, effort="thorough")
     every = narrower(widest)
     for at, each in enumerate(every):
         assert set(narrower(each)) <= set(every[:at])
@@ -57,7 +57,7 @@ def without_label(data: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [{"max_extra_work": 0.3}, {"effort": "thorough"}])
+@pytest.mark.parametrize("asked", [{"max_slowdown": 0.3}, {"effort": "thorough"}])
 def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(
     asked: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
     model = write_model(mobile_chain(32))
     need = tflite_memopt.optimize(model, PLAIN).report.after.arena_bytes
     said: list[str] = []
-    optimize(model, replace(PLAIN, max_extra_work=1.0, budget=need), said.append)
+    optimize(model, replace(PLAIN, max_slowdown=1.0, budget=need), said.append)
     assert any(each.startswith("limits 1 of 2") for each in said)
     assert not any(each.startswith("limits 2 of 2") for each in said)
 
@@ -98,7 +98,7 @@ def test_what_one_run_has_found_another_one_does_not_search_for(monkeypatch: pyt
 
     monkeypatch.setattr(transform, "cascade", counted)
     narrow = replace(PLAIN, rewrite=False)  # without a search for tiles, which asks for stripes as well
-    wider = replace(narrow, max_extra_work=0.3)
+    wider = replace(narrow, max_slowdown=0.3)
     model, cache = write_model(mobile_chain(32)), Cache()
     first = optimize(model, wider, cache=cache)
     again = optimize(model, wider, cache=cache)

@@ -28,7 +28,7 @@ from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import Cost, arrange, cost_of
 
-OPTIONS = Options(samples=3, objective="head", max_extra_work=1.0)
+OPTIONS = Options(samples=3, objective="head", max_slowdown=1.0)
 
 
 class Dilated:
@@ -160,7 +160,7 @@ def refused(why: str) -> tuple[Model, Options]:
     convolution.options = replace(convolution.options, fields={**convolution.options.fields, **wrong})
     if why == "returned":
         model.main.outputs = (*model.main.outputs, operators[0].outputs[0])
-    return model, replace(OPTIONS, loops=why != "loops", max_extra_work=0.0 if why == "work" else 1.0)
+    return model, replace(OPTIONS, loops=why != "loops", max_slowdown=0.0 if why == "work" else 1.0)
 
 
 @pytest.mark.parametrize("why", ["stride", "dilation", "returned", "loops", "work"])

@@ -30,7 +30,7 @@ from tflite_memopt.report.words import in_words
 QUICK = Options(planner="greedy_by_size", samples=3, runtimes=("tflm",))
 """A planner without a search: what is found does not depend on the load of the machine."""
 HEAD = replace(QUICK, objective="head")
-SLOW = replace(HEAD, max_extra_work=1.0, every_byte=True)
+SLOW = replace(HEAD, max_slowdown=1.0, every_byte=True)
 """Models of these tests are so small that calls of operators take most of their time on the fastest library."""
 
 
@@ -64,7 +64,7 @@ def shown(report: Report) -> str:
 @pytest.fixture(scope="module")
 def best() -> Report:
     """The smallest head of the model that is wide inside."""
-    return run(wide_inside(), replace(HEAD, max_extra_work=1.0, every_byte=True, runtimes=("litert", "tflm")))
+    return run(wide_inside(), replace(HEAD, max_slowdown=1.0, every_byte=True, runtimes=("litert", "tflm")))
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_the_total_is_never_above_the_unstriped_one(model: Model) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_whole(seed: int, kernels: str) -> None:
     model = random_network(seed, TYPES[seed % 2], layers=5, height=14)
-    options = replace(QUICK, kernels=kernels, objective="head" if seed < 3 else "total", max_extra_work=0.5)
+    options = replace(QUICK, kernels=kernels, objective="head" if seed < 3 else "total", max_slowdown=0.5)
     unstriped, striped = run(model, replace(options, cascade=False, verify=False)), run(model, options)
     assert striped.equivalence["tflm"].equal
     assert striped.after.tflm["head"] == striped.after.arena_bytes
@@ -117,7 +117,7 @@ def test_without_extra_macs_no_row_is_made_twice() -> None:
 
 @pytest.mark.parametrize("halo", HALOS)
 def test_only_the_halo_that_was_asked_for_is_used(halo: str) -> None:
-    report = run(wide_inside(), replace(HEAD, max_extra_work=1.0, halos=(halo,)))
+    report = run(wide_inside(), replace(HEAD, max_slowdown=1.0, halos=(halo,)))
     modes = [use.rule.partition("(")[2].partition(",")[0] for use in report.rewrites if "cascade" in use.rule]
     assert modes == [halo] * len(modes) != []
     assert f" {halo} " in report.decision
@@ -136,7 +136,7 @@ def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
     for seed in (1, 3):
         y = b.depthwise(b.conv(y, 16, seed=seed), kernel=3, seed=seed)
         y = b.conv(y, 2, kernel=3, seed=seed + 1)
-    report = run(b.finish(y), replace(SLOW, max_extra_work=0.3))
+    report = run(b.finish(y), replace(SLOW, max_slowdown=0.3))
     assert any(use.rule.startswith("cascade") for use in report.rewrites)
     assert report.after.macs <= report.before.macs * 1.3
 
@@ -144,7 +144,7 @@ def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
 @pytest.mark.slow
 def test_a_budget_stops_at_the_cheapest_that_fits(best: Report) -> None:
     budget = (best.after.arena_bytes + best.before.arena_bytes) // 2
-    report = run(wide_inside(), replace(HEAD, max_extra_work=1.0, budget=budget))
+    report = run(wide_inside(), replace(HEAD, max_slowdown=1.0, budget=budget))
     assert report.within_budget is True
     assert report.after.arena_bytes <= budget
     assert report.after.operators < best.after.operators
@@ -163,7 +163,7 @@ def test_a_budget_that_fits_as_it_is_changes_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_budget_that_cannot_be_met_gives_the_smallest_need_found(best: Report) -> None:
-    report = run(wide_inside(), replace(HEAD, max_extra_work=1.0, budget=64))
+    report = run(wide_inside(), replace(HEAD, max_slowdown=1.0, budget=64))
     assert report.within_budget is False
     assert report.after.arena_bytes <= best.after.arena_bytes * 1.1
 

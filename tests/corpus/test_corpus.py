@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.makers import readme_table
 from tests.deep import assert_same_tree, misaligned_buffers
 from tests.tflm import HAS_WHEEL, run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -153,3 +154,10 @@ def test_analyze_prints_json(path: Path) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "analyze", str(path), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["memory"]["operators"] > 0
+
+
+@corpus
+def test_the_rows_of_the_readme_are_those_of_today(path: Path) -> None:
+    if path.stem not in readme_table.NAMES:
+        pytest.skip("no row of the table")
+    assert f"\n{readme_table.row_of(path)}\n" in (Path(__file__).parents[2] / "README.md").read_text()

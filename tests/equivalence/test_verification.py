@@ -240,7 +240,7 @@ def float_conv(b: ModelBuilder, x: Tensor, channels: int, seed: int) -> Tensor:
 
 @pytest.mark.slow
 def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
-    data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head", max_extra_work=1.0)
+    data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head", max_slowdown=1.0)
     strict = tflite_memopt.optimize(data, options).report
     assert (strict.rewrites, strict.warnings) == ((), ())
     assert "permitted by --allow-approximate" in strict.refused[0].reason
@@ -254,7 +254,7 @@ def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
 
 @pytest.mark.slow
 def test_real_float_sums_stay_far_within_the_tolerance() -> None:
-    options = replace(BOTH, objective="head", max_extra_work=1.0)
+    options = replace(BOTH, objective="head", max_slowdown=1.0)
     report = tflite_memopt.optimize(write_model(joined(DType.FLOAT32)), options).report
     assert loosest(use.exactness for use in report.rewrites) == "reassociates"
     for verdict in report.equivalence.values():

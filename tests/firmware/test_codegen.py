@@ -18,7 +18,7 @@ from tests.firmware.compiled import HOST, built_tflm, check_against_headers, che
 from tests.firmware.test_self_test import drawn_slowly
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
-from tflite_memopt import Options, UnsupportedModelError, UsageError
+from tflite_memopt import EquivalenceError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.generate import FILES, generate
@@ -169,7 +169,7 @@ def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
     assert check_against_the_interface(tmp_path) == ""
     assert "this plan computes wrongly" in check_against_the_interface(tmp_path, "-DCMSIS_NN")
     assert check_against_the_interface(tmp_path, "-DCMSIS_NN", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT") == ""
-    with pytest.raises(UsageError, match="optimize the model again with --target cortex-m7"):
+    with pytest.raises(EquivalenceError, match="optimize the model again with --target cortex-m7"):
         generate(data, "cortex-m7")
     assert check_against_the_interface(write(tmp_path, optimized("mobile_chain")), "-DCMSIS_NN") == ""
 
@@ -369,7 +369,7 @@ def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
 def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
     """On the real TFLM: after the input is written it changes the outputs, and before that it does not."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    result = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5, every_byte=True))
+    result = tflite_memopt.optimize(model, Options(verify=False, max_slowdown=0.5, every_byte=True))
     assert outputs_with_reset(model) == [True, True]
     assert outputs_with_reset(result.model) == [False, True]
     said = "must not call Reset() between writing 'image' and Invoke()"
@@ -438,11 +438,11 @@ def test_examples_are_for_the_kernels_of_the_plan(target: str | None, names: set
 
 def test_no_sketch_for_an_operator_that_the_library_lacks() -> None:
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    looped = tflite_memopt.optimize(model, Options(verify=False, max_extra_work=0.5, every_byte=True)).model
+    looped = tflite_memopt.optimize(model, Options(verify=False, max_slowdown=0.5, every_byte=True)).model
     assert "snippets/arduino.ino" in generate(model)
     files = generate(looped)
     assert "snippets/arduino.ino" not in files
-    assert b"need TFLM of 2025-11-10 or later" in files["snippets/zephyr_prj.conf"]
+    assert b"Needs TFLM of 2025-11-10 or later" in files["snippets/zephyr_prj.conf"]
 
 
 def test_the_pinned_kernels_are_those_of_the_profile() -> None:

@@ -42,7 +42,7 @@ def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Pat
 
 def test_a_loop_with_what_it_carries(tmp_path: Path) -> None:
     model = write_model(ALL["mobile_chain"]())
-    data = tflite_memopt.optimize(model, Options(verify=False, target=HOST, max_extra_work=1.0)).model
+    data = tflite_memopt.optimize(model, Options(verify=False, target=HOST, max_slowdown=1.0)).model
     code, said = run_on_tflm(write(tmp_path, data, HOST, request=MemoryRequest(TWO)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)

@@ -60,7 +60,7 @@ def test_a_model_without_a_plan_gets_that_of_tflm(tmp_path: Path) -> None:
 
 def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> None:
     data = tflite_memopt.optimize(
-        write_model(ALL["mobile_chain"]()), Options(verify=False, target=HOST, max_extra_work=1.0)
+        write_model(ALL["mobile_chain"]()), Options(verify=False, target=HOST, max_slowdown=1.0)
     ).model
     code, said = run_on_tflm(made(tmp_path, data), MAIN)
     assert code == 0, said

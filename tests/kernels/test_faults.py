@@ -303,7 +303,7 @@ def test_networks_of_stock_layers_meet_none_when_written() -> None:
 def test_no_result_of_random_networks_meets_a_new_fault(target: str | None) -> None:
     for data in random_networks(12, 40):
         original = read_model(data)
-        options = Options(target=target, effort="quick", max_extra_work=1.0, verify=False)
+        options = Options(target=target, effort="quick", max_slowdown=1.0, verify=False)
         assert not new_faults(read_model(optimize(data, options).model), original, options.profile)
 
 

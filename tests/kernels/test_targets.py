@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,12 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels import boards
-from tflite_memopt.kernels.arena import arena_use
+from tflite_memopt.kernels.arena import arena_use, larger_structures
 from tflite_memopt.kernels.boards import device_named
 from tflite_memopt.kernels.chips import CHIPS, plain_name
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
-from tflite_memopt.kernels.since import SINCE, has_operators
+from tflite_memopt.kernels.since import BUILDS, PRESENT, SINCE, build_named, has_operators, without_newer
 from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
 from tflite_memopt.options import OBJECTIVES, Objective
 from tflite_memopt.report.targets import targets_json
@@ -47,6 +48,7 @@ def test_every_target_has_known_kernels() -> None:
         "esp32p4",
         "riscv32",
         "host",
+        "wheel",
     ]
     for target in TARGETS.values():
         assert target.kernels in PROFILES
@@ -57,7 +59,7 @@ def test_a_target_with_a_version_of_esp_nn() -> None:
     options = Options(target="ESP32-S3@esp-nn-1.1")
     assert (options.target, options.device) == ("esp32s3@esp-nn-1.1", "ESP32-S3")
     assert options.profile.name == "esp-nn-s3"
-    assert options.profile.description.startswith("esp-nn 1.1, vector code of the ESP32-S3")
+    assert options.profile.description.startswith("esp-nn 1.1 on ESP32-S3, ")
     assert profile_for(options.target, "reference").name == "reference"
     for wrong, reason in (
         ("cortex-m4@esp-nn-1.1", "name none"),
@@ -239,8 +241,39 @@ def test_a_core_has_the_kernels_of_its_instructions(target: str, kernels: str) -
 
 def test_a_tflm_of_the_day_has_the_operator_of_that_day() -> None:
     kinds, day = ("DYNAMIC_UPDATE_SLICE",), SINCE["DYNAMIC_UPDATE_SLICE"]
-    assert has_operators(kinds, day)
-    assert not has_operators(kinds, day - timedelta(days=1))
+    assert has_operators(kinds, build_named(day.isoformat()))
+    assert has_operators(kinds, PRESENT)
+    before = build_named(without_newer(PRESENT, day))
+    assert before.before == day - timedelta(days=1)
+    assert not has_operators(kinds, before)
+
+
+def test_a_build_is_named_by_its_package_its_day_or_both() -> None:
+    zephyr = BUILDS["zephyr-4.2"]
+    assert build_named("zephyr-4.2") is zephyr
+    older = build_named("zephyr-4.2@2025-03-01")
+    assert (older.before, older.is_static, older.libraries) == (date(2025, 3, 1), False, zephyr.libraries)
+    assert build_named("2025-03-01").is_static
+    assert build_named(without_newer(older, date(2024, 1, 2))).before == date(2024, 1, 1)
+    for wrong in ("zephyr", "zephyr-4.2@", "2025", "@2025-03-01", "zephyr-4.2@soon"):
+        with pytest.raises(UsageError, match="is no build of TFLM; write a day such as 2025-11-10, or one of"):
+            build_named(wrong)
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_build_has_its_structures_and_libraries(name: str) -> None:
+    build, model = BUILDS[name], concat_model()
+    profile = profile_for("cortex-m4", build=build)
+    assert profile.abi.is_static == build.is_static
+    assert profile.abi.short_enums == (build.short_enums is not False)
+    stock = profile_for("cortex-m4", build=replace(build, is_static=True))
+    need, least = (arena_use(model, 4096, each.requests, each.abi).required for each in (profile, stock))
+    assert need - least == (0 if build.is_static else larger_structures(model, profile.abi))
+    anywhere = profile_for(None, build=build)
+    assert [each.name for each in anywhere.libraries] == [
+        each.name for each in PROFILES["portable"].libraries if not build.libraries or each.name in build.libraries
+    ]
+    assert {each.abi for each in anywhere.libraries} == {anywhere.abi}
 
 
 @pytest.mark.parametrize("name", [*boards.BOARDS, *boards.CHIPS])
@@ -249,4 +282,4 @@ def test_a_board_is_a_target_with_its_ram(name: str) -> None:
     assert device is not None
     assert target_named(name).name == device.target
     assert 16 << 10 <= device.ram <= 1 << 20
-    assert device.flash is None or device.flash >= 128 << 10
+    assert device.flash is None or device.flash >= 64 << 10

@@ -24,8 +24,9 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.arrange import arrange, fitted, needs_by_library
+from tflite_memopt.memory.arrange import arrange, fitted
 from tflite_memopt.memory.problems import with_ties
+from tflite_memopt.memory.reserve import needs_by_library
 
 
 def late_reader() -> Model:
@@ -54,7 +55,7 @@ MODELS = {**CELLS, "late_reader": (late_reader, ("h:out:h:in",)), "wide": (wide,
 def test_states_are_planned_in_one_place_and_verified_in_sequence(name: str) -> None:
     build, ties = MODELS[name]
     data = write_model(build())
-    result = optimize(data, Options(ties=ties, kernels="reference", samples=4, max_extra_work=0.5))
+    result = optimize(data, Options(ties=ties, kernels="reference", samples=4, max_slowdown=0.5))
     assert all(verdict.equal for verdict in result.report.equivalence.values())
     model = read_model(result.model)
     offsets, by_name = offline_plan.decode(model), {tensor.name: tensor for tensor in model.main.tensors}
@@ -145,7 +146,7 @@ def test_any_order_that_keeps_a_tie_is_found(reads: list[str], state: int) -> No
     [
         (cell, ("--tie", "h:out"), "--tie h:out: write OUTPUT:INPUT, names of the model's own; outputs are"),
         (late, ("--tie", "state:h"), "'state' is written where 'h' lies, and ADD reads 'h' then, or later"),
-        (cell, ("--tie", "h:out:h:in", "--io", "int8"), "states keep their types: leave io as it is"),
+        (cell, ("--tie", "h:out:h:in", "--io", "int8"), "states keep their types: leave out --io int8"),
         (cell, ("--tie", "h:out:h:in", "--parts", "2"), "--tie has no meaning with --parts"),
     ],
 )

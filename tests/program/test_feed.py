@@ -252,7 +252,7 @@ def with_dense() -> Model:
 def test_the_whole_way(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_dense()))
-    how = ("--feed", "rows=auto", "--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick")
+    how = ("--feed", "auto", "--target", "cortex-m7", "--max-slowdown", "90", "--effort", "quick")
     code, said = run("optimize", path, "-o", folder, *how)
     assert code == 0, said
     assert "rows a call" in said
@@ -282,7 +282,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
 def test_the_least_head_has_a_budget_of_its_own(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_dense()))
-    how = ("--feed", "rows=4", "--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick", "--no-verify")
+    how = ("--feed", "4", "--target", "cortex-m7", "--max-slowdown", "90", "--effort", "quick", "--no-verify")
     code, said = run("optimize", path, "-o", folder, *how, "--objective", "head", "--budget", "1K")
     assert code == 3, said
     program, _ = read_program(folder)
@@ -300,7 +300,7 @@ def test_steps_of_a_sequence_are_rows_as_well(tmp_path: Path) -> None:
     data = write_model(s.b.finish(s.b.dense(s.b.reshape(y, (1, y.elements)), 5)))
     images = tmp_path / "inputs.npz"
     np.savez(images, x=np.random.default_rng(0).integers(-128, 128, (2, 1, 192, 2)).astype(np.int8))
-    options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", inputs=images)
+    options = Options(target="cortex-m7", max_slowdown=1.0, effort="quick", inputs=images)
     program = optimize_in_parts(data, options, 2, feed=AUTO).program
     assert program.verified.startswith("bit-exact on 2 inputs")
     assert program.feed is not None
@@ -321,7 +321,7 @@ def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.Mo
     s = Sequences(64, 2)
     y = s.flat(s.conv(s.conv(s.lie(s.x), 8, 3), 8, 3))
     data = write_model(s.b.finish(s.b.dense(s.b.reshape(y, (1, y.elements)), 5)))
-    options = Options(target="cortex-m7", max_extra_work=0.9, effort="quick", verify=False)
+    options = Options(target="cortex-m7", max_slowdown=0.9, effort="quick", verify=False)
     with suppress(InfeasibleError):
         optimize_in_parts(data, options, 2, feed=AUTO)
     before, now = (sum(instructions(each, options.profile).values()) for each in (read_model(data), made[0].model))
@@ -331,7 +331,7 @@ def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_all_of_a_network_can_be_its_front() -> None:
-    options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", samples=2)
+    options = Options(target="cortex-m7", max_slowdown=1.0, effort="quick", samples=2)
     b = ModelBuilder()
     y = b.conv(b.conv(b.input("x", (1, 48, 16, 3)), 16, kernel=3), 8, kernel=3)
     program = optimize_in_parts(write_model(b.finish(y)), options, 1, feed=4).program
@@ -341,7 +341,7 @@ def test_all_of_a_network_can_be_its_front() -> None:
 
 @pytest.mark.slow
 def test_cuts_can_be_given() -> None:
-    options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", verify=False)
+    options = Options(target="cortex-m7", max_slowdown=1.0, effort="quick", verify=False)
     data = write_model(with_dense())
     program = optimize_in_parts(data, options, None, feed=4, cuts=(3,)).program
     assert [part.operators for part in program.parts] == [3, 4]
@@ -360,13 +360,13 @@ def with_others() -> Model:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "rows"), [("rows=4", 32), ("rows=2,input=second", 8)])
-def test_one_of_several_inputs_is_fed(how: str, rows: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "rows"), [(("4",), 32), (("2", "--feed-input", "second"), 8)])
+def test_one_of_several_inputs_is_fed(how: tuple[str, ...], rows: int, tmp_path: Path) -> None:
     """The largest, or the one that is named; the others stay until the parts behind the front read them."""
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_others()))
-    options = ("--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick", "--parts", 3)
-    code, said = run("optimize", path, "-o", folder, "--feed", how, *options)
+    options = ("--target", "cortex-m7", "--max-slowdown", "90", "--effort", "quick", "--parts", 3)
+    code, said = run("optimize", path, "-o", folder, "--feed", *how, *options)
     assert code == 0, said
     assert "verified bit-exact on" in said.replace("\n", " ")
     program, _ = read_program(folder)
@@ -387,7 +387,7 @@ def test_what_reads_nothing_of_the_image_runs_late() -> None:
 def test_a_wrong_name_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(write_model(with_others()))
-    code, said = run("optimize", path, "-o", tmp_path / "program", "--feed", "rows=4,input=y")
+    code, said = run("optimize", path, "-o", tmp_path / "program", "--feed", "4", "--feed-input", "y")
     assert code != 0
     assert "--feed: no input is named 'y'; inputs are age, second, x" in said
 
@@ -402,14 +402,14 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("mobile_chain", ("rows=0",), "'rows=0' is not a number of rows; write rows=auto, or a number"),
+        ("mobile_chain", ("0",), "'0' is not a number of rows; write auto, or a number"),
         ("mobile_chain", ("steps=4",), "'steps=4' is not a number of rows"),
-        ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
-        ("mobile_chain", ("rows=8", "--report", "r.svg"), "a program has only a .json report"),
-        ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
-        ("mobile_chain", ("rows=2", "--tflm-since", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
-        ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),
-        ("streaming_model", ("rows=1",), "keeps state over invocations"),
+        ("mobile_chain", ("5",), "--feed: 5 rows of the image make no whole rows of"),
+        ("mobile_chain", ("8", "--report", "r.svg"), "a program has only a .json report"),
+        ("mobile_chain", ("8", "--parts", "1"), "--feed: "),
+        ("mobile_chain", ("2", "--tflm", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
+        ("dense_model", ("1",), "has no rows; those are of [1, rows, columns, channels]"),
+        ("streaming_model", ("1",), "keeps state over invocations"),
     ],
 )
 def test_what_cannot_be_fed_is_refused_in_a_line(

@@ -58,7 +58,7 @@ MODELS = {"chain": chain, "residual": residual, "beside": beside}
 @cache
 def in_rows(name: str, rows: int, target: str = HOST) -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
-    options = Options(target=target, verify=False, max_extra_work=1.0, effort="quick")
+    options = Options(target=target, verify=False, max_slowdown=1.0, effort="quick")
     return data, optimize_in_parts(data, options, 2, feed=rows)
 
 

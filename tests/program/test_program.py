@@ -51,7 +51,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    how = ("--parts", 3, "--target", "cortex-m7", "--max-extra-work", "50%", "--effort", "quick")
+    how = ("--parts", 3, "--target", "cortex-m7", "--max-slowdown", "50", "--effort", "quick")
     code, said = run("optimize", model, "-o", folder, *how)
     assert code == 0, said
     assert "in 3 parts" in said or "in 2 parts" in said
@@ -74,7 +74,7 @@ def test_the_whole_way(model: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_each_part_was_verified_on_what_crosses_the_cut() -> None:
     result = optimize_in_parts(
-        write_model(separable()), Options(samples=2, target="cortex-m7", max_extra_work=0.5, effort="quick"), 3
+        write_model(separable()), Options(samples=2, target="cortex-m7", max_slowdown=0.5, effort="quick"), 3
     )
     assert len(result.parts) > 1
     for part in result.parts:
@@ -92,7 +92,7 @@ def test_parts_of_another_model_are_not_equal() -> None:
 @pytest.mark.slow
 def test_run_time_stays_within_the_limit_with_the_making_of_interpreters_and_what_is_moved_between_them() -> None:
     data = write_model(separable())
-    options = Options(verify=False, target="cortex-m7", max_extra_work=0.6)
+    options = Options(verify=False, target="cortex-m7", max_slowdown=0.6)
     result = optimize_in_parts(data, options)
     before = instructions(read_model(data), options.profile)
     parts = [read_model(part.model) for part in result.parts]
@@ -134,7 +134,7 @@ def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest
     ],
 )
 def test_without_gain_or_time_there_is_one_part(name: str, work: float, why: str) -> None:
-    result = optimize_in_parts(write_model(ALL[name]()), Options(verify=False, max_extra_work=work, effort="quick"))
+    result = optimize_in_parts(write_model(ALL[name]()), Options(verify=False, max_slowdown=work, effort="quick"))
     assert str(result.why_whole).startswith(why)
     assert len(result.program.parts) == 1
     assert result.parts[0].model == result.whole.model
@@ -224,6 +224,6 @@ def test_a_program_is_not_overwritten(model: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_same_bytes_each_time() -> None:
     data = write_model(separable())
-    options = Options(verify=False, target="cortex-m7", max_extra_work=0.5, effort="quick")
+    options = Options(verify=False, target="cortex-m7", max_slowdown=0.5, effort="quick")
     first, second = (optimize_in_parts(data, options, 3) for _ in range(2))
     assert first.files() == second.files()

@@ -50,7 +50,7 @@ MODELS = {"separable": separable, "residual": residual}
 @cache
 def in_parts(name: str, target: str = HOST) -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
-    options = Options(target=target, verify=False, max_extra_work=0.5, effort="quick")
+    options = Options(target=target, verify=False, max_slowdown=0.5, effort="quick")
     return data, optimize_in_parts(data, options, 3)
 
 

@@ -51,11 +51,11 @@ def test_what_needs_no_less_than_the_model_as_it_came_is_no_point_unless_nothing
 
 
 def test_a_limit_on_run_time_as_flags() -> None:
-    assert [flags_of(Options(max_extra_work=each)) for each in (0.0, 0.05, 0.1, 0.3)] == [
-        "--max-extra-work 0%",
-        "--max-extra-work 5%",
-        "--max-extra-work 10%",
-        "--max-extra-work 30%",
+    assert [flags_of(Options(max_slowdown=each)) for each in (0.0, 0.05, 0.1, 0.3)] == [
+        "--max-slowdown 0",
+        "--max-slowdown 5",
+        "--max-slowdown 10",
+        "--max-slowdown 30",
     ]
 
 
@@ -86,4 +86,4 @@ def test_without_a_budget_the_smallest_is_chosen() -> None:
 def test_what_is_left_out_is_said_as_flags_of_optimize() -> None:
     assert flags_of(Options(cascade=False, rewrite=False)) == "--changes order"
     assert flags_of(Options(cascade=False)) == "--changes rewrites"
-    assert flags_of(Options(every_byte=True)) == "--changes every-byte --max-extra-work 10%"
+    assert flags_of(Options(every_byte=True)) == "--changes all --max-slowdown 10"

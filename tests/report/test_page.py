@@ -18,6 +18,7 @@ from tests.report.browser import MARKS, installed_chromium, opened
 from tflite_memopt import Options, Report
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
+from tflite_memopt.report.answer import answer_of
 from tflite_memopt.report.model import Advice, Choice, Exploration, FrontPoint
 from tflite_memopt.report.pictures.front import exploration_page, front_file
 from tflite_memopt.report.pictures.pages import analysis_page, report_page, svg_file
@@ -26,7 +27,7 @@ OPTIONS = Options(
     verify=False,
     kernels="reference",
     objective="head",
-    max_extra_work=1.0,
+    max_slowdown=1.0,
     effort="quick",
     loops=False,
 )
@@ -112,7 +113,8 @@ def test_the_answer_is_above_the_fold(pages: dict[str, Path], report: Report) ->
 
 @in_chromium
 def test_a_missed_budget_is_red(report: Report, tmp_path: Path) -> None:
-    missed = replace(report, objective="total", budget=1024, within_budget=False)
+    answer = answer_of(report.libraries["after"], budget=1024)
+    missed = replace(report, objective="total", budget=1024, answer=answer)
     (tmp_path / "missed.html").write_bytes(report_page(missed))
     with opened(tmp_path / "missed.html") as found:
         red = found.page.evaluate("getComputedStyle(document.querySelector('.tiles .bad strong')).color")

@@ -20,9 +20,10 @@ from tflite_memopt.errors import printable
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import RewriteUse
 from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.report.answer import DeviceUse, answer_of
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
-from tflite_memopt.report.model import Advice, DeviceUse
-from tflite_memopt.report.summary import headline, summary_of
+from tflite_memopt.report.model import Advice
+from tflite_memopt.report.summary import headline, price_of, summary_of
 from tflite_memopt.report.words import (
     by_library,
     change_in_percent,
@@ -43,6 +44,13 @@ def report() -> Report:
 
 def proved(report: Report, **verdicts: Verdict) -> Report:
     return replace(report, equivalence=verdicts, basis=Basis("tflm" in verdicts, None))
+
+
+def within(report: Report, budget: int | None = None, device: DeviceUse | None = None) -> Report:
+    """The report of the same result under a budget, or on a device."""
+    needs = report.libraries
+    answer = answer_of(needs["after"], before=needs["before"], budget=budget, device=device)
+    return replace(report, budget=budget, device=device, answer=answer)
 
 
 def shown(what: RenderableType) -> str:
@@ -73,9 +81,9 @@ def test_the_headline_claims_no_more_than_was_checked(report: Report) -> None:
 
 def test_the_first_line_is_about_the_device_that_was_named(report: Report) -> None:
     need, device = report.after.required_bytes["32"], DeviceUse("pico", "RP2040", 264 << 10, 2 << 20)
-    assert headline(replace(report, device=device)).endswith(f"; needs {need:,} of the pico's 264 KB")
+    assert headline(within(report, device=device)).endswith(f"; needs {need:,} of the pico's 264 KB")
     small = replace(device, name="tiny", ram_bytes=1024)
-    assert headline(replace(report, device=small)).endswith(
+    assert headline(within(report, device=small)).endswith(
         f"DOES NOT FIT the tiny's 1 KB: {need - 1024:,} bytes too many"
     )
 
@@ -83,7 +91,7 @@ def test_the_first_line_is_about_the_device_that_was_named(report: Report) -> No
 def test_a_device_fits_to_the_last_byte(report: Report) -> None:
     need = report.after.required_bytes["32"]
     for ram, fits in ((need, True), (need - 1, False)):
-        line = headline(replace(report, device=DeviceUse("it", "it", ram, None)))
+        line = headline(within(report, device=DeviceUse("it", "it", ram, None)))
         assert ("DOES NOT FIT" in line) != fits
         assert fits or line.endswith(": 1 byte too many")
 
@@ -96,28 +104,70 @@ def test_the_first_line_names_kernels_that_did_not_run(report: Report) -> None:
 
 def test_the_budget_takes_the_place_of_the_device(report: Report) -> None:
     need = report.after.required_bytes["32"]
-    assert headline(replace(report, budget=need, within_budget=True)).endswith(
-        f"fits {in_words(need)} with 0 bytes to spare"
-    )
-    tight = headline(replace(report, budget=need - 1, within_budget=False))
+    assert headline(within(report, need)).endswith(f"fits {in_words(need)} with 0 bytes to spare")
+    tight = headline(within(report, need - 1))
     assert tight.endswith(f"DOES NOT FIT {in_words(need - 1)}: 1 byte too many")
     before = report.before.required_bytes["32"]
-    large = headline(replace(report, budget=before, within_budget=True))
+    large = headline(within(report, before))
     assert large.endswith(f"fits {in_words(before)}, as it did before, with {before - need:,} bytes to spare")
 
 
-def test_libraries_that_need_clearly_more_are_named(report: Report) -> None:
-    more = {"cmsis-nn": replace(report.libraries["after"]["reference"], required=20_000)}
-    anywhere = replace(report, libraries={**report.libraries, "after": more})
-    assert headline(anywhere).endswith("; it needs 20,000 bytes with cmsis-nn: pass --target")
+def with_another_library(report: Report, needs: tuple[int, int]) -> Report:
+    """The report where firmware may also link another library, with which the model needs so much before and after."""
+    sides = zip(("before", "after"), needs, strict=True)
+    libraries = {
+        side: {**report.libraries[side], "cmsis-nn": replace(report.libraries[side]["reference"], required=need)}
+        for side, need in sides
+    }
+    return within(replace(report, libraries=libraries))
+
+
+def test_the_library_that_needs_the_most_is_named(report: Report) -> None:
+    anywhere = with_another_library(report, (20_000, 20_000))
+    line = headline(anywhere)
+    assert f"-> {report.after.required_for_target:,} bytes" in line
+    assert " with TFLM's own kernels at " in line
+    assert line.endswith("; 20,000 with cmsis-nn: pass --target")
     there = replace(anywhere, target="cortex-m4", kernels="portable")
-    assert headline(there).endswith("; it needs 20,000 bytes with cmsis-nn")
+    assert headline(there).endswith("; 20,000 with cmsis-nn")
+    assert anywhere.answer.more_than_before == {}
+
+
+def test_a_result_that_needs_more_with_a_library_says_so(report: Report) -> None:
+    worse = with_another_library(report, (19_984, 20_000))
+    assert headline(worse).endswith("; 20,000 with cmsis-nn, more than the 19,984 of the original: pass --target")
+    assert worse.answer.more_than_before == {"cmsis-nn": (19_984, 20_000)}
+
+
+@pytest.mark.parametrize(("budget", "fits"), [(20_000, True), (19_999, False)])
+def test_without_a_target_the_verdict_is_of_the_worst_library(report: Report, budget: int, fits: bool) -> None:
+    judged = within(with_another_library(report, (20_000, 20_000)), budget)
+    assert report.after.required_for_target < budget
+    assert judged.within_budget == fits
+    said = "fits 20,000 bytes with any kernels" if fits else "DOES NOT FIT 19,999 bytes with cmsis-nn: 1 byte too many"
+    assert said in headline(judged)
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (3000, "fits 3,000 bytes with 0 bytes to spare; 2,900 with codegen's planner"),
+        (2999, "fits 2,999 bytes with codegen's planner only (2,900 bytes)"),
+        (2900, "fits 2,900 bytes with codegen's planner only (2,900 bytes)"),
+        (2899, "DOES NOT FIT 2,899 bytes: 101 bytes too many; 2,900 with codegen's planner"),
+    ],
+)
+def test_a_budget_says_by_which_planner_it_fits(report: Report, budget: int, said: str) -> None:
+    needs = {"cmsis-nn": replace(report.libraries["after"]["reference"], required=3000, table=2900)}
+    judged = within(replace(report, libraries=dict.fromkeys(("before", "after"), needs)), budget)
+    assert judged.within_budget == (budget >= 2900)
+    assert headline(judged).replace(", as it did before,", "").endswith(f"; {said}")
 
 
 @pytest.mark.parametrize(("target", "has_target"), [(None, False), ("cortex-m4", True)])
 def test_an_analysis_asks_for_a_target_where_none_is_named(target: str | None, has_target: bool) -> None:
     said = tflite_memopt.analyze(write_model(mobile_chain(32)), kernels="portable", target=target).summary.headline
-    assert "; it needs" in said
+    assert " with esp-nn-s3" in said
     assert ("pass --target" in said) != has_target
 
 
@@ -181,20 +231,18 @@ def test_the_price_is_the_run_time_with_each_library(report: Report) -> None:
         after=replace(report.after, instructions=after),
     )
     assert " at up to +20.0 % run time, " in headline(slower)
-    (price,) = (line for line in summary_of(slower, ()).changes if line.startswith("the price: "))
-    assert price.startswith(
-        "the price: run time +20.0 % with cmsis-nn-mve, +3.0 % with reference (instructions, estimated)"
+    assert price_of(slower).startswith(
+        "run time +20.0 % with cmsis-nn-mve, +3.0 % with reference (instructions, estimated)"
     )
 
 
 def test_a_library_that_was_not_measured_is_priced_as_another_one_and_that_is_said() -> None:
-    said = by_library({"reference": 100}, {"reference": 104}, "esp-nn-s3")
+    said = by_library({"reference": 0.04}, "esp-nn-s3")
     assert said == "run time +4.0 % (instructions, estimated as with reference kernels: esp-nn-s3 was not measured)"
-    assert in_short({"reference": 100}, {"reference": 104}) == "+4.0 % run time"
-    assert in_short({}, {}) == in_short({"reference": 0}, {"reference": 4}) == "the same run time"
-    several = {"cmsis-nn": 100, "reference": 100}
-    assert in_short(several, {"cmsis-nn": 104, "reference": 99}) == "up to +4.0 % run time"
-    assert in_short(several, {"cmsis-nn": 97, "reference": 90}) == "-3.0 % run time or better"
+    assert in_short({"reference": 0.04}) == "+4.0 % run time"
+    assert in_short({}) == in_short({"reference": 0.0}) == "the same run time"
+    assert in_short({"cmsis-nn": 0.04, "reference": -0.01}) == "up to +4.0 % run time"
+    assert in_short({"cmsis-nn": -0.03, "reference": -0.1}) == "-3.0 % run time or better"
 
 
 def test_an_analysis_says_what_to_do_next() -> None:
@@ -269,7 +317,7 @@ def test_what_is_saved_is_said_once_and_is_true(report: Report) -> None:
             "a clamped loop, 2 rows per iteration",
             "a few rows at a time, in a loop, 2 rows",
         ),
-        ("dead_channels: 3 of 8 channels", None, "no weight reads 3 of 8 channels: removed (a/b)"),
+        ("dead_channels: 3 of 8 channels", None, "removed 3 of 8 channels that nothing uses (a/b)"),
         ("lean_reshape + flattened_input", None, "simpler operators that compute the same (a/b)"),
     ],
 )
@@ -300,7 +348,7 @@ def test_tensors_at_the_peak_that_overlap_say_so(report: Report) -> None:
 
 def test_the_tail_is_one_number_wherever_it_is_said(report: Report) -> None:
     need = report.after.required_for_target
-    tight = replace(report, budget=need - 1, within_budget=False)
+    tight = within(report, need - 1)
     text = shown(render_report(replace(tight, summary=summary_of(tight, ()))))
     tails = set(re.findall(r", ([\d,]+) for TFLM's own structures|the tail takes ([\d,]+) more", text))
     assert len({first or second for first, second in tails}) == 1
@@ -320,7 +368,7 @@ def test_the_answer_is_short_and_all_figures_are_a_flag_away() -> None:
     answer, everything = (shown(render_report(made, "out.tflite", tables)) for tables in (False, True))
     assert len(answer.splitlines()) <= 12
     assert answer.startswith(made.summary.headline)
-    assert f"flash out.tflite: reserve {made.after.required_for_target:,} bytes, register " in answer
+    assert f"flash out.tflite: reserve {made.answer.reserve:,} bytes with TFLM's own kernels, " in answer
     assert "│" not in answer
     assert "at the peak, after" in everything
     assert all(each.option in everything for each in made.summary.advice)

@@ -199,7 +199,7 @@ def text_model() -> Model:
 
 
 def test_the_search_makes_an_embedding_in_tiles() -> None:
-    options = Options(samples=2, objective="head", kernels="reference", verify=False, max_extra_work=1.0)
+    options = Options(samples=2, objective="head", kernels="reference", verify=False, max_slowdown=1.0)
     data = write_model(text_model())
     report = optimize(data, options).report
     assert [use.rule for use in report.rewrites] == ["8 channel_tiles + split_spatial"]
@@ -215,7 +215,7 @@ def test_the_search_makes_an_embedding_in_tiles() -> None:
     [(0.01, []), (0.03, ["4 channel_tiles + split_spatial"]), (0.1, ["8 channel_tiles + split_spatial"])],
 )
 def test_there_are_as_many_tiles_as_the_limit_on_run_time_allows(limit: float, rules: list[str]) -> None:
-    options = Options(objective="head", kernels="reference", verify=False, max_extra_work=limit)
+    options = Options(objective="head", kernels="reference", verify=False, max_slowdown=limit)
     report = optimize(write_model(text_model()), options).report
     assert [use.rule for use in report.rewrites] == rules
     assert slowest(report.before.instructions, report.after.instructions) <= limit
@@ -257,7 +257,7 @@ def expanded(dtype: DType) -> Model:
 
 @pytest.mark.parametrize(("dtype", "exactness"), [(F32, "reassociates"), (I8, "approximates")])
 def test_partial_sums_of_tiles_are_proved(dtype: DType, exactness: str) -> None:
-    options = Options(samples=2, objective="head", kernels="reference", cascade=False, max_extra_work=1.0)
+    options = Options(samples=2, objective="head", kernels="reference", cascade=False, max_slowdown=1.0)
     data = write_model(expanded(dtype))
     if dtype is I8:
         assert not optimize(data, replace(options, verify=False)).report.rewrites

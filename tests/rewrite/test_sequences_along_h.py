@@ -30,7 +30,7 @@ from tflite_memopt.memory.work import WINDOWS, WorkLimit, instructions, operator
 from tflite_memopt.rewrite.in_one_row import lay_in_one_row
 from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 
-OPTIONS = Options(samples=3, max_extra_work=1.0)
+OPTIONS = Options(samples=3, max_slowdown=1.0)
 F32, I8 = DType.FLOAT32, DType.INT8
 
 
@@ -133,7 +133,7 @@ def test_the_scratch_of_a_transposed_convolution_of_a_sequence_is_cut(dtype: DTy
     data = write_model(s.b.finish(s.flat(y)))
     laid = along_h(read_model(data))
     assert [each.outputs[0].shape[1] for each in laid.main.operators if each.name == "TRANSPOSE_CONV"] == [128, 256]
-    result = optimize(data, replace(OPTIONS, kernels="reference", objective="head", max_extra_work=1.0, effort="quick"))
+    result = optimize(data, replace(OPTIONS, kernels="reference", objective="head", max_slowdown=1.0, effort="quick"))
     assert result.report.proofs["result"].status == "proved"
     if dtype is I8:  # of floats there is no scratch
         assert result.report.after.arena_bytes < 0.6 * result.report.before.arena_bytes
@@ -142,7 +142,7 @@ def test_the_scratch_of_a_transposed_convolution_of_a_sequence_is_cut(dtype: DTy
 @pytest.mark.parametrize("extra", [0.1, 0.3, 0.5, 0.8])
 def test_the_limit_on_run_time_counts_from_the_model_as_it_was_given(extra: float) -> None:
     """Along H it takes 26 % more instructions on Helium before anything is cut."""
-    model, options = network(I8), Options(target="cortex-m55", max_extra_work=extra)
+    model, options = network(I8), Options(target="cortex-m55", max_slowdown=extra)
     limit = WorkLimit(instructions(model, options.profile), extra, options.profile)
     assert limit.is_kept_by(along_h(model)) == (extra > 0.1)
     found = cascade(model, options.profile, options, lambda _: None, other_form=OtherForm(sequences_along_h)).model
@@ -153,7 +153,7 @@ def test_the_limit_on_run_time_counts_from_the_model_as_it_was_given(extra: floa
 @pytest.mark.parametrize("dtype", [I8, F32])
 def test_stripes_along_a_sequence_are_found_and_proved(dtype: DType) -> None:
     data = write_model(network(dtype))
-    result = optimize(data, replace(OPTIONS, max_extra_work=1.0))  # on Helium filters along H take so much longer
+    result = optimize(data, replace(OPTIONS, max_slowdown=1.0))  # on Helium filters along H take so much longer
     without = optimize(data, Options(cascade=False, verify=False))
     assert any(use.rule.startswith("cascade") for use in result.report.rewrites)
     assert result.report.after.required_for_target < without.report.after.required_for_target

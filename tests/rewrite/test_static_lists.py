@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -103,10 +102,8 @@ def test_operands_that_do_not_fit_are_no_items() -> None:
 
 
 def test_an_older_tflm_lacks_what_writes_items_in_place() -> None:
-    with pytest.raises(
-        UnsupportedModelError, match="takes TFLM of 2025-11-10 or later, and --tflm-since says 2025-01-01"
-    ):
-        optimize(write_model(loop_with_a_list()), Options(tflm_since=date(2025, 1, 1)))
+    with pytest.raises(UnsupportedModelError, match="takes TFLM of 2025-11-10 or later, and --tflm says 2025-01-01"):
+        optimize(write_model(loop_with_a_list()), Options(tflm="2025-01-01"))
 
 
 def test_without_verification_lists_are_static_as_well() -> None:
@@ -160,7 +157,7 @@ def test_recurrent_networks_of_keras_run_on_tflm(name: str, tmp_path: Path) -> N
     command = [sys.executable, "-c", _BUILD, str(path), str(steps), NETWORKS[name]]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     model = read_model(path.read_bytes())
-    result = optimize(path, Options(max_extra_work=0.25, effort="quick"))
+    result = optimize(path, Options(max_slowdown=0.25, effort="quick"))
     samples = seeded_inputs(model, 4, 1)
     wanted = run_models("litert", {"of": path.read_bytes()}, samples, ARENA)["of"].outputs
     found = run_models("tflm", {"of": result.model}, samples, ARENA)["of"].outputs

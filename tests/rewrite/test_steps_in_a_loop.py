@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from tflite_memopt.rewrite.stage import rewrite
 from tflite_memopt.rewrite.steps_in_a_loop import roll_up
 
 ARENA = 1 << 20
-FREE = Options(max_extra_work=1.0, cascade=False, samples=2)
+FREE = Options(max_slowdown=1.0, cascade=False, samples=2)
 
 
 def rolled(model: Model) -> Model:
@@ -98,10 +97,10 @@ def test_the_limit_on_run_time_and_the_firmware_decide() -> None:
     (use,) = (use for use in found.uses if use.rule == "steps_in_a_loop")
     assert use.saved_bytes > 5000
     assert found.decision.is_rolled
-    slow = changed(replace(FREE, max_extra_work=0.1))
+    slow = changed(replace(FREE, max_slowdown=0.1))
     assert not slow.decision.is_rolled
-    assert any("more instructions (--max-extra-work permits 10%)" in each.reason for each in slow.refused)
-    old = replace(FREE, tflm_since=date(2025, 1, 1))
+    assert any("more instructions (--max-slowdown 10)" in each.reason for each in slow.refused)
+    old = replace(FREE, tflm="2025-01-01")
     for options in (old, replace(FREE, loops=False), replace(FREE, replay="as it is")):
         assert not changed(options).decision.is_rolled
     assert changed(replace(FREE, replay="steps in loops")).decision.is_rolled
@@ -111,9 +110,9 @@ def test_the_limit_on_run_time_and_the_firmware_decide() -> None:
 @pytest.mark.slow
 def test_it_is_taken_where_the_limit_on_run_time_permits_it_and_replayed() -> None:
     data = write_model(unrolled(16, more=8))
-    plain = optimize(data, replace(FREE, max_extra_work=0.1))
+    plain = optimize(data, replace(FREE, max_slowdown=0.1))
     (reason,) = {each.reason for each in plain.report.refused if each.rule == "steps_in_a_loop"}
-    assert "more instructions (--max-extra-work permits 10%)" in reason
+    assert "more instructions (--max-slowdown 10)" in reason
     result = optimize(data, FREE)
     assert "steps_in_a_loop" in {use.rule for use in result.report.rewrites}
     assert {proof.status for proof in result.report.proofs.values()} == {"proved"}

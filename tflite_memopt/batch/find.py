@@ -29,23 +29,40 @@ class FoundModel:
 
 
 def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
-    """Return the models that patterns, files and folders name, by name. Raises UsageError when there are none.
+    """Return the models that patterns, files and folders name, by name.
 
-    ``**`` stands for any folders. Of a folder, all files that end in .tflite are meant.
+    ``**`` stands for any folders. Of a folder, all files that end in .tflite are meant, except those in virtual
+    environments and behind symbolic links. Raises UsageError when there are none.
     """
     paths = sorted({Path(os.path.abspath(path)) for pattern in patterns for path in _paths(pattern)})
     if not paths:
-        raise UsageError(f"no model matches {' or '.join(patterns)}; quote a pattern, so that the shell leaves it")
+        folders = [pattern for pattern in patterns if os.path.isdir(pattern)]
+        where = f"no {_SUFFIX} file in '{folders[0]}'" if folders else f"no model matches {' or '.join(patterns)}"
+        raise UsageError(where)
     top = Path(os.path.commonpath([path.parent for path in paths]))
     return tuple(_found(path, top) for path in paths)
 
 
 def _paths(pattern: str) -> Iterator[str]:
     if os.path.isdir(pattern):
-        pattern = os.path.join(glob.escape(pattern), "**", f"*{_SUFFIX}")
+        yield from _below(pattern)
     elif os.path.isfile(pattern):
-        pattern = glob.escape(pattern)
-    return (path for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path))
+        yield pattern
+    else:
+        yield from (path for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path))
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Yield the models of a folder and the folders in it; a virtual environment has a pyvenv.cfg."""
+    for where, folders, files in os.walk(folder):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
+        yield from (
+            os.path.join(where, file)
+            for file in files
+            if file.endswith(_SUFFIX) and not os.path.islink(os.path.join(where, file))
+        )
 
 
 def _found(path: Path, top: Path) -> FoundModel:

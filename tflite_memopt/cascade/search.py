@@ -143,11 +143,11 @@ def _along_h(model: Model, profile: KernelProfile, options: Options, other_form:
     form = other_form.of(model)
     if form is None:
         return None
-    limit = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
+    limit = WorkLimit(instructions(model, profile), options.max_slowdown, profile)
     finished = other_form.finish(form.model, profile)
     if not limit.is_kept_by(finished):
         return None
-    left = replace(options, max_extra_work=limit.left_for(finished))
+    left = replace(options, max_slowdown=limit.left_for(finished))
     return _variant_of(form, True, left, as_it_is if finished is form.model else other_form.finish)
 
 

@@ -78,7 +78,7 @@ class Modes:
 def modes_of(options: Options) -> Modes:
     """Return those that the options and the firmware's TFLM allow."""
     unrolled = tuple(mode for mode in UNROLLED if mode[0] in options.halos)
-    if not (options.loops and has_operators(LOOPS, options.tflm_since)):
+    if not (options.loops and has_operators(LOOPS, options.build)):
         return Modes(unrolled, (), False)
     loops: list[type[RowLoop]] = [kind for halo, kind in LOOPS_BY_HALO.items() if halo in options.halos]
     return Modes(unrolled, tuple(loops), phases=True)
@@ -119,7 +119,7 @@ class Space:
         fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
         operators = len(self.needs) * 1000
-        work = int(model_work(model, profile.prices) * options.max_extra_work * _SURE)
+        work = int(model_work(model, profile.prices) * options.max_slowdown * _SURE)
         self.limits = Limits(int(self._terms.macs * options.max_extra_macs), operators, work)
         constant = tuple(size.on(profile.abi) for size in CONSTANT)
         self.base = Base(

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..errors import EquivalenceError, MemoptError, printable
+from ..errors import EquivalenceError, MemoptError, OptionError, printable
 from ..version import __version__
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 
@@ -35,6 +35,10 @@ COMMANDS = (
     "targets",
 )
 """Names of the commands and of their files, in the order of the help."""
+
+
+_FLAGS = {"ties": "--tie", "every_byte": "--changes", "verify": "--no-verify", "runtimes": "--runtime"}
+"""Options whose flag has another name than their field."""
 
 
 def load(names: Sequence[str]) -> list[click.Command]:
@@ -100,21 +104,34 @@ def main() -> NoReturn:
     except click.ClickException as error:
         hint = f"; see {error.ctx.command_path} --help" if isinstance(error, click.UsageError) and error.ctx else ""
         _fail(error.format_message().removesuffix(".") + hint, BAD_INPUT)
-    except EquivalenceError as error:
-        _fail(str(error), NOT_EQUAL)
     except MemoptError as error:
-        _fail(str(error), BAD_INPUT)
+        _fail(_said_of(error), NOT_EQUAL if isinstance(error, EquivalenceError) else BAD_INPUT)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the pipe is gone; Python would complain at exit
         sys.exit(0)
-    except OSError as error:  # files are read and written by functions that say so
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left is lost, and Python would complain of it at exit)
-        _fail(f"cannot print the answer ({error.strerror or error}); files that were asked for are written", BAD_INPUT)
+    except OSError as error:
+        _fail(_unwritten(error), BAD_INPUT)
     except Exception as error:
         _fail(_report_wanted(error), INTERNAL_ERROR)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _said_of(error: MemoptError) -> str:
+    """Return the message of an error; an option by its flag."""
+    if not isinstance(error, OptionError):
+        return str(error)
+    flag = _FLAGS.get(error.field) or "--" + error.field.replace("_", "-")
+    return f"{flag}: {error.advice}"
+
+
+def _unwritten(error: OSError) -> str:
+    """Say what failed; files are written by functions that say so, and before the answer is printed."""
+    if error.filename is not None:
+        return f"{error.strerror or error}: '{error.filename}'; nothing was written"
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left is lost, and Python would complain of it at exit)
+    return f"cannot print the answer ({error.strerror or error}); files that were asked for are written"
 
 
 def _interrupt(signum: int, frame: Any) -> NoReturn:

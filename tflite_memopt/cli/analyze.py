@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
+from .exit_codes import code_of
 from .reports import Makers, report_option, reports_of
 from .shared import (
     FORCE,
@@ -14,6 +15,7 @@ from .shared import (
     KERNELS,
     QUIET,
     TARGET,
+    TFLM_OF_FILE,
     check_files,
     show,
 )
@@ -24,6 +26,7 @@ from .types import ByteSize, ModelPath
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @TARGET
 @KERNELS
+@TFLM_OF_FILE
 @click.option(
     "--budget",
     type=ByteSize(),
@@ -46,6 +49,7 @@ def analyze(
     source: Path,
     target: str | None,
     kernels: str | None,
+    tflm: str | None,
     budget: int | None,
     reports: tuple[Path, ...],
     as_json: bool,
@@ -59,15 +63,14 @@ def analyze(
     from ..memory.file import read_planned
     from ..options import Options
     from ..program.fronts import said_of_feeding
-    from ..program.ways import said_of_budget
+    from ..program.ways import said_of_ways
     from ..report.console import render_analysis
     from ..report.model import to_json
     from ..report.node_data import node_data
     from ..report.pictures.pages import analysis_page, svg_file
 
     check_files(reports, (source,), force)
-    named = click.get_current_context().get_parameter_source("kernels")
-    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target)
+    analysis = run(source, kernels, target, tflm, budget)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".html": lambda: analysis_page(analysis),
@@ -83,8 +86,7 @@ def analyze(
     else:
         show(render_analysis(analysis))
         model, options = read_planned(read_file(source)), Options(target=target, kernels=kernels, budget=budget)
-        said = said_of_feeding(model, options) if budget is None else None
-        least = analysis.bounds.io + analysis.memory.tail_for_target
-        lines = [said] if budget is None else said_of_budget(model, analysis.memory.required_for_target, least, options)
+        lines = [said_of_feeding(model, options)] if budget is None else said_of_ways(model, analysis, options)
         for line in filter(None, lines):
             click.echo(line)
+    sys.exit(code_of(analysis.answer))

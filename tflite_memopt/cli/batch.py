@@ -16,8 +16,21 @@ from .shared import QUIET, progress_line
 from .types import ByteSize, ModelPath
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "ties", "step", "inputs", "force", "replay", "reports", "receipt", "quiet", "verbose"),
-    *("parts", "feed"),
+    *(
+        "source",
+        "output",
+        "ties",
+        "step",
+        "inputs",
+        "force",
+        "replay",
+        "reports",
+        "as_json",
+        "receipt",
+        "quiet",
+        "verbose",
+    ),
+    *("parts", "feed", "feed_input"),
 }
 """Options of ``optimize`` that do not depend on one particular model."""
 

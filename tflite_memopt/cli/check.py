@@ -5,17 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..errors import MemoptError, UnsupportedModelError, UsageError
-from .exit_codes import BAD_INPUT, OVER_BUDGET
-from .shared import FORCE, KERNELS, TARGET, check_files
+from ..errors import EquivalenceError, MemoptError, UsageError
+from .exit_codes import BAD_INPUT, DONE, NOT_EQUAL, OVER_BUDGET, code_of
+from .shared import FORCE, JSON, KERNELS, TARGET, TFLM_OF_FILE, check_files
 from .types import ByteSize, ModelPath
 
 if TYPE_CHECKING:
+    from ..report.answer import Answer
     from ..report.repository import ModelRam
 
 _POINTER = b"version https://git-lfs"
@@ -25,6 +27,7 @@ _POINTER = b"version https://git-lfs"
 @click.argument("models", nargs=-1, metavar="[MODEL|FOLDER|PATTERN]...")
 @TARGET
 @KERNELS
+@TFLM_OF_FILE
 @click.option(
     "--budget", type=ByteSize(), metavar="SIZE", help="Exit with 3 if a model needs more RAM than this, such as 64K."
 )
@@ -39,35 +42,42 @@ _POINTER = b"version https://git-lfs"
     metavar="FILE",
     help="Also write a table for a comment in a pull request to this file.",
 )
+@JSON
 @FORCE
 def check(
     models: tuple[str, ...],
     target: str | None,
     kernels: str | None,
+    tflm: str | None,
     budget: int | None,
     against: str | None,
     markdown: Path | None,
+    as_json: bool,
     force: bool,
 ) -> None:
     """Print the RAM of the given models, or of all models below this folder, as the files are.
 
-    For pull requests and hooks: fails if a model is over the budget, or needs more RAM than at a revision.
+    For pull requests and hooks: fails if a model is over the budget, needs more RAM than at a revision, cannot be
+    run by TFLM, or computes wrongly with the kernels of the target.
     """
     from ..batch.find import find_models
     from ..io.files import write_files
-    from ..report.repository import has_grown, is_over, ram_markdown, ram_text
+    from ..program.files import programs_among
+    from ..report.repository import has_grown, ram_json, ram_markdown, ram_text
 
     check_files((markdown,), (), force)
     listed = find_models(models or (".",))
     if against is not None:
         _check_revision(listed[0].path.parent, against)
-    rows = tuple(_row(each.path, _shown(each.path), target, kernels, against) for each in listed)
+    firmware = Firmware(target, kernels, tflm, budget)
+    paths = programs_among(each.path for each in listed)
+    found = [_row(path, _shown(path), firmware, against) for path in paths]
+    rows = tuple(row for row, _ in found)
     if markdown is not None:
         write_files({markdown: ram_markdown(rows, budget, _made_for(target, kernels)).encode()})
-    click.echo(ram_text(rows, budget), nl=False)
-    if any(row.error for row in rows):
-        sys.exit(BAD_INPUT)
-    sys.exit(OVER_BUDGET if any(is_over(row, budget) or has_grown(row) for row in rows) else 0)
+    click.echo(ram_json(rows) if as_json else ram_text(rows), nl=False)
+    codes = {OVER_BUDGET if code == DONE and has_grown(row) else code for row, code in found}
+    sys.exit(next(code for code in (NOT_EQUAL, BAD_INPUT, OVER_BUDGET, DONE) if code in codes))
 
 
 def _made_for(target: str | None, kernels: str | None) -> str:
@@ -82,29 +92,57 @@ def _shown(path: Path) -> str:
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
-def _row(path: Path, name: str, target: str | None, kernels: str | None, against: str | None) -> ModelRam:
+class Firmware(NamedTuple):
+    """What files are judged for. None: what each was made for."""
+
+    target: str | None
+    kernels: str | None
+    tflm: str | None
+    budget: int | None
+
+
+def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tuple[ModelRam, int]:
+    """Return the line on a model, and the exit code for it."""
     from ..io.files import read_file
     from ..report.repository import ModelRam
 
     try:
-        now = _ram(read_file(path), target, kernels)
+        if path.is_dir():
+            return _judged_program(path, name, firmware)
+        row, code = _judged(read_file(path), name, firmware)
     except MemoptError as error:
-        return ModelRam(name, None, error=" ".join(str(error).split()))
+        code = NOT_EQUAL if isinstance(error, EquivalenceError) else BAD_INPUT
+        return ModelRam(name, None, error=" ".join(str(error).split())), code
     data = None if against is None else _at(path, against)
     try:
-        return ModelRam(name, now, None if data is None else _ram(data, target, kernels))
+        before = None if data is None else _judged(data, name, firmware)[0].now
     except MemoptError:
-        return ModelRam(name, now)  # not a model at that revision
+        before = None  # not a model at that revision
+    return replace(row, before=before), code
 
 
-def _ram(data: bytes, target: str | None, kernels: str | None) -> int:
-    from ..kernels.support import said_of
+def _judged(data: bytes, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
     from ..measuring import analyze
+    from ..report.summary import wrong_in_words
 
-    analysis = analyze(data, kernels, target)
-    if not analysis.tflm.runs:
-        raise UnsupportedModelError(said_of(analysis.tflm))
-    return analysis.memory.required_for_target
+    analysis = analyze(data, firmware.kernels, firmware.target, firmware.tflm, firmware.budget)
+    return _of_answer(name, analysis.answer, wrong_in_words(analysis))
+
+
+def _judged_program(folder: Path, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
+    from ..program.console import answer_of_folder
+
+    return _of_answer(name, answer_of_folder(folder, firmware.target, firmware.budget), "")
+
+
+def _of_answer(name: str, answer: Answer, error: str) -> tuple[ModelRam, int]:
+    from ..report.repository import ModelRam
+    from ..report.summary import said_of_fit
+
+    code = code_of(answer)
+    over = said_of_fit(answer, None) if code == OVER_BUDGET else ""
+    most = ", ".join(f"{need:,} with {library}" for library, need in answer.most.items())
+    return ModelRam(name, answer.reserve, error=error, most=most, over=over), code
 
 
 def _check_revision(folder: Path, revision: str) -> None:

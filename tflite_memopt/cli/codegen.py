@@ -77,9 +77,9 @@ if TYPE_CHECKING:
     help="The original model, whose outputs the test in main.cc expects. [default: OUT.tflite]",
 )
 @click.option(
-    "--runner",
+    "--write-runner",
     is_flag=True,
-    help="Write only runner.cc, the source of a --runner for your own build of TFLM.",
+    help="Write only runner.cc, the source of a program for verify --runner with your own build of TFLM.",
 )
 @FORCE
 def codegen(
@@ -95,7 +95,7 @@ def codegen(
     ties: tuple[str, ...],
     temporaries_apart: bool,
     original: Path | None,
-    runner: bool,
+    write_runner: bool,
     force: bool,
 ) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
@@ -113,9 +113,9 @@ def codegen(
     from ..io.files import write_folder
     from ..memory.file import naming
 
-    if runner == bool(sources):
-        raise click.UsageError("name OUT.tflite, or write --runner without it")
-    if runner:
+    if write_runner == bool(sources):
+        raise click.UsageError("name OUT.tflite, or give --write-runner without it")
+    if write_runner:
         for path in write_folder(output, {"runner.cc": runner_source()}, (), force):
             click.echo(path)
         return

@@ -26,14 +26,16 @@ from .types import ModelPath
 @click.command(short_help="Show the published methods side by side.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
-    "--schedulers",
+    "--orders",
+    "schedulers",
     default="all",
     show_default=True,
     metavar="A,B",
     help="Methods for the operator order, separated by commas, or all.",
 )
 @click.option(
-    "--planners",
+    "--offsets",
+    "planners",
     default="all",
     show_default=True,
     metavar="A,B",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..report.answer import Answer
 
 DONE = 0
 NOT_EQUAL = 1
@@ -24,14 +27,27 @@ EXIT_CODES = (
     ExitCode(DONE, "done"),
     ExitCode(
         NOT_EQUAL,
-        "not equal, or not verified although requested; no model is written. batch: a model has no result",
+        "not equal, not verified although requested, or a file that computes wrongly with the kernels; no model is "
+        "written. batch: a model has no result",
     ),
-    ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned or run by TFLM; nothing is written"),
+    ExitCode(
+        BAD_INPUT,
+        "bad input: a file, a flag, or a model that TFLM cannot run; nothing is written, but for uint8 models, which "
+        "older versions run",
+    ),
     ExitCode(OVER_BUDGET, "over budget (the model is still written), or larger than the baseline"),
     ExitCode(INTERNAL_ERROR, "internal error, please report it; nothing is written"),
     ExitCode(CONTRADICTED, "verify: a runtime differs where the proof says equal, please report it"),
     ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which the same command continues"),
 )
+
+
+def code_of(answer: Answer) -> int:
+    """Return the code that every command ends with for this answer."""
+    if answer.judgement != "right":
+        return BAD_INPUT if answer.judgement == "cannot run" else NOT_EQUAL
+    is_missed = answer.fit is not None and answer.fit.is_budget and not answer.fit.fits
+    return OVER_BUDGET if is_missed else DONE
 
 
 def exit_code_table() -> str:

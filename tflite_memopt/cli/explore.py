@@ -26,7 +26,7 @@ from .shared import (
     OBJECTIVE,
     QUIET,
     TARGET,
-    TFLM_SINCE,
+    TFLM,
     check_files,
     progress_line,
     show,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 @KERNELS
 @IO_TYPES
 @APPROXIMATE
-@TFLM_SINCE
+@TFLM
 @EFFORT
 @INPUTS
 @report_option(".json", ".html", ".svg")

@@ -8,9 +8,21 @@ from collections.abc import Sequence
 import click
 
 _GROUPS = {
-    "Result": ("output", "budget", "objective", "effort", "io", "parts", "feed", "ties", "step", "replay"),
-    "Target": ("target", "kernels", "tflm_since"),
-    "Limits on changes": ("changes", "max_extra_work", "allow_approximate"),
+    "Result": (
+        "output",
+        "budget",
+        "objective",
+        "effort",
+        "io",
+        "parts",
+        "feed",
+        "feed_input",
+        "ties",
+        "step",
+        "replay",
+    ),
+    "Target": ("target", "kernels", "tflm"),
+    "Limits on changes": ("changes", "max_slowdown", "allow_approximate"),
     "Verification": ("inputs", "no_verify"),
 }
 """Names of parameters by title, as the help shows them; the last group has the others."""

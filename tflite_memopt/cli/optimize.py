@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..graph.side_by_side import usable_cores
 from ..options import Options
 from ..version import __version__
-from .exit_codes import OVER_BUDGET
+from .exit_codes import code_of
 from .grouped import GroupedCommand, said_again
 from .reports import Makers, report_option, reports_of
 from .shared import (
@@ -25,18 +25,19 @@ from .shared import (
     FORCE,
     INPUTS,
     IO_TYPES,
+    JSON,
     KERNELS,
-    MAX_EXTRA_WORK,
+    MAX_SLOWDOWN,
     OBJECTIVE,
     QUIET,
     TARGET,
-    TFLM_SINCE,
+    TFLM,
     VERBOSE,
     check_files,
     progress_line,
     show,
 )
-from .types import ByteSize, GivenRows, ModelPath, PartCount, RowsFed
+from .types import ByteSize, ModelPath, PartCount, RowCount
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
@@ -56,9 +57,9 @@ if TYPE_CHECKING:
 @TARGET
 @KERNELS
 @APPROXIMATE
-@MAX_EXTRA_WORK
+@MAX_SLOWDOWN
 @CHANGES
-@TFLM_SINCE
+@TFLM
 @IO_TYPES
 @click.option(
     "--tie",
@@ -97,12 +98,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--feed",
-    type=RowsFed(),
-    metavar="rows=N|auto[,input=NAME]",
+    type=RowCount(),
+    metavar="N|auto",
     help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
-    "whole image is never in the arena; auto: try several numbers. NAME selects the input (default: the "
-    "largest). OUT is then a folder as with --parts, whose default is 2.",
+    "whole image is never in the arena; auto: try several numbers. OUT is then a folder as with --parts, whose "
+    "default is 2.",
 )
+@click.option("--feed-input", metavar="NAME", help="The input that --feed is for. [default: the largest]")
 @click.option(
     "--replay",
     metavar="TEXT|FILE",
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
     "wrote, whose target, kernels, and options apply unless given here.",
 )
 @report_option(".json", ".html", ".svg")
+@JSON
 @click.option(
     "--receipt",
     type=ModelPath,
@@ -123,12 +126,14 @@ def optimize(
     source: Path,
     output: Path,
     reports: tuple[Path, ...],
+    as_json: bool,
     receipt: Path | None,
     force: bool,
     quiet: bool | None,
     verbose: bool,
     parts: int | None,
-    feed: GivenRows | None,
+    feed: int | None,
+    feed_input: str | None,
     **chosen: Any,
 ) -> None:
     """Reduce the RAM that IN.tflite needs, verify the result, and write it to OUT.tflite.
@@ -136,6 +141,7 @@ def optimize(
     Exits with 1 and writes no model if the result is not equal.
     """
     from ..io.files import read_file, write_files
+    from ..memory.arrange import needed_bytes
     from ..pipeline import optimize as run
     from ..program.ways import other_ways
     from ..receipt import receipt_of
@@ -143,19 +149,21 @@ def optimize(
     from ..report.pictures.pages import report_page, svg_file
 
     options = options_from_flags(**chosen)
+    if feed_input is not None and feed is None:
+        raise click.UsageError("--feed-input names the input of --feed: give both")
     if receipt is not None and not options.verify:
         raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
         if receipt is not None:
             raise click.UsageError("--receipt is for one model, not for a program")
         most_parts = 2 if parts is None else parts or None
-        _in_parts(source, output, reports, options, most_parts, feed, force, quiet)
+        _in_parts(source, output, reports, as_json, options, most_parts, feed, feed_input, force, quiet)
         return
     check_files((output, *reports, receipt), (source,), force)
     with progress_line(quiet) as say:
         result = run(source, options, say)
         report = result.report
-        if report.within_budget is False:
+        if report.within_budget is False and not options.meets_budget(needed_bytes(report.after, options)):
             ways = tuple(other_ways(read_file(source), options, result, say))
             report = replace(report, ways=ways)
     commands = _commands(report, output)
@@ -166,23 +174,28 @@ def optimize(
     }
     written = {} if receipt is None else {receipt: receipt_of(report, result.model, output.name).encode()}
     write_files({output: result.model, **reports_of(reports, makers), **written})
-    _print(report, output, verbose, quiet is True, commands)
-    if report.within_budget is False:
-        sys.exit(OVER_BUDGET)
+    if as_json:
+        click.echo(to_json(report), nl=False)
+    else:
+        _print(report, output, verbose, quiet is True, commands)
+    if options.verify or report.tflm.runs:  # without verification the user has said that the firmware runs it
+        sys.exit(code_of(report.answer))
 
 
 def _in_parts(
     source: Path,
     output: Path,
     reports: tuple[Path, ...],
+    as_json: bool,
     options: Options,
     parts: int | None,
-    feed: GivenRows | None,
+    feed: int | None,
+    feed_input: str | None,
     force: bool,
     quiet: bool | None,
 ) -> None:
     from ..io.files import write_files
-    from ..program.console import headline_of, render_program
+    from ..program.console import answer_of_program, headline_of, render_program
     from ..program.files import is_program, to_json
     from ..program.run import optimize_in_parts
 
@@ -196,15 +209,14 @@ def _in_parts(
         raise UsageError("--report: a program has only a .json report")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
-        rows, image = feed or (None, None)
-        result = optimize_in_parts(source, options, parts, say, rows, image=image)
-    program = result.program
+        result = optimize_in_parts(source, options, parts, say, feed, image=feed_input)
     result.save(output, force)
-    write_files(dict.fromkeys(reports, to_json(program).encode()))
-    show(headline_of(result) if quiet else render_program(result, output))
-    need = program.head if options.objective == "head" else program.arena
-    if options.budget is not None and need > options.budget:
-        sys.exit(OVER_BUDGET)
+    write_files(dict.fromkeys(reports, to_json(result.program).encode()))
+    if as_json:
+        click.echo(to_json(result.program), nl=False)
+    else:
+        show(headline_of(result) if quiet else render_program(result, output))
+    sys.exit(code_of(answer_of_program(result)))
 
 
 def _registered(report: Report, model: bytes) -> list[str]:
@@ -219,10 +231,15 @@ def _registered(report: Report, model: bytes) -> list[str]:
 
 
 def _commands(report: Report, output: Path) -> list[str]:
-    """Return the command that writes each other way, into a folder beside the output."""
-    context, folder = click.get_current_context(), str(output.with_suffix(""))
-    dropped = ("-o", "--output", "--report", "--receipt", "--effort")
-    return [said_again(context, dropped, ("-o", folder, *each.flags.split())) for each in report.ways]
+    """Return the command that writes each other way: in place of the output, or into a folder beside it."""
+    context, dropped = click.get_current_context(), ("-o", "--output", "--report", "--receipt", "--effort")
+    commands = []
+    for way in report.ways:
+        replaced = [word for word in way.flags.split() if word.startswith("--")]
+        is_file = "--parts" not in replaced
+        where = ("-o", str(output), "--force") if is_file else ("-o", str(output.with_suffix("")))
+        commands.append(said_again(context, (*dropped, *replaced), (*where, *way.flags.split())))
+    return commands
 
 
 def _print(report: Report, output: Path, verbose: bool, quiet: bool, commands: list[str]) -> None:

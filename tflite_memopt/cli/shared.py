@@ -15,7 +15,7 @@ import click
 
 from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
-from .types import Date, GivenMemories, Memory, ModelPath, Percent, TargetName
+from .types import GivenMemories, Memory, ModelPath, Percent, TargetName, TflmName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,12 +75,20 @@ APPROXIMATE = click.option(
     is_flag=True,
     help="Allow changes that round integers once more or otherwise. Outputs may then differ; the report says how much.",
 )
-TFLM_SINCE = click.option(
-    "--tflm-since",
-    type=Date(),
-    metavar="DAY|NAME",
-    help="TFLM of the firmware: a date such as 2025-11-10, or a packaged copy such as zephyr-4.2 or "
-    "esp-tflite-micro-1.3. Newer operators are not used. [default: the latest TFLM]",
+TFLM = click.option(
+    "--tflm",
+    type=TflmName(),
+    metavar="NAME|DAY",
+    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, or esp-tflite-micro-1.3, or the day "
+    "of its source, such as 2025-11-10. Newer operators are not used, and the size to reserve is for this build. "
+    "'tflite-memopt targets' lists all. [default: the latest TFLM, built by its makefile]",
+    default=Options.tflm,
+)
+TFLM_OF_FILE = click.option(
+    "--tflm",
+    type=TflmName(),
+    metavar="NAME|DAY",
+    help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for]",
 )
 IO_TYPES = click.option(
     "--io",
@@ -90,19 +98,20 @@ IO_TYPES = click.option(
     help="keep: inputs and outputs keep their types. int8: the model takes and returns the integers that it "
     "computes with; your code must quantize inputs and read integer outputs.",
 )
-MAX_EXTRA_WORK = click.option(
-    "--max-extra-work",
+MAX_SLOWDOWN = click.option(
+    "--max-slowdown",
     type=Percent(),
-    default=f"{100 * Options.max_extra_work:g}%",
+    default=f"{100 * Options.max_slowdown:g}",
     show_default=True,
-    help="Limit on added run time, estimated in instructions of the target's kernels; without a target, of every "
-    "measured library.",
+    metavar="PERCENT",
+    help="Limit on added run time, in percent, estimated in instructions of the target's kernels; without a target, of "
+    "every measured library.",
 )
 CHANGED: Mapping[str, dict[str, Any]] = {
     "order": {"rewrite": False, "cascade": False},
     "rewrites": {"cascade": False},
     "stripes": {},
-    "every-byte": {"every_byte": True},
+    "all": {"every_byte": True},
 }
 """Fields of :class:`Options` by the value of ``--changes``."""
 CHANGES = click.option(
@@ -112,7 +121,7 @@ CHANGES = click.option(
     show_default=True,
     help="Changes that are allowed. order: only the operator order and the tensor offsets. rewrites: also the "
     "graph. stripes: also run groups of layers a few rows at a time; new operator kinds, or a newer TFLM, must "
-    "save 5 % or meet the budget. every-byte: use them for any saving.",
+    "save 5 % or meet the budget. all: use them for any saving.",
 )
 OBJECTIVE = click.option(
     "--objective",
@@ -170,7 +179,8 @@ def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
         yield say
 
 
-def show(renderable: RenderableType) -> None:
+def show(renderable: RenderableType, columns: int | None = None) -> None:
+    """Print a table or text; ``columns``: of a pipe, None where no line is wrapped."""
     from rich.console import Console
 
     console = Console()
@@ -179,7 +189,7 @@ def show(renderable: RenderableType) -> None:
         return
     # A pipe has no width: no line is wrapped, and none is padded.
     text = StringIO()
-    Console(file=text, width=_WIDEST).print(renderable)
+    Console(file=text, width=columns or _WIDEST).print(renderable)
     click.echo("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 

@@ -6,20 +6,22 @@ import click
 
 from .shared import JSON, show
 
+_COLUMNS = 100
+"""Of a table in a pipe, which has no width."""
+
 
 @click.command(short_help="List the cores and chips that --target knows.")
 @JSON
 def targets(as_json: bool) -> None:
-    """List the cores and chips that --target knows: kernels, layout, measured facts, and facts read from source.
+    """List the cores and chips that --target knows: kernels, and whether they were run; with --json all facts.
 
-    Below them are boards and chips with their RAM and flash, and the chips whose memories `codegen --memory CHIP`
-    knows.
+    Below them are the builds of TFLM that --tflm knows, boards and chips with their RAM and flash, and the chips whose
+    memories `codegen --memory CHIP` knows.
     """
-    from ..report.targets import render_devices, render_memories, render_targets, targets_json
+    from ..report.targets import render_builds, render_devices, render_memories, render_targets, targets_json
 
     if as_json:
         click.echo(targets_json(), nl=False)
         return
-    show(render_targets())
-    show(render_devices())
-    show(render_memories())
+    for table in (render_targets(), render_builds(), render_devices(), render_memories()):
+        show(table, _COLUMNS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from click.shell_completion import CompletionItem
 from ..errors import UsageError
 from ..kernels.boards import device_named
 from ..kernels.chips import CHIP_MEMORIES, memories_of_chip
-from ..kernels.since import RELEASES
+from ..kernels.since import BUILDS, build_named
 from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
@@ -50,6 +49,8 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
         size = Decimal(parsed[1]) * _UNITS[parsed[2].upper()] if parsed else Decimal("0.5")
         if size % 1:
             self.fail(f"'{value}' is not a size; write bytes, or for example 64K, 64KiB or 0.5M", param, ctx)
+        if size < 1:
+            self.fail(f"'{value}' is too small; it must be at least 1 byte", param, ctx)
         return int(size)
 
 
@@ -70,28 +71,19 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
-class GivenRows(NamedTuple):
-    """Rows of the image a call, 0 for as many as turn out best, and the name of the input; None: the largest."""
-
-    rows: int
-    input: str | None
-
-
-class RowsFed(click.ParamType):  # type: ignore[type-arg]
-    """``rows=N``, a number from 1, or ``rows=auto``, which is 0; with ``,input=NAME`` where the model has several."""
+class RowCount(click.ParamType):  # type: ignore[type-arg]
+    """A number of rows from 1, or ``auto``, which is 0: as many as turn out best."""
 
     name = "rows"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenRows:
-        if isinstance(value, GivenRows):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
             return value
-        rows, named, source = str(value).partition(",input=")
-        name, _, count = rows.partition("=")
-        if name != "rows" or not (count == "auto" or (count.isdecimal() and int(count) > 0)):
-            self.fail(
-                f"'{value}' is not a number of rows; write rows=auto, or a number from 1 such as rows=8", param, ctx
-            )
-        return GivenRows(0 if count == "auto" else int(count), source if named else None)
+        if str(value) == "auto":
+            return 0
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"'{value}' is not a number of rows; write auto, or a number from 1 such as 8", param, ctx)
+        return int(value)
 
 
 class GivenMemory(NamedTuple):
@@ -130,21 +122,21 @@ class Memory(click.ParamType):  # type: ignore[type-arg]
         return tuple(GivenMemory(each, size, None) for each, size in sizes.items())
 
 
-class Date(click.ParamType):  # type: ignore[type-arg]
-    """A day such as ``2025-11-10``, or a packaged copy of TFLM such as ``zephyr-4.2``."""
+class TflmName(click.ParamType):  # type: ignore[type-arg]
+    """A build of TFLM such as ``zephyr-4.2``, or a day such as ``2025-11-10``."""
 
-    name = "date"
+    name = "build"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        if isinstance(value, date):
-            return value
-        if str(value) in RELEASES:
-            return RELEASES[str(value)]
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            return date.fromisoformat(str(value))
-        except ValueError:
-            names = ", ".join(RELEASES)
-            self.fail(f"'{value}' is not a date; write for example 2025-11-10, or one of {names}", param, ctx)
+            build_named(str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param  # click passes them
+        return [CompletionItem(name) for name in BUILDS if name.startswith(incomplete)]
 
 
 class TargetName(click.ParamType):  # type: ignore[type-arg]
@@ -166,19 +158,16 @@ class TargetName(click.ParamType):  # type: ignore[type-arg]
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]
-    """A share such as ``10%``, or a fraction below 1; ``10`` could be either, and is refused."""
+    """A percentage from 0 to 100 such as ``10`` or ``10%``, as a fraction."""
 
     name = "percent"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        text = str(value).strip()
-        digits = text.removesuffix("%")
-        is_number = digits.replace(".", "", 1).isdecimal()
-        if not is_number or (digits == text and float(digits) >= 1):
-            self.fail(f"'{value}' is not a percentage; write for example 10%, or 0.1", param, ctx)
-        share = float(digits) if digits == text else float(digits) / 100
-        if share > 1:
-            self.fail(f"'{value}' is more than 100%, the maximum", param, ctx)
-        return share
+        digits = str(value).strip().removesuffix("%").strip()
+        if not digits.replace(".", "", 1).isdecimal():
+            self.fail(f"'{value}' is not a percentage; write for example 10", param, ctx)
+        if float(digits) > 100:
+            self.fail(f"'{value}' is more than 100 %, the maximum", param, ctx)
+        return float(digits) / 100

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 )
 @RUNNER
 @click.option(
-    "--receipt",
+    "--check-receipt",
+    "receipt",
     type=ModelPath,
     metavar="FILE",
     help="Check a receipt of optimize without running the models: digests, proofs, and requirements on the firmware.",

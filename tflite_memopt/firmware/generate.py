@@ -11,19 +11,21 @@ from struct import pack
 from zlib import adler32
 
 from ..analysis.loops import cleared_inputs
-from ..errors import UnsupportedModelError, UsageError
-from ..io import offline_plan, plan_label
+from ..errors import EquivalenceError, UnsupportedModelError, UsageError
+from ..io import offline_plan
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model, Tensor
 from ..ir.tensors import zero_of
-from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
-from ..kernels.since import RELEASES, has_operators, needed_since
+from ..kernels.profiles import PORTABLE
+from ..kernels.since import BUILDS, has_operators, needed_since
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import esp_nn_to_pin, profile_for, target_named
-from ..memory.figures import LibraryNeed, operator_kinds
-from ..memory.file import read_planned
+from ..memory.figures import operator_kinds
+from ..memory.file import label_in_force, read_planned
+from ..memory.file import profile_of as profile_of_label
 from ..memory.problems import labeled_ties, tie_positions
+from ..memory.reserve import LibraryNeed, has_table, reserve
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
@@ -31,7 +33,7 @@ from .example import example_words
 from .plan_table import ARENA, MemoryRequest, PlannedBuffer, Table, table_for
 from .resolver import every_builtin, registrations
 from .self_test import Expected, words_of
-from .sizes import ArenaSizes, arena_sizes, condition_of, larger_structures
+from .sizes import ArenaSizes, arena_sizes, condition_of, larger_by_layout
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _BYTES_A_LINE = 20
@@ -65,14 +67,13 @@ def generate(
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
     whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
     target is known and its kernels were measured. ``request``: how a table uses the firmware's memories.
-    ``expected``: the outputs that the test in ``main.cc`` compares. Raises UsageError for a wrong name or request, for
-    a target whose kernels compute a plan of others wrongly, or for a table without a known library; InfeasibleError for
-    memories that are too small; UnsupportedModelError for a model that TFLM cannot run.
+    ``expected``: the outputs that the test in ``main.cc`` compares. Raises UsageError for a wrong name or request,
+    or for a table without a known library; EquivalenceError for a target whose kernels compute a plan of others
+    wrongly; InfeasibleError for memories that are too small; UnsupportedModelError for a model that TFLM cannot run.
     """
     check_namespace(name)
     model = read_planned(data)
-    label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
-    label = label if planned else None
+    label, planned = label_in_force(model), offline_plan.decode(model) or {}
     profile = _profile(label, target)
     if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
         raise UsageError("--planner metadata has one memory and no tensors elsewhere: omit it or the other options")
@@ -91,14 +92,16 @@ def generate(
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
+    whom = target or (None if label is None else label.device) or profile.target or "any 32-bit target"
     words = _words(model, data, name) | entry_words() | _arena_words(sizes, label, profile, request.temporaries_apart)
+    words["whom"] = whom
     words |= _WITHOUT_TABLE | ({} if table is None else _table_words(table, data, name))
     words |= _one_arena(name, words["in_arena"]) | (_apart_words(name) if request.temporaries_apart else {})
     cleared = cleared_inputs(model, planned)
     since = needed_since(operator_kinds(model))
     words["cmsis_nn"] = "" if profile.name.startswith("cmsis-nn") else "# "
     words["esp_nn"] = esp_nn_to_pin(profile.target)
-    words["tflm_since"] = f"The operators need TFLM of {since or 'any date'}{' or later' if since else ''}."
+    words["tflm_since"] = "Works with any TFLM." if since is None else f"Needs TFLM of {since} or later."
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     tied = [source for _, source in tie_positions(model, ties)]
@@ -118,7 +121,7 @@ def generate(
 def _snippets(model: Model, profile: KernelProfile) -> Iterator[str]:
     """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model."""
     is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
-    if profile.is_portable and has_operators(operator_kinds(model), RELEASES["arduino-2023"]):
+    if profile.is_portable and has_operators(operator_kinds(model), BUILDS["arduino-2023"]):
         yield "snippets/arduino.ino"
     if is_arm:
         yield from ("snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
@@ -146,9 +149,9 @@ def runner_source() -> bytes:
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:
-    """Return the kernels for which the files of a model are written. Raises UsageError if its plan is for others."""
-    model = read_planned(data)
-    return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
+    """Return the kernels for which the files of a model are written. Raises EquivalenceError if its plan is
+    for others."""
+    return _profile(label_in_force(read_planned(data)), target)
 
 
 def _steps_words(model: Model, tied: Sequence[int], name: str) -> dict[str, str]:
@@ -186,14 +189,14 @@ def resolver_file(model: Model, words: Mapping[str, str]) -> bytes:
 
 
 def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
-    target = None if target is None else target_named(target).name
-    if label is None:
-        return profile_for(target)
-    if target is None or target == label.target:
-        return profile_for(label.target, label.kernels)
+    """Return the kernels that firmware for the target may link, of any library where the plan allows it."""
+    target, made_for = None if target is None else target_named(target).name, profile_of_label(label)
+    if label is not None and target in (None, label.target):
+        every = tuple(replace(each, abi=made_for.abi) for each in PORTABLE.libraries)
+        return replace(made_for, libraries=every) if made_for.libraries else made_for
     other = profile_for(target)
-    if label.overlaps and other.name != label.kernels:
-        raise UsageError(
+    if label is not None and label.overlaps and other.name != label.kernels:
+        raise EquivalenceError(
             f"the plan in the file is for {label.kernels} kernels and computes wrongly with those of {target} "
             f"({other.name}): optimize the model again with --target {target}"
         )
@@ -202,8 +205,7 @@ def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
 
 def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
     """Return whether all that the kernels ask for is known: TFLM refuses a table that is wrong by a byte."""
-    is_measured = profile.target is not None and profile.measured_at is not None and not profile.libraries
-    return is_measured and arena_use(model, 0, profile.requests, profile.abi).exact
+    return has_table(profile) and reserve(model, 0, profile).exact
 
 
 def filled(path: str, words: Mapping[str, str]) -> str:
@@ -219,7 +221,7 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
         "digest": sha256(data).hexdigest(),
         "array": "\n".join(_array(data)),
         "bytes": str(len(data)),
-        **{f"more_{layout}": str(size) for layout, size in larger_structures(model).items()},
+        **{f"more_{layout}": str(size) for layout, size in larger_by_layout(model).items()},
     }
 
 
@@ -381,7 +383,6 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
     condition = condition_of(profile.name)
     code = "\n".join(_sizes_code(sizes, is_apart))
     return {
-        "whom": profile.target or "any 32-bit target",
         "kernels": profile.description,
         "condition": condition,
         "overlaps": "Outputs overwrite inputs: correct with these kernels only."

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from ..graph.alignment import aligned
 from ..ir.model import Model, Tensor
-from ..kernels.arena import MemoryPlanner, TwoArenasUse, arena_use, two_arenas_use
+from ..kernels.arena import MemoryPlanner, TwoArenasUse, larger_structures, two_arenas_use
 from ..kernels.profile import KernelProfile
 from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
-from ..memory.figures import LibraryNeed
 from ..memory.layout import head_in_force, memory_layout
+from ..memory.reserve import LibraryNeed, reserve
 
 _CMSIS, _ESP = "defined(CMSIS_NN)", "defined(ESP_NN)"
 _DSP, _MVE = "defined(__ARM_FEATURE_DSP)", "defined(__ARM_FEATURE_MVE)"
@@ -64,15 +64,6 @@ LAYOUTS: Mapping[str, Abi] = {"short": ILP32_SHORT_ENUMS, "int": ILP32, "wide": 
 """32 bits with enums as small as their values, 32 bits with enums of 4 bytes, 64 bits."""
 
 
-_LARGER_NODE = {"short": 12, "int": 12, "wide": 24}
-_LARGER_TENSOR = {"short": 32, "int": 24, "wide": 48}
-"""Bytes that a TfLiteNode and a TfLiteTensor have more without TF_LITE_STATIC_MEMORY, by layout.
-
-As GCC 12 lays out tensorflow/lite/core/c/common.h of tflite-micro 90b983c2, and of 7948b85 of its Arduino library.
-"""
-_ROUNDING = 16
-
-
 @dataclass(frozen=True)
 class ArenaBytes:
     """Bytes to reserve for one layout of structures: one arena, or two.
@@ -115,10 +106,7 @@ def arena_sizes(
     heads = {name: head_in_force(memory_layout(model, each), planned) for name, each in libraries.items()}
     cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
     in_one = heads if in_table is None else dict.fromkeys(heads, in_table)
-    uses = {
-        name: arena_use(model, in_one[name], each.requests, profile.abi, planner=planner)
-        for name, each in libraries.items()
-    }
+    uses = {name: reserve(model, in_one[name], each, planner) for name, each in libraries.items()}
     sizes = _Sizes(model, heads, in_one, planner)
     return ArenaSizes(
         {each.condition: sizes.by_layout([libraries[name] for name in each.libraries]) for each in cases},
@@ -144,10 +132,7 @@ class _Sizes:
         return {name: self._largest(libraries, abi) for name, abi in abis.items()}
 
     def _largest(self, libraries: Sequence[KernelProfile], abi: Abi) -> ArenaBytes:
-        one = [
-            arena_use(self.model, self.in_one[each.name], each.requests, abi, planner=self.planner)
-            for each in libraries
-        ]
+        one = [reserve(self.model, self.in_one[each.name], each, self.planner, abi) for each in libraries]
         two = [two_arenas_use(self.model, self.heads[each.name], each.requests, abi) for each in libraries]
         return ArenaBytes(
             max(use.required for use in one),
@@ -156,15 +141,6 @@ class _Sizes:
         )
 
 
-def larger_structures(model: Model) -> dict[str, int]:
-    """By layout, the bytes at most that a build without TF_LITE_STATIC_MEMORY needs more.
-
-    That is a node for each operator, a tensor for each input and output, and those that a kernel looks at at once.
-    """
-    operators = [operator for graph in model.graphs for operator in graph.operators]
-    looked_at = max((len(each.inputs) + len(each.outputs) for each in operators), default=0)
-    tensors = len(model.main.inputs) + len(model.main.outputs) + looked_at
-    return {
-        name: aligned(len(operators) * _LARGER_NODE[name] + tensors * _LARGER_TENSOR[name], _ROUNDING) + _ROUNDING
-        for name in LAYOUTS
-    }
+def larger_by_layout(model: Model) -> dict[str, int]:
+    """Return by layout the bytes at most that a build without TF_LITE_STATIC_MEMORY needs more."""
+    return {name: larger_structures(model, abi) for name, abi in LAYOUTS.items()}

@@ -85,6 +85,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, 
 
     Raises as :func:`check_target` and :func:`write_files`; then no new folder is left.
     """
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UsageError(f"output '{folder}' is a file: give a folder")
     targets = {folder / path: data for path, data in files.items()}
     new = sorted({each for path in targets for each in path.parents if not os.path.exists(each)})
     try:

@@ -38,6 +38,8 @@ class PlanLabel:
     """Version of the tool that wrote the file; empty in files without one."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options that differ from the defaults and determine the file, by name."""
+    device: str | None = None
+    """Chip or board that was named; null for a core or no target."""
 
     def is_wrong_with(self, kernels: str) -> bool:
         """Tell whether a kernel library may compute wrongly under the plan."""
@@ -53,7 +55,8 @@ def decode(model: Model) -> PlanLabel | None:
         fields = json.loads(buffers[-1].data.tobytes().decode())
         made_for = str(fields["kernels"]), fields["target"], bool(fields["overlaps"])
         told = (str(fields.get("decision", "")), str(fields.get("version", "")), dict(fields.get("options", {})))
-        return PlanLabel(*made_for, *told)
+        device = fields.get("device")
+        return PlanLabel(*made_for, *told, None if device is None else str(device))
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again") from error
 

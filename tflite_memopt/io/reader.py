@@ -55,7 +55,8 @@ def read_model(data: bytes) -> Model:
         check_table_budget(table, len(body))
         root = schema.ModelT.InitFromObj(table)
     except _WRONG_OFFSETS as error:
-        raise ModelFormatError(f"not a readable .tflite model (truncated or damaged): {error}") from error
+        said = f"truncated or damaged: its tables point beyond its {len(body):,} bytes"
+        raise ModelFormatError(f"not a readable .tflite model ({said})") from error
     try:
         model = _Reader(root, body).model()
     except _WRONG_VALUES as error:

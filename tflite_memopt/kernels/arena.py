@@ -49,6 +49,11 @@ PLANNED_BUFFER = Size(40, 40)
 RESOURCE_VARIABLES = Size(12, 16)
 RESOURCE_VARIABLE = Size(20, 40)
 POINTER = Size(4, 8)
+LARGER_NODE = Size(12, 24)
+LARGER_TENSOR = Size(24, 48, short=32)
+"""Bytes that a TfLiteNode and a TfLiteTensor have more without TF_LITE_STATIC_MEMORY.
+
+As GCC 12 lays out tensorflow/lite/core/c/common.h of tflite-micro 90b983c2, and of 7948b85 of its Arduino library."""
 _INT = 4
 
 
@@ -134,7 +139,19 @@ def arena_beside_head(
     temporaries, before_plan = arena.head_peak, 0 if is_apart else arena.peak
     replay.interface_tensors()
     exact = all(each.known for each in asked.values())
-    return ArenaBesideHead(arena.tail, temporaries, before_plan, exact)
+    more = 0 if abi.is_static else larger_structures(model, abi)
+    return ArenaBesideHead(arena.tail + more, temporaries + more, before_plan + more, exact)
+
+
+def larger_structures(model: Model, abi: Abi) -> int:
+    """Return the bytes at most that a build without TF_LITE_STATIC_MEMORY needs more, a multiple of 16.
+
+    That is a node for each operator, a tensor for each input and output, and those that a kernel looks at at once.
+    """
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    looked_at = max((len(each.inputs) + len(each.outputs) for each in operators), default=0)
+    tensors = len(model.main.inputs) + len(model.main.outputs) + looked_at
+    return aligned(len(operators) * LARGER_NODE.on(abi) + tensors * LARGER_TENSOR.on(abi)) + ARENA_ALIGNMENT
 
 
 def allocator_tail(abi: Abi) -> int:

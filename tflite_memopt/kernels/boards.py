@@ -17,7 +17,10 @@ _K, _M = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Device:
-    """A chip, or a board with one. ``target``: its core among the targets. ``ram``, ``flash``: in bytes."""
+    """A chip, or a board with one. ``target``: its core among the targets. ``ram``, ``flash``: in bytes.
+
+    ``left``: what the vendor's ``framework`` leaves of the RAM to data; None where that is not known.
+    """
 
     name: str
     chip: str
@@ -25,11 +28,19 @@ class Device:
     ram: int
     flash: int | None
     source: str
+    left: int | None = None
+    framework: str | None = None
+
+
+_LEFT: Mapping[str, tuple[int, str]] = {"ESP32": (320 * _K, "ESP-IDF")}
+"""By chip, the bytes that a framework leaves to data, and its name. ESP-IDF's of the ESP32: its data sheet."""
 
 
 def _chips(*rows: tuple[str, str, int, int | None, str]) -> dict[str, Device]:
     return {
-        name: Device(name, name, target, ram * _K, None if flash is None else flash * _K, source)
+        name: Device(
+            name, name, target, ram * _K, None if flash is None else flash * _K, source, *_LEFT.get(name, (None, None))
+        )
         for name, target, ram, flash, source in rows
     }
 
@@ -43,10 +54,11 @@ CHIPS: Mapping[str, Device] = _chips(
     ("nRF9160", "cortex-m33", 256, 1024, "Nordic nRF9160 product specification"),
     ("RP2040", "cortex-m0", 264, None, "RP2040 data sheet"),
     ("RP2350", "cortex-m33", 520, None, "RP2350 data sheet"),
-    ("ESP32", "esp32", 520, None, "ESP32 data sheet; ESP-IDF leaves some 320 KB to data"),
+    ("ESP32", "esp32", 520, None, "ESP32 data sheet"),
     ("ESP32-S3", "esp32s3", 512, None, "ESP32-S3 data sheet"),
     ("ESP32-C3", "esp32c3", 400, None, "ESP32-C3 data sheet"),
     ("ESP32-P4", "esp32p4", 768, None, "ESP32-P4 data sheet"),
+    ("STM32F103C8", "cortex-m3", 20, 64, "ST DS5319"),
     ("STM32F103RB", "cortex-m3", 20, 128, "ST DS5319"),
     ("STM32F401RE", "cortex-m4", 96, 512, "ST DS10086"),
     ("STM32F407VG", "cortex-m4", 128, 1024, "ST DS8626; 64 KB of CCM beside it"),
@@ -122,6 +134,7 @@ _BOARDS: tuple[tuple[str, str, int | None], ...] = (
     ("b-l475e-iot01a", "STM32L475VG", None),
     ("b-u585i-iot02a", "STM32U585AI", None),
     ("frdm-k64f", "MK64FN1M0", None),
+    ("bluepill", "STM32F103C8", None),
 )
 """Name, chip, and KB of flash on the board where the chip has none."""
 

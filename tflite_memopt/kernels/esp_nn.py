@@ -355,7 +355,7 @@ _CHIPS: Mapping[str, Chip] = {"esp-nn-s3": "s3", "esp-nn-p4": "p4"}
 
 def _vector_profile(name: str, versions: Sequence[Version], words: str) -> KernelProfile:
     chip = _CHIPS[name]
-    return _profile(name, chip, f"{words}, vector code of the ESP32-{chip.upper()}, read and not run", versions)
+    return _profile(name, chip, f"{words} on ESP32-{chip.upper()}, from its source, never measured", versions)
 
 
 def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version] = _CHANGES) -> KernelProfile:
@@ -376,7 +376,7 @@ def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version
 _MEASURED_AT = "esp-nn d45b843c with the wrappers of esp-tflite-micro 99f49e14 over tflite-micro 90b983c2b3f1, x86-64"
 _TAKEN = tuple(change for change in _CHANGES if change >= (1, 1, 1) or change == (1, 0, 2))
 """The releases that esp-tflite-micro takes, from 1.1.1 on, by the changes: 1.1.1 does as 1.0.2."""
-_ALL = f"any esp-nn from 1.1.1 to {VERSIONS[-1]} (--target CHIP@esp-nn-VERSION counts one alone)"
+_ALL = f"esp-nn 1.1.1 to {VERSIONS[-1]}"
 
 ESP_NN = _profile("esp-nn", "generic", f"esp-nn {MEASURED} (d45b843c), generic C: ESP32, ESP32-C3", _TAKEN)
 ESP_NN_S3, ESP_NN_P4 = (_vector_profile(name, _TAKEN, _ALL) for name in _CHIPS)

@@ -94,7 +94,8 @@ class Abi:
     ``word``: pointer width in bits. ``short_enums``: an enum takes as few bytes as its values need, not 4, which is
     GCC's and Arm Compiler's default for bare-metal Arm (AAPCS). ``in_wheel``: built like the tflite-micro wheel
     0.dev20261023, which has tensor compression, so that some structures are larger. ``records``: the allocator records
-    what it gives, as that of the wheel's Python interpreter does.
+    what it gives, as that of the wheel's Python interpreter does. ``is_static``: compiled with TF_LITE_STATIC_MEMORY,
+    without which nodes and tensors are larger.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Abi:
     short_enums: bool = False
     in_wheel: bool = False
     records: bool = False
+    is_static: bool = True
 
 
 ILP32 = Abi("32 bits, enums of 4 bytes", 32)

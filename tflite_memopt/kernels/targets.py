@@ -20,6 +20,7 @@ from .prices import FLASH, WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
 from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
+from .since import PRESENT, TflmBuild
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,16 @@ def target_named(name: str) -> Target:
         return TARGETS[found]
     names |= {plain_name(board): board for board in BOARDS}
     names |= {plain_name(chip): chip for chips in CHIPS.values() for chip in chips}
-    close = get_close_matches(plain_name(name), names, 1)
-    meant = f"did you mean {names[close[0]]}? Choose" if close else "choose"
+    plain = plain_name(name)
+    inside = [each for each in names if len(plain) >= _LEAST_LETTERS and plain in each]
+    close = inside or get_close_matches(plain, names, 1, _ALIKE)
+    meant = f"did you mean {' or '.join(names[each] for each in close)}? Choose" if close else "choose"
     raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board")
+
+
+_LEAST_LETTERS = 4
+_ALIKE = 0.75
+"""How alike a name must be to be meant: esp8266 is no ESP32."""
 
 
 def _with_version(target: Target, library: str) -> Target:
@@ -139,15 +147,18 @@ def esp_nn_to_pin(target: str | None) -> str:
     return MEASURED if named is None else named if named in VERSIONS else f"{named}.*"
 
 
-def profile_for(target: str | None, kernels: str | None = None, chip: str | None = None) -> KernelProfile:
+def profile_for(
+    target: str | None, kernels: str | None = None, chip: str | None = None, build: TflmBuild = PRESENT
+) -> KernelProfile:
     """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
     ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
-    ``chip``: from whose flash weights are read, where it is known.
+    ``chip``: from whose flash weights are read, where it is known. ``build``: how the firmware's TFLM is compiled.
     Raises UsageError for an unknown name.
     """
     if target is None:
-        return profile_named(kernels or PORTABLE.name)
+        profile = profile_named(kernels or PORTABLE.name)
+        return _compiled(profile, build, profile.abi)
     found = target_named(target)
     profile = profile_named(kernels or found.kernels)
     if found.esp_nn is not None and profile.name == found.kernels:
@@ -155,4 +166,15 @@ def profile_for(target: str | None, kernels: str | None = None, chip: str | None
     prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
     core = found.name.partition("@")[0]
     prices = prices.from_flash(FLASH.get(chip or core, FLASH.get(core, 0)))
-    return replace(profile, abi=found.abi, target=found.name, prices=prices)
+    return replace(_compiled(profile, build, found.abi), target=found.name, prices=prices)
+
+
+def _compiled(profile: KernelProfile, build: TflmBuild, abi: Abi) -> KernelProfile:
+    """Return a profile with the layout of a build, and the libraries that the build can have."""
+    layout = build.layout(abi)
+    linked = tuple(
+        replace(each, abi=layout) for each in profile.libraries if not build.libraries or each.name in build.libraries
+    )
+    # The library that arenas are counted for comes first: TFLM's own kernels, if the build can have them.
+    requests = linked[0].requests if linked else profile.requests
+    return replace(profile, abi=layout, libraries=linked, requests=requests)

@@ -23,9 +23,10 @@ from ..plan.methods import CHEAP
 from ..plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
-from .figures import LibraryNeed, MemoryUse, ReuseInForce, memory_use, operator_count
+from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem, solve_together
+from .reserve import LibraryNeed, needs_by_library
 
 _MANY_ITEMS = 200
 """Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
@@ -212,22 +213,6 @@ def needed_bytes(memory: MemoryUse, options: Options) -> int:
     alone.
     """
     return memory.required_for_target if options.objective == "total" else memory.arena_bytes
-
-
-def needs_by_library(
-    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, order: Sequence[int] | None = None
-) -> dict[str, LibraryNeed]:
-    """Compute the model's need under each library of the profile, or its own, with ``planned`` in force; by profile
-    name.
-
-    TFLM places each library's scratch around the same offsets. ``order`` as for ``memory_layout``.
-    """
-    found = {}
-    for library in profile.libraries or (profile,):
-        head = head_in_force(memory_layout(model, library, order=order), planned)
-        required = arena_use(model, head, library.requests, profile.abi, order).required
-        found[library.name] = LibraryNeed(head, required, library.measured_at is not None)
-    return found
 
 
 def worse_under(

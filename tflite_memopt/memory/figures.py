@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,13 @@ from ..ir.model import Model, Operator, Tensor
 from ..ir.tensors import affine_of, in_head
 from ..kernels import arena
 from ..kernels import arena as tflm_arena
-from ..kernels.arena import ArenaUse, arena_use
+from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
 from ..kernels.requests import ILP32, WHEEL, Abi, Requests, requests_in
 from ..plan.bounds import max_breadth
 from ..plan.problem import Item
 from .layout import MemoryLayout, head_of, offsets_in_force
+from .reserve import has_table, reserve
 from .work import instructions, weights_read
 
 
@@ -100,8 +101,9 @@ class MemoryUse:
     planner_temporary_bytes: dict[str, int]
     """Bytes that TFLM's planner uses instead of the head while it loads the model; by "32", "64" and "target"."""
     required_bytes: dict[str, int]
-    """Arena to reserve, in bytes: "32" and "64" for pointers of that many bits and enums of 4 bytes, "target" for the
-    named one, "table" for that with codegen --planner table ("table_apart": its temporaries outside of the arena)."""
+    """Arena to reserve, in bytes: "target" for the named one with TFLM as it comes, "table" for that with the planner
+    that codegen writes ("table_apart": its temporaries outside of the arena); "32" and "64" for pointers of that many
+    bits and enums of 4 bytes. Without a target, "32" is for the build of TFLM that was named."""
     required_is_exact: bool
     """False if an operator's structures are a guess: measure the arena."""
     scratch_operators: int
@@ -240,18 +242,6 @@ class ArenaMap:
     """Operators in execution order."""
 
 
-@dataclass(frozen=True)
-class LibraryNeed:
-    """Bytes that a model needs with one kernel library."""
-
-    head: int
-    """Bytes of the head in TFLM."""
-    required: int
-    """Arena to reserve, in bytes."""
-    measured: bool
-    """True if this library was run; otherwise its needs were read from source."""
-
-
 _WORD = 4
 Number = TypeVar("Number", int, npt.NDArray[np.int64])
 
@@ -343,13 +333,11 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     """
     offsets = offsets_in_force(layout, planned)
     head = head_of(layout, offsets)
-    abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
-    uses: dict[str, ArenaUse] = {
-        name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()
-    }
-    if profile.target is not None and not profile.libraries:
-        for planner in ("table", "table_apart"):
-            uses[planner] = arena_use(model, head, profile.requests, profile.abi, layout.order, planner)
+    abis = {"32": ILP32, "64": WHEEL, "target": profile.abi} if profile.target else {"32": profile.abi, "64": WHEEL}
+    uses = {name: reserve(model, head, profile, abi=abi, order=layout.order) for name, abi in abis.items()}
+    if has_table(profile) and uses["target"].exact:
+        for planner in get_args(MemoryPlanner)[1:]:
+            uses[planner] = reserve(model, head, profile, planner, order=layout.order)
     required = {name: use.required for name, use in uses.items()}
     top = peak(working_sets_in_arena(model, layout, offsets))
     return MemoryUse(

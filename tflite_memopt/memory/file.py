@@ -19,6 +19,8 @@ from ..ir.check import check_model, npu_operators
 from ..ir.model import Model, Tensor
 from ..ir.tensors import in_head
 from ..kernels.profile import KernelProfile
+from ..kernels.since import PRESENT, TflmBuild, build_named
+from ..kernels.targets import profile_for
 from ..version import __version__
 from .arrange import ModelPlacement, reuse_in_force
 
@@ -65,6 +67,24 @@ def read_planned(data: bytes, name: str | None = None) -> Model:
     return model
 
 
+def label_in_force(model: Model) -> PlanLabel | None:
+    """Return the label of the plan in a file; None without a plan of this tool."""
+    return plan_label.decode(model) if offline_plan.decode(model) else None
+
+
+def build_of(label: PlanLabel | None, tflm: str | None = None) -> TflmBuild:
+    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one."""
+    made_for = None if label is None else label.options.get("tflm")
+    return build_named(tflm or str(made_for or PRESENT.name))
+
+
+def profile_of(label: PlanLabel | None) -> KernelProfile:
+    """Return the kernels and the build of TFLM that a plan was made for; those of any firmware without a label."""
+    if label is None:
+        return profile_for(None)
+    return profile_for(label.target, label.kernels, build=build_of(label))
+
+
 @contextmanager
 def naming(name: str | None) -> Iterator[None]:
     """Name the file in the errors that it causes; None where it has no name."""
@@ -83,15 +103,17 @@ def attach_plan(
     original: Model,
     decision: Decision,
     options: Mapping[str, Any],
+    device: str | None = None,
 ) -> tuple[str, ...]:
     """Write the plan and its label into the model; the names of metadata that is left out.
 
     These name operators by their positions in the ``original``, which have moved. ``decision`` and
     ``options`` (those that are not the default ones and shape the file): with which another run makes the same model of
-    the original. Where nothing was decided, what the original says of itself stays.
+    the original. ``device``: the chip or board that was named. Where nothing was decided, what the original says of
+    itself stays.
     """
     offline_plan.attach(model, placement.offsets)
-    plan_label.attach(model, _label_of(profile, placement, original, decision, options))
+    plan_label.attach(model, _label_of(profile, placement, original, decision, options, device))
     return detach_if_moved(model, original)
 
 
@@ -101,6 +123,7 @@ def _label_of(
     original: Model,
     decision: Decision,
     options: Mapping[str, Any],
+    device: str | None,
 ) -> PlanLabel | None:
     """Return the label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
@@ -110,7 +133,7 @@ def _label_of(
     decided, asked = str(decision), dict(options)
     if before is not None:
         decided, asked = before.decision or decided, {**before.options, **options}
-    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked)
+    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked, device)
 
 
 def _label_before(original: Model) -> PlanLabel | None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..firmware.generate import profile_of
 from ..io.reader import read_model
 from ..kernels.code_size import flash_of
 from ..kernels.profiles import PROFILES
 from ..memory.figures import operator_kinds
-from ..report.summary import flash_in_words
-from ..report.words import change_in_percent, counted, in_short, in_words, percent
+from ..memory.file import read_planned
+from ..memory.reserve import LibraryNeed
+from ..report.answer import Answer, answer_of
+from ..report.summary import flash_in_words, joined, sentences_of
+from ..report.words import change_in_percent, counted, in_short, percent
+from .files import read_program
+from .fronts import with_ties
 from .run import ProgramResult
+from .space import arena_of
 
 
 def render_program(result: ProgramResult, folder: Path) -> RenderableType:
@@ -32,14 +39,34 @@ def headline_of(result: ProgramResult) -> str:
         what, before, after = "head of the arena", report.before.arena_bytes, program.head
     change = change_in_percent(before, after) or "no change"
     count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
-    price = in_short({"": 1_000_000}, {"": round(1_000_000 * (1 + max(program.slowdown.values(), default=0.0)))})
+    price = in_short({"": max(program.slowdown.values(), default=0.0)})
     first = f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {price}, {program.equality}"
-    if report.budget is not None:
-        size, over = in_words(report.budget), after - report.budget
-        return f"{first}; {f'DOES NOT FIT {size}: {over:,} bytes too many' if over > 0 else f'fits {size}'}"
-    if report.device is not None and not is_head:
-        return f"{first}; needs {after:,} of the {report.device.name}'s {in_words(report.device.ram_bytes)}"
-    return first
+    return joined(first, *sentences_of(answer_of_program(result), report.device, report.target))
+
+
+def answer_of_program(result: ProgramResult) -> Answer:
+    """Return the size to reserve for a program, which ``codegen`` writes with its planner, and whether it fits."""
+    report = result.whole.report
+    needs = _needs(result.program.arena_bytes, result.program.head)
+    return answer_of(needs, objective=report.objective, budget=report.budget, device=report.device)
+
+
+def answer_of_folder(folder: Path, target: str | None, budget: int | None) -> Answer:
+    """Return the same of a folder that ``optimize --parts`` wrote, for its own target or another one.
+
+    Raises EquivalenceError for a target whose kernels compute its plans wrongly.
+    """
+    program, parts = read_program(folder)
+    arenas = program.arena_bytes
+    if target is not None:
+        profile, models = profile_of(parts[0], target), [read_planned(part) for part in parts]
+        models[0] = models[0] if program.feed is None else with_ties(models[0], program.feed)
+        arenas = {each.name: arena_of(models, each)[0] for each in profile.libraries or (profile,)}
+    return answer_of(_needs(arenas, program.head), budget=budget)
+
+
+def _needs(arenas: Mapping[str, int], head: int) -> dict[str, LibraryNeed]:
+    return {library: LibraryNeed(head, arena, True) for library, arena in arenas.items()}
 
 
 def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
@@ -64,13 +91,9 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     profile = PROFILES[program.kernels]
     if not profile.is_portable:
         yield f"warning  correct only with firmware that links these kernels: {profile.description}"
-    if max(program.arena_bytes.values()) > program.arena:
-        needs = ", ".join(
-            f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena
-        )
-        yield f"warning  it needs {needs}: pass --target"
     register = ", ".join(f"{kind} (new)" if kind in new else kind for kind in kinds)
-    yield f"next     flash the files of {folder}: reserve {program.arena:,} bytes, register {register}"
+    size = f"reserve {program.arena:,} bytes with the class that codegen writes"
+    yield f"next     flash the files of {folder}: {size}, register {register}"
     yield f"         tflite-memopt codegen {folder} -o firmware writes the class that runs them in one arena"
 
 

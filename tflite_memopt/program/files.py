@@ -6,7 +6,7 @@ schema/program.schema.json describes program.json. All sizes are bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -118,8 +118,8 @@ class Program:
 
     @property
     def arena(self) -> int:
-        """The arena to reserve: with the target's kernels, with TFLM's own where firmware may link any."""
-        return self.arena_bytes.get(self.kernels) or self.arena_bytes["reference"]
+        """The arena to reserve: with the target's kernels, or with the library that is counted, which comes first."""
+        return next(iter(self.arena_bytes.values()))
 
     @property
     def head(self) -> int:
@@ -130,6 +130,11 @@ class Program:
     def equality(self) -> str:
         """``verified`` in a sentence."""
         return self.verified if self.verified == NOT_VERIFIED else f"verified {self.verified}"
+
+
+def programs_among(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths, in order, those of a program's parts replaced by the one of its folder."""
+    return list(dict.fromkeys(path.parent if is_program(path.parent) else path for path in paths))
 
 
 def to_json(program: Program) -> str:

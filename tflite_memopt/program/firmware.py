@@ -42,6 +42,11 @@ _USAGE_ON_ROWS = """\
 $beside//   if (program.Feed(row) != kTfLiteOk) ...   // for each row that the camera gives, kRowBytes bytes
 //   if (program.Done()) use(program.output());   // until the next row is fed"""
 _USAGE_BESIDE_ROWS = "//   std::memcpy(program.input(), other, $name::Program::kInputBytes[0]);   // before row 0\n"
+_STATIC = """\
+#ifndef TF_LITE_STATIC_MEMORY
+#error "define TF_LITE_STATIC_MEMORY here as for TFLM's sources, or optimize again with --tflm no-static-memory"
+#endif
+"""
 _REFUSED = """\
 MicroPrintf("write the inputs beside the image first, at input()");
         return kTfLiteError;"""
@@ -189,6 +194,7 @@ def _words_for(name: str, target: str, profile: KernelProfile, arena: int) -> di
         "condition": condition_of(profile.name),
         "pointer": str(profile.abi.word // 8),
         "enumeration": "1" if profile.abi.short_enums else "4",
+        "is_static": _STATIC if profile.abi.is_static else "",
         "sdkconfig": "",
         "arena_bytes": str(arena),
     }

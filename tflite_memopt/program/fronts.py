@@ -121,9 +121,9 @@ class FeedCosts(StretchCosts):
     def _known_to_firmware(self, way: Fed) -> Fed | str:
         """Return a way to feed a front, or why the firmware's TFLM cannot."""
         names = [operator.name for operator in way.model.main.operators]
-        if has_operators(names, self.options.tflm_since):
+        if has_operators(names, self.options.build):
             return way
-        return f"it takes TFLM of {needed_since(names)} or later, and --tflm-since says {self.options.tflm_since}"
+        return f"it takes TFLM of {needed_since(names)} or later, and --tflm says {self.options.tflm}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""
@@ -228,5 +228,5 @@ def said_of_feeding(model: Model, options: Options) -> str | None:
         return None
     return (
         f"input  the image takes {image.nbytes:,} bytes, below which no plan goes; the layers that read it in rows may "
-        f"need as few as {least:,} (optimize --feed rows=auto --parts auto)"
+        f"need as few as {least:,} (optimize --feed auto --parts auto)"
     )

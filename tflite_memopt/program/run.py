@@ -47,7 +47,7 @@ _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 6
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _TOO_SLOW = (
-    "re-creating an interpreter for each part in every run adds more run time than --max-extra-work allows; with a "
+    "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows; with a "
     "higher limit parts may need less"
 )
 _ANY_WORK = 1 << 62
@@ -170,8 +170,8 @@ def _fed(
     choice = _chosen(costs, most_parts)
     if choice is None:
         raise InfeasibleError(
-            f"--feed: no front keeps the run time within {options.max_extra_work:.0%} more: allow more with "
-            "--max-extra-work, or give a number of rows"
+            f"--feed: no front keeps the run time within {options.max_slowdown:.0%} more: allow more with "
+            "--max-slowdown, or give a number of rows"
         )
     front = costs.chosen(choice.stretches[0], choice.limits[0])
     parts = _optimized_parts(costs, choice, 1)

@@ -13,7 +13,7 @@ from ..io.writer import write_model
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import needs_by_library
+from ..memory.reserve import needs_by_library
 from ..memory.work import construction, instructions, moving
 from ..options import Effort, Options
 from ..transform import Cache, Candidate, Progress, RunContext, known_or_made
@@ -149,7 +149,7 @@ class StretchCosts:
         return replace(
             self.options,
             budget=None,
-            max_extra_work=min(1.0, work),
+            max_slowdown=min(1.0, work),
             loops=self.options.loops and limit != _NO_LOOPS,
         )
 
@@ -168,7 +168,7 @@ class StretchCosts:
     @cached_property
     def _allowed(self) -> Mapping[str, float]:
         """Instructions that may be added, by kernel library."""
-        return {name: each * self.options.max_extra_work for name, each in self._original.items()}
+        return {name: each * self.options.max_slowdown for name, each in self._original.items()}
 
     @cached_property
     def _original(self) -> Mapping[str, int]:

@@ -7,24 +7,29 @@ from dataclasses import replace
 
 from ..errors import InfeasibleError, UnsupportedModelError
 from ..ir.model import Model
+from ..memory.work import slowest
 from ..options import Options
-from ..pipeline import Result
-from ..report.model import Way
-from ..report.words import in_words
-from ..transform import Progress
+from ..pipeline import Result, optimize
+from ..report.exploration import flags_of
+from ..report.model import Analysis, Way
+from ..transform import LIMITS, Cache, Progress
 from .cutting import why_whole
 from .fronts import AUTO, FeedCosts, fed_input, in_rows, others_late
 from .run import estimated_need, optimize_in_parts
 from .stretch import StretchCosts
 
-PARTS, FED = "--parts auto --effort quick", "--feed rows=auto --parts auto --effort quick"
+PARTS, FED = "--parts auto --effort quick", "--feed auto --parts auto --effort quick"
 
 
 def other_ways(source: bytes, options: Options, whole: Result, progress: Progress) -> Iterator[Way]:
-    """Search the model in parts, then fed, until one meets the budget. Nothing is verified.
+    """Search the model as one file with more changes, in parts, then fed, until one meets the budget.
 
-    ``whole``: the result as one model. A way that the options or the model exclude is left out.
+    Nothing is verified. ``whole``: the result as one model. A way that the options or the model exclude is left out.
     """
+    as_one = _as_one(source, options, progress)
+    if as_one is not None:
+        yield as_one
+        return
     if options.objective != "total" or options.ties or options.step or options.decision is not None:
         return
     for flags, rows in ((PARTS, None), (FED, AUTO)):
@@ -44,10 +49,29 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
             yield Way(flags, None, None, False, found.why_whole)
             continue
         slowdown = round(max(found.program.slowdown.values(), default=0.0), 4)
-        way = Way(flags, found.program.arena, slowdown, options.meets_budget(found.program.arena), None)
+        way = Way(
+            flags, found.program.arena, slowdown, options.meets_budget(max(found.program.arena_bytes.values())), None
+        )
         yield way
         if way.fits:
             return
+
+
+def _as_one(source: bytes, options: Options, progress: Progress) -> Way | None:
+    """Return the way that meets the budget in one file with any change and the least of the wider limits; or None."""
+    if not options.cascade or options.decision is not None:
+        return None
+    cache: Cache = {}
+    for limit in (each for each in LIMITS if each >= options.max_slowdown):
+        tried = replace(options, every_byte=True, max_slowdown=limit, verify=False)
+        if tried == replace(options, verify=False):
+            continue
+        flags = flags_of(tried)
+        report = optimize(source, tried, lambda said, flags=flags: progress(f"{flags}: {said}"), cache).report  # type: ignore[misc]
+        if report.within_budget:
+            slowdown = round(slowest(report.before.instructions, report.after.instructions), 4)
+            return Way(flags, report.answer.reserve, slowdown, True, None)
+    return None
 
 
 def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
@@ -68,18 +92,17 @@ def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
             yield flags, need
 
 
-def said_of_budget(model: Model, need: int, least: int, options: Options) -> Iterator[str]:
-    """Yield the answer to a budget before any search, with estimates of the model in parts and fed.
+def said_of_ways(model: Model, analysis: Analysis, options: Options) -> Iterator[str]:
+    """Yield what a model over the budget may need as one file, in parts and fed, before any search; nothing if it fits.
 
-    ``need``: bytes as the model stands; ``least``: those of its interface and of TFLM's structures.
+    As one file it takes its interface and TFLM's structures, as far as rewrites leave them as they are.
     """
-    assert options.budget is not None
-    size = in_words(options.budget)
-    if need <= options.budget:
-        yield f"budget  fits {size} as it stands"
+    fit = analysis.answer.fit
+    if fit is None or fit.fits:
         return
-    over = need - options.budget
-    yield f"budget  {over:,} bytes over {size}; inputs or outputs and TFLM's structures alone take {least:,}"
+    least = analysis.bounds.io + analysis.memory.tail_for_target
+    yield f"as one file: about {least:,} bytes, an estimate: inputs or outputs, and TFLM's structures as they are now"
     for flags, estimate in estimated_ways(model, options):
         way = "fed row by row" if flags == FED else "in parts"
-        yield f"        {way}: about {estimate:,} bytes, an estimate; optimize --budget searches it"
+        yield f"{way}: about {estimate:,} bytes, an estimate"
+    yield "next: tflite-memopt optimize with the same --target and --budget searches all of them"

@@ -72,7 +72,7 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
 
 
 def _of_declined(report: Report) -> Iterator[Advice]:
-    """Yield the name the smaller result that was declined, with its price."""
+    """Yield the smaller result that was declined, with its price."""
     declined, need = report.declined, needed_of(report, report.after)
     if declined is None:
         return
@@ -80,7 +80,7 @@ def _of_declined(report: Report) -> Iterator[Advice]:
     if declined.tflm_since is not None:
         price.append(f"TFLM of {declined.tflm_since} or later")
     yield Advice(
-        "--changes every-byte",
+        "--changes all",
         f"{declined.need:,} bytes ({change_in_percent(need, declined.need)}) at {', '.join(filter(None, price))}",
     )
 
@@ -98,8 +98,8 @@ def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice
     if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not _has_state(model):
         yield Advice(
             "--parts auto",
-            f"{tail:,} bytes are structures of all operators; written as several models in one arena, only those of "
-            "the largest count (docs/parts.md)",
+            f"split the model: only the largest part's share of the {tail:,} bytes of TFLM's structures is needed "
+            "(docs/parts.md)",
         )
 
 
@@ -109,7 +109,7 @@ def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]
     image = max(model.main.inputs, key=lambda tensor: tensor.nbytes, default=None)
     if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
         yield Advice(
-            "--feed rows=auto --parts auto",
+            "--feed auto --parts auto",
             f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/parts.md)",
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ..analysis.loops import cleared_inputs
 from ..equivalence.verification import Verification
-from ..io import offline_plan, plan_label
+from ..io import offline_plan
 from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.boards import device_named
@@ -16,18 +16,10 @@ from ..kernels.code_size import flash_of
 from ..kernels.profile import KernelProfile
 from ..kernels.since import needed_since
 from ..kernels.support import RUNS, TflmSupport, support_of
-from ..memory.arrange import (
-    Arrangement,
-    Declined,
-    ModelPlacement,
-    needed_bytes,
-    needs_by_library,
-    reuse_in_force,
-)
+from ..memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
 from ..memory.figures import (
     ArenaMap,
     InterfaceTensor,
-    LibraryNeed,
     MemoryUse,
     arena_map,
     bounds_of,
@@ -36,8 +28,10 @@ from ..memory.figures import (
     operator_kinds,
     step_uses,
 )
+from ..memory.file import label_in_force
 from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
+from ..memory.reserve import LibraryNeed, needs_by_library
 from ..memory.work import slowest
 from ..options import Options
 from ..proof import Proof
@@ -45,13 +39,13 @@ from ..schedule.check import peak_of
 from ..schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
 from ..version import __version__
 from .advice import advice_for, of_types
+from .answer import DeviceUse, answer_of, judged
 from .loops import loop_uses
 from .model import (
     NO_SUMMARY,
     Analysis,
     BindingStep,
     DeclinedUse,
-    DeviceUse,
     EndedBy,
     PlanUse,
     ProofUse,
@@ -137,10 +131,19 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     before = replace(original.memory, tflm=verification.tflm_before, instructions=per_call)
     after = replace(placement.memory, tflm=verification.tflm_after)
     arena = arena_map(model, placement.layout, placement.offsets, after, profile)
-    fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
     any_order = _bound_of_any_order(arrangement)
     needs = arrangement.needs
     needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
+    support, device = _support(model, verification), device_use(options.device)
+    answer = answer_of(
+        needs,
+        before=original.libraries,
+        objective=options.objective,
+        budget=options.budget,
+        device=device,
+        judgement="right" if support.runs else "cannot run",
+    )
+    is_missed = options.budget is not None and answer.fit is not None and not answer.fit.fits
     bounds = bounds_of(model, placement.layout, any_order)
     inferred = (RewriteUse(INFERRED_SHAPES, outcome.inferred, "exact", 0),) if outcome.inferred else ()
     added = sorted(operator_kinds(model) - original.kinds)
@@ -153,8 +156,8 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         options=options_used(options),
         objective=options.objective,
         budget=options.budget,
-        within_budget=fits,
-        binding=_binding(after) if fits is False else None,
+        answer=answer,
+        binding=_binding(after) if is_missed else None,
         before=before,
         after=after,
         bounds=replace(bounds, plan=max(bounds.plan, placement.plan.lower_bound)),
@@ -181,10 +184,10 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         arena={"before": original.arena, "after": arena},
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
-        tflm=_support(model, verification),
+        tflm=support,
         mended=outcome.mended,
         calls=outcome.calls,
-        device=device_use(options.device),
+        device=device,
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
     )
     advice = advice_for(report, model, profile, options)
@@ -207,42 +210,44 @@ def build_analysis(
     profile: KernelProfile,
     device: DeviceUse | None = None,
     mended: TflmSupport | None = None,
+    budget: int | None = None,
 ) -> Analysis:
     """Describe an unchanged model under the plan in its file, if any; ``data`` is that file.
 
-    ``mended``: what keeps TFLM from loading the file, where ``model`` is rewritten so that it can.
+    ``mended``: what keeps TFLM from loading the file, where ``model`` is rewritten so that it can. ``budget``: bytes
+    that the arena may take, None for no limit.
     """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     problem = schedule_problem(model.main, layout)
     bounds = bounds_of(model, layout, head_lower_bound(problem, schedule_lower_bound(problem)))
-    label = plan_label.decode(model) if planned else None
+    label = label_in_force(model)
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
     support = support_of(model) if mended is None else mended
     advice = tuple(of_types(memory, model))
-    is_ours, has_target = label is not None, profile.target is not None
-    summary = summary_of_analysis(
-        memory, bounds, needs, support, advice, is_ours, has_target, device, mended is not None
-    )
-    return Analysis(
+    judgement = judged(model, support.runs, profile)
+    answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
+    analysis = Analysis(
         model=name,
         target=profile.target,
         kernels=profile.name,
         file_bytes=len(data),
         sha256=_digest(data),
         planned_for=label,
+        answer=answer,
         memory=memory,
         libraries=needs,
         bounds=bounds,
         steps=steps,
-        summary=summary,
+        summary=NO_SUMMARY,
         arena=arena,
         loops=loop_uses(model),
         tflm=support,
         mends=mended is not None,
         device=device,
     )
+    return replace(analysis, summary=summary_of_analysis(analysis, advice))
 
 
 def _proof_use(proof: Proof) -> ProofUse:
@@ -253,7 +258,11 @@ def _proof_use(proof: Proof) -> ProofUse:
 def device_use(name: str | None) -> DeviceUse | None:
     """Describe a chip or board by its name; None where it names neither."""
     device = None if name is None else device_named(name)
-    return None if device is None else DeviceUse(device.name, device.chip, device.ram, device.flash)
+    return (
+        None
+        if device is None
+        else DeviceUse(device.name, device.chip, device.ram, device.flash, device.left, device.framework)
+    )
 
 
 def _support(model: Model, verification: Verification) -> TflmSupport:

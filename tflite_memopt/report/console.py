@@ -11,13 +11,12 @@ from rich.text import Text
 from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..io.plan_label import PlanLabel
-from ..kernels.profiles import PROFILES
-from ..memory.figures import InterfaceTensor, LibraryNeed, MemoryUse, StepUse
-from ..memory.work import slowdowns
+from ..memory.figures import InterfaceTensor, MemoryUse, StepUse
+from ..memory.reserve import LibraryNeed
 from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text
-from .summary import advice_of, done_of, price_of, registered_by, ways_of
+from .summary import advice_of, done_of, price_of, registered_by, shares_of, to_reserve, ways_of
 from .words import counted, percent, short_name
 
 _MAX_LIVE = 12
@@ -51,7 +50,7 @@ def render_report(
 def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything: bool) -> list[tuple[str, str]]:
     """Return lines with their labels. Without ``everything`` names, and some limits and advice, are left out."""
     summary = report.summary
-    changes = summary.changes[:-1] if everything else [done_of(report)]
+    changes = summary.changes if everything else [done_of(report)]
     done = [*ways, *(("done", said) for said in changes), ("price", price_of(report, each_library=everything))]
     told: list[tuple[str, str]] = []
     if report.runner is not None:
@@ -76,18 +75,8 @@ def _answer(report: Report, output: str, ways: list[tuple[str, str]], everything
 
 def _to_flash(report: Report, output: str) -> str:
     """The file, and what the firmware has to reserve and to register for it."""
-    size = ""
-    if report.objective == "total":
-        estimate = "" if report.after.required_is_exact else " (an estimate)"
-        size = f"reserve {_reserved(report):,} bytes{estimate}, "
+    size = f"{to_reserve(report)}, " if report.objective == "total" else ""
     return f"flash {output}: {size}{registered_by(report)}; codegen writes the C++"
-
-
-def _reserved(report: Report) -> int:
-    """Return kArenaBytes of the arena.h that codegen writes: with a table where the target's kernels were measured."""
-    has_table = report.target is not None and PROFILES[report.kernels].measured_at is not None
-    after = report.after
-    return after.required_bytes["table"] if has_table and after.required_is_exact else after.required_for_target
 
 
 def _runner_lines(measured: Mapping[str, Mapping[str, int | str]]) -> Iterator[str]:
@@ -140,8 +129,8 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     """Return the tables of ``analyze``: the memory of one model, bounds, the peak."""
     table = table_with(Text(analysis.model or "model"), "figure", ">now")
     for name, value in memory_rows(analysis.memory):
-        if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
-            table.add_row(name, value)
+        if value is not None:  # TFLM's own figures need a run of it, which an analysis does without
+            table.add_row(name, _n(value))
     for name, count in analysis.memory.instructions.items():
         table.add_row(f"instructions, estimated, {name}", _n(count))
     bounds, label = analysis.bounds, analysis.planned_for
@@ -266,16 +255,15 @@ def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
 def _comparison(report: Report) -> Table:
     table = table_with(Text(report.model or "model"), "figure", ">before", ">after", ">change")
     old, new = report.before.instructions, report.after.instructions
-    for name, share in slowdowns(old, new).items():
+    for name, share in shares_of(report).items():
         table.add_row(f"instructions, estimated, {name}", _n(old[name]), _n(new[name]), percent(share))
     rows = zip(memory_rows(report.before), memory_rows(report.after), strict=True)
     for (label, before), (_, after) in rows:
-        table.add_row(label, before, after, _change(before, after))
+        table.add_row(label, _n(before), _n(after), _change(before, after))
     bounds, files = report.bounds, report.file_bytes
     for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
         table.add_row(f"lower bound on the head, {label}, bytes", "", _n(bound), "")
-    sizes = [_n(files[side]) for side in ("before", "after")]
-    table.add_row("file, bytes", *sizes, _change(*sizes))
+    table.add_row("file, bytes", *map(_n, files.values()), _change(*files.values()))
     return table
 
 
@@ -353,23 +341,24 @@ def _planned_for(label: PlanLabel, analysis: Analysis) -> Text:
     return as_text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}{made}")
 
 
-def memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
-    """Yield the figures of a model with their names; "-" for one that does not exist."""
+def memory_rows(use: MemoryUse) -> Iterator[tuple[str, int | None]]:
+    """Yield the figures of a model with their names; None for one that does not exist."""
     guess = "" if use.required_is_exact else " (estimate)"
-    yield "operators", _n(use.operators)
-    yield "multiply-accumulates", _n(use.macs)
-    yield "weights read in a run, bytes", _n(use.weights_read)
-    yield "peak working set, bytes", _n(use.peak_bytes)
-    yield "arena head, planned, bytes", _n(use.arena_bytes)
+    yield "operators", use.operators
+    yield "multiply-accumulates", use.macs
+    yield "weights read in a run, bytes", use.weights_read
+    yield "peak working set, bytes", use.peak_bytes
+    yield "arena head, planned, bytes", use.arena_bytes
     for part in ("head", "tail", "total"):
         bits = use.tflm.get("pointer_bits", 64)
-        yield f"TFLM measured {part} ({bits}-bit), bytes", _n(use.tflm[part]) if part in use.tflm else "-"
+        measured = use.tflm.get(part)
+        yield f"TFLM measured {part} ({bits}-bit), bytes", measured if isinstance(measured, int) else None
     if "target" in use.required_bytes:
-        yield f"arena to reserve on the target{guess}, bytes", _n(use.required_bytes["target"])
+        yield f"arena to reserve on the target{guess}, bytes", use.required_bytes["target"]
     if "table" in use.required_bytes:
-        yield f"the same with codegen --planner table{guess}, bytes", _n(use.required_bytes["table"])
-    yield f"arena to reserve, 32-bit{guess}, bytes", _n(use.required_bytes["32"])
-    yield f"arena to reserve, 64-bit{guess}, bytes", _n(use.required_bytes["64"])
+        yield f"the same with codegen's planner{guess}, bytes", use.required_bytes["table"]
+    yield f"arena to reserve, 32-bit{guess}, bytes", use.required_bytes["32"]
+    yield f"arena to reserve, 64-bit{guess}, bytes", use.required_bytes["64"]
 
 
 def _peak(step: StepUse, when: str) -> RenderableType:
@@ -410,12 +399,11 @@ def as_text(name: str, style: str = "") -> Text:
     return Text(printable(name), style=style)
 
 
-def _n(number: int | str) -> str:
-    return f"{number:,}" if isinstance(number, int) else number
+def _n(number: int | str | None) -> str:
+    return "-" if number is None else f"{number:,}" if isinstance(number, int) else number
 
 
-def _change(before: str, after: str) -> str:
-    old, new = before.replace(",", ""), after.replace(",", "")
-    if not (old.isdigit() and new.isdigit()) or old == new or int(old) == 0:
+def _change(before: int | None, after: int | None) -> str:
+    if before is None or after is None or before in (0, after):
         return ""
-    return f"{100 * (int(new) - int(old)) / int(old):+.1f} %"
+    return f"{100 * (after - before) / before:+.1f} %"

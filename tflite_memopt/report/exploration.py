@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..options import Objective, Options
+from .answer import Planner
 from .console import table_with
 from .model import Choice, Exploration, FrontPoint, Report
 from .summary import limits_of
@@ -19,8 +20,8 @@ def flags_of(options: Options) -> str:
     """Return the limits under which a point was made, as flags of ``optimize``."""
     if not options.cascade:
         return f"--changes {'rewrites' if options.rewrite else 'order'}"
-    changes = "--changes every-byte " if options.every_byte else ""
-    return f"{changes}--max-extra-work {100 * options.max_extra_work:g}%"
+    changes = "--changes all " if options.every_byte else ""
+    return f"{changes}--max-slowdown {100 * options.max_slowdown:g}"
 
 
 def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:
@@ -45,22 +46,33 @@ def _run_time(point: FrontPoint) -> float:
     return round(point.slowdown, 3)
 
 
-def need_of(point: FrontPoint, objective: Objective) -> int:
-    """Return the bytes that the objective counts."""
-    return point.total if objective == "total" else point.head
+def need_of(point: FrontPoint, objective: Objective, with_any_library: bool = False) -> int:
+    """Return the bytes that the objective counts, those with the library that needs the most where firmware has any."""
+    if objective == "head":
+        return point.head
+    return point.most if with_any_library and point.most is not None else point.total
 
 
 def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> Choice:
-    """Return the cheapest point within the budget; the smallest where none is, or where there is no budget."""
+    """Return the cheapest point within the budget; the smallest where none is, or where there is no budget.
+
+    A point that fits with codegen's planner alone is taken where no other one fits.
+    """
     needs = [need_of(point, objective) for point in points]
-    within = [at for at, need in enumerate(needs) if budget is not None and need <= budget]
+    most = [need_of(each, objective, True) for each in points]
+    within = [at for at, need in enumerate(most) if budget is not None and need <= budget]
+    planner: Planner = "tflm"
+    if budget is not None and not within:
+        tables = [each.table if objective == "total" else None for each in points]
+        within = [at for at, table in enumerate(tables) if table is not None and table <= budget]
+        planner = "table" if within else planner
 
     def price(at: int) -> tuple[float, ...]:
         point = points[at]
         return _run_time(point), point.operators, point.file_bytes, needs[at]
 
     at = min(within, key=price) if within else min(range(len(points)), key=lambda each: (needs[each], price(each)))
-    return Choice(objective, budget, at, None if budget is None else bool(within), (), ())
+    return Choice(objective, budget, at, None if budget is None else bool(within), (), (), planner)
 
 
 def with_reasons(exploration: Exploration, report: Report) -> Exploration:
@@ -117,18 +129,20 @@ def choice_lines(exploration: Exploration) -> Iterable[str]:
     """Yield the selected point and the reason; if it does not fit, its limits and advice."""
     choice = exploration.choice
     point, number = exploration.points[choice.point], choice.point + 1
-    need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"
+    need, what = need_of(point, choice.objective, True), "RAM" if choice.objective == "total" else "head"
+    if choice.planner == "table" and point.table is not None:
+        need, what = point.table, "RAM, with codegen's planner"
     if choice.budget is None:
         yield f"point {number} needs the least {what}: {need:,} bytes"
         return
     size = in_words(choice.budget)
     if choice.fits:
         yield (
-            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it has "
-            "the least run time, then the fewest operators, then the smallest file"
+            f"point {number} fits {size} with {need:,} bytes of {what}: of those that fit, it has the least run time, "
+            "then the fewest operators, then the smallest file"
         )
         return
     over = need - choice.budget
-    yield f"NO point fits {size} ({choice.objective}): point {number} is the nearest, {over:,} bytes too many"
+    yield f"NO point fits {size}: point {number} is the nearest, {over:,} bytes of {what} too many"
     yield from (f"  what limits it: {line}" for line in choice.limits)
     yield from (f"  what would help: {each.option}: {each.text}" for each in choice.advice)

@@ -10,17 +10,10 @@ from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..kernels.support import RUNS, TflmSupport
-from ..memory.figures import (
-    ArenaMap,
-    Bounds,
-    InterfaceTensor,
-    LibraryNeed,
-    MemoryUse,
-    OperatorName,
-    ReuseInForce,
-    StepUse,
-)
+from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
+from ..memory.reserve import LibraryNeed
 from ..options import Objective
+from .answer import Answer, DeviceUse, Planner
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,7 @@ class Summary:
     headline: str
     """The first line: the RAM, and how it was verified."""
     changes: tuple[str, ...]
-    """The changes and their price."""
+    """The changes; the price is in before, after, file_bytes, kernel_bytes, and tflm_since."""
     limits: tuple[str, ...]
     """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]
@@ -132,20 +125,6 @@ class Summary:
 
 
 NO_SUMMARY = Summary("", (), (), ())
-
-
-@dataclass(frozen=True)
-class DeviceUse:
-    """The chip or board that was named."""
-
-    name: str
-    """Name of the chip or board."""
-    chip: str
-    """Name of the chip."""
-    ram_bytes: int
-    """Largest contiguous RAM, in bytes."""
-    flash_bytes: int | None
-    """Flash of the chip or board, in bytes; null if unknown."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +164,8 @@ class Analysis:
     """SHA-256 of the file, in hexadecimal."""
     planned_for: PlanLabel | None
     """Target and kernels of the offline plan in the file; null without a plan of this tool."""
+    answer: Answer
+    """The size to reserve, whether it fits, and whether the file is right for the kernels."""
     memory: MemoryUse
     """Memory of the model as it is."""
     libraries: dict[str, LibraryNeed]
@@ -251,12 +232,12 @@ class Report:
     """Kernel profile of the figures."""
     options: dict[str, Any]
     """Options that determine the result, by their Python names; files without their folder."""
-    objective: str
+    objective: Objective
     """The quantity that was minimized. "total": the whole arena; "head": the part that tensors share over time."""
     budget: int | None
     """The budget in bytes; null without one."""
-    within_budget: bool | None
-    """True if the result meets the budget; null without one."""
+    answer: Answer
+    """The size to reserve, and whether it fits."""
     binding: BindingStep | None
     """The operator that needs the most if a budget is missed; null otherwise."""
     before: MemoryUse
@@ -325,6 +306,21 @@ class Report:
     calls: int = 1
     """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
     that of one step."""
+
+    @property
+    def saves_nothing(self) -> bool:
+        """Return whether the result is the original but for a plan with which no library needs less."""
+        before, after = (self.libraries[side] for side in ("before", "after"))
+        is_smaller = any(
+            each.required < before[name].required or each.head < before[name].head for name, each in after.items()
+        )
+        is_other = bool(self.rewrites) or self.interface["before"] != self.interface["after"]
+        return not (is_smaller or is_other)
+
+    @property
+    def within_budget(self) -> bool | None:
+        """Return whether the result meets the budget; None without one."""
+        return None if self.budget is None or self.answer.fit is None else self.answer.fit.fits
 
 
 @dataclass(frozen=True)
@@ -400,7 +396,7 @@ class FrontPoint:
     """One way to run a model: its RAM and its cost."""
 
     total: int
-    """Arena to reserve, in bytes."""
+    """Arena to reserve, in bytes, with TFLM as it comes; of parts, with the planner that codegen writes."""
     head: int
     """The part of it that tensors share over time, in bytes."""
     slowdown: float
@@ -417,6 +413,10 @@ class FrontPoint:
     """Regions that run in stripes, in words."""
     parts: int = 1
     """Models that run one after another in the arena; the head is then that of the largest."""
+    table: int | None = None
+    """The total with the planner that codegen writes; null where it writes none by default."""
+    most: int | None = None
+    """The total with the kernel library that needs the most; null where that is the one that is counted."""
 
 
 @dataclass(frozen=True)
@@ -430,11 +430,13 @@ class Choice:
     point: int
     """Index of the chosen point in the front, from 0: the fastest that fits, or the nearest."""
     fits: bool | None
-    """True if it fits the budget; null without one."""
+    """True if it fits the budget, with every library that may be linked; null without one."""
     limits: tuple[str, ...]
     """Limits on the size, in sentences."""
     advice: tuple[Advice, ...]
     """Options that could lower the result further."""
+    planner: Planner = "tflm"
+    """The planner with which it fits: "tflm", TFLM as it comes, or "table", the one that codegen writes."""
 
 
 @dataclass(frozen=True)
@@ -463,7 +465,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """Records that commands write as JSON."""
-SCHEMA_VERSION = "3.0"
+SCHEMA_VERSION = "1.0"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",

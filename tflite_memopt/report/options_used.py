@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +56,6 @@ def as_labeled(options: Options, label: PlanLabel) -> Options:
     wrong = [name for name, value in own.items() if not _is_like(value, getattr(default, name))]
     if wrong:
         raise UsageError(f"the file's label has no valid {', '.join(wrong)}: optimize the model again")
-    if "tflm_since" in own:
-        own["tflm_since"] = _date(own["tflm_since"])
     if options.target is None and options.kernels is None:
         own |= {"target": label.target, "kernels": label.kernels}
     return replace(options, **own)
@@ -74,13 +71,6 @@ def options_text(changed: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in changed.items()) or "the default options"
 
 
-def _date(value: Any) -> date:
-    try:
-        return date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise UsageError(f"the file's label has no date but {value!r}: optimize the model again") from None
-
-
 def _tupled(value: Any) -> Any:
     return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
@@ -93,8 +83,6 @@ def _is_like(value: Any, default: Any) -> bool:
 def _plain(value: Any, is_file: bool) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each, is_file) for each in value]
-    if isinstance(value, date):
-        return value.isoformat()
     if value is not None and is_file:
         return Path(value).name
     return os.fspath(value) if isinstance(value, os.PathLike) else value

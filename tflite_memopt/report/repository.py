@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 MARK = "<!-- tflite-memopt: RAM of models -->"
 """The first line of a comment, by which the next run finds it and replaces it."""
@@ -11,12 +12,18 @@ MARK = "<!-- tflite-memopt: RAM of models -->"
 
 @dataclass(frozen=True)
 class ModelRam:
-    """Bytes of a model's arena, ``now`` and ``before``; None where there is no model, and ``error`` says why."""
+    """Bytes of a model's arena, ``now`` and ``before``; None where there is no model, and ``error`` says why.
+
+    ``error``: also where it computes wrongly with the kernels. ``most``: what
+    it needs with the library that needs the most, in words. ``over``: why it is over the budget; empty if it fits.
+    """
 
     name: str
     now: int | None
     before: int | None = None
     error: str = ""
+    most: str = ""
+    over: str = ""
 
 
 def has_grown(row: ModelRam) -> bool:
@@ -24,19 +31,19 @@ def has_grown(row: ModelRam) -> bool:
     return row.now is not None and row.before is not None and row.now > row.before
 
 
-def is_over(row: ModelRam, budget: int | None) -> bool:
-    """Return whether it needs more than the budget, if there is one."""
-    return budget is not None and row.now is not None and row.now > budget
-
-
-def ram_text(rows: Sequence[ModelRam], budget: int | None) -> str:
+def ram_text(rows: Sequence[ModelRam]) -> str:
     """Return a line on all, and one on each model."""
-    lines = [headline_of(rows, budget)]
+    lines = [headline_of(rows)]
     for row in rows:
         change = "" if row.before is None else f", {_change(row)}"
-        notes = "".join(f", {note}" for note in _notes(row, budget))
-        lines.append(f"  {row.name}: {_told(row)}{change}{notes}")
+        notes = "".join(f", {note}" for note in _notes(row))
+        lines.append(f"  {row.name}: {row.error or f'{_told(row)}{change}{notes}'}")
     return "\n".join(lines) + "\n"
+
+
+def ram_json(rows: Sequence[ModelRam]) -> str:
+    """Return the rows for programs."""
+    return json.dumps([asdict(row) for row in rows], indent=2) + "\n"
 
 
 def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) -> str:
@@ -44,7 +51,7 @@ def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) ->
     limit = "" if budget is None else f"; the budget is {budget:,} bytes"
     lines = [
         MARK,
-        f"### {headline_of(rows, budget)}",
+        f"### {headline_of(rows)}",
         "",
         "| model | before | now | change | |",
         "|---|---:|---:|---:|---|",
@@ -52,15 +59,15 @@ def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) ->
     for row in rows:
         before = "" if row.before is None else f"{row.before:,}"
         now = "" if row.now is None else f"{row.now:,}"
-        notes = "; ".join(f"**{note}**" for note in _notes(row, budget))
+        notes = "; ".join(f"**{note}**" for note in _notes(row))
         change = "" if row.before is None or row.now is None else _change(row)
         lines.append(f"| {_cell(row.name)} | {before} | {now} | {change} | {_cell(row.error) or notes} |")
     return "\n".join([*lines, "", f"Bytes of the arena to reserve, {made_for}{limit}."]) + "\n"
 
 
-def headline_of(rows: Sequence[ModelRam], budget: int | None) -> str:
-    """Return the next step; empty without one."""
-    over = sum(is_over(row, budget) for row in rows)
+def headline_of(rows: Sequence[ModelRam]) -> str:
+    """Return the line on all models."""
+    over = sum(bool(row.over) for row in rows)
     grown, wrong = sum(map(has_grown, rows)), sum(bool(row.error) for row in rows)
     parts = ((over, "over budget"), (grown, "grown"), (wrong, "with an error"))
     said = ", ".join(f"{count} {what}" for count, what in parts if count)
@@ -68,16 +75,16 @@ def headline_of(rows: Sequence[ModelRam], budget: int | None) -> str:
     return f"RAM of {count}: {said or 'all is well'}"
 
 
-def _notes(row: ModelRam, budget: int | None) -> Iterator[str]:
-    if is_over(row, budget):
-        yield "over budget"
+def _notes(row: ModelRam) -> Iterator[str]:
+    if row.most:
+        yield row.most
+    if row.over:
+        yield f"over budget: {row.over}"
     if has_grown(row):
         yield "grown"
 
 
 def _told(row: ModelRam) -> str:
-    if row.now is None:
-        return row.error
     return f"{row.now:,} bytes" if row.before is None else f"{row.before:,} -> {row.now:,} bytes"
 
 

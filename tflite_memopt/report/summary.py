@@ -9,9 +9,11 @@ from itertools import zip_longest
 from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
-from ..kernels.support import TflmSupport, said_of
-from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
-from .model import Advice, DeviceUse, ProofUse, Report, Summary, Way
+from ..kernels.support import said_of
+from ..memory.figures import Bounds, MemoryUse, ReuseInForce
+from ..memory.work import slowdowns
+from .answer import Answer, DeviceUse
+from .model import Advice, Analysis, ProofUse, Report, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -32,9 +34,8 @@ _RUNTIMES = {
 _STORED = "the memory plan is stored in the file, where TFLM reads it"
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
-_CLEARLY_MORE = 1.1
-"""A library that needs this many times as much is named in the first line."""
-_IF_IT_COULD = "If it could, it would need"
+_LINKED = {"reference": "TFLM's own kernels"}
+_IF_IT_COULD = "If it could: "
 _MENDED = "TFLM cannot load this file as it is, and optimize fixes that"
 
 
@@ -44,35 +45,46 @@ def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     return Summary(printable(headline(report)), tuple(_changes(report)), limits, tuple(advice))
 
 
-def summary_of_analysis(
-    memory: MemoryUse,
-    bounds: Bounds,
-    libraries: Mapping[str, LibraryNeed],
-    support: TflmSupport,
-    advice: tuple[Advice, ...] = (),
-    is_ours: bool = False,
-    has_target: bool = False,
-    device: DeviceUse | None = None,
-    mends: bool = False,
-) -> Summary:
-    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
-
-    ``has_target``: whether a target is named; ``device``: the chip or board that was. ``mends``: whether figures are
-    those of the model rewritten so that TFLM can run it.
-    """
-    need = memory.required_for_target
-    fit = _fit(need, libraries, has_target, device)
-    says_need = device is not None and need <= device.ram_bytes
-    first = f"RAM: {fit}" if says_need else _joined(f"RAM {need:,} bytes", fit)
-    if not support.runs:
-        first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
-    if mends:
-        first = f"{said_of(support, _MENDED)}. Once fixed, it needs {need:,} bytes of RAM"
+def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summary:
+    """The sentences of an ``analyze`` report."""
+    answer, support = analysis.answer, analysis.tflm
+    fit = said_of_fit(answer, analysis.device)
+    said = (
+        [f"RAM: {fit}"]
+        if fit.startswith("needs") and not answer.most
+        else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}", fit]
+    )
+    first = joined(*said, *_notes(answer, analysis.target))
+    if analysis.mends:
+        first = f"{said_of(support, _MENDED)}. Once fixed: {first}"
         advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
-    elif support.runs and not is_ours:
+    elif answer.judgement == "cannot run":
+        first = f"{wrong_in_words(analysis)}. {_IF_IT_COULD}RAM {answer.reserve:,} bytes"
+    elif answer.judgement != "right":
+        first = f"{wrong_in_words(analysis)}. {first}"
+    elif analysis.planned_for is None:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
-    return Summary(printable(first), (), limits_of(memory, bounds, False), advice)
+    return Summary(printable(first), (), limits_of(analysis.memory, analysis.bounds, False), advice)
+
+
+def wrong_in_words(analysis: Analysis) -> str:
+    """Say why firmware does not compute what the file says; empty where it does."""
+    target, label = analysis.target, analysis.planned_for
+    where = f"{analysis.kernels} kernels{'' if target is None else f' ({target})'}"
+    match analysis.answer.judgement:
+        case "wrong kernels":
+            assert label is not None
+            named = analysis.kernels if target is None else target if analysis.device is None else analysis.device.name
+            return (
+                f"COMPUTES WRONGLY with {where}: the plan in the file is for {label.kernels} kernels; optimize the "
+                f"original with --{'kernels' if target is None else 'target'} {named}"
+            )
+        case "wrong plan":
+            return f"COMPUTES WRONGLY with {where}: the plan in the file is not of this graph; optimize it again"
+        case "cannot run":
+            return said_of(analysis.tflm)
+    return ""
 
 
 def headline(report: Report) -> str:
@@ -80,25 +92,73 @@ def headline(report: Report) -> str:
 
     Where TFLM cannot run the model, that comes first.
     """
-    is_head = report.objective == "head"
-    before, after = (
-        memory.arena_bytes if is_head else memory.required_for_target for memory in (report.before, report.after)
-    )
-    change = f" ({change_in_percent(before, after) or 'no change'})"
+    is_head, answer = report.objective == "head", report.answer
+    before, after = (needed_of(report, memory) for memory in (report.before, report.after))
+    kept = "no change: keep the original" if report.saves_nothing else "no change"
+    change = f" ({change_in_percent(before, after) or kept})"
     what = "head of the arena" if is_head else "RAM"
-    price = in_short(report.before.instructions, report.after.instructions)
-    if not report.tflm.runs:
-        figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_verified(report)}"
-        return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
+    price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
     mends = "" if report.mended is None else "; TFLM could not load the file before"
-    return _joined(
-        f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}{mends}", _fit_of(report, after)
-    )
+    library = "" if is_head else _of_library(answer)
+    said = f"{what} {before:,} -> {after:,} bytes{change}{library} at {price}, {_verified(report)}{mends}"
+    if not report.tflm.runs:
+        return f"{said_of(report.tflm)}. {_IF_IT_COULD}{said}"
+    was = report.budget is not None and needed_of(report, report.before) <= report.budget
+    if is_head:
+        return joined(said, said_of_fit(answer, report.device, was))
+    return joined(said, *sentences_of(answer, report.device, report.target, was))
 
 
-def _joined(first: str, then: str) -> str:
-    return f"{first}; {then}" if then else first
+def _of_library(answer: Answer) -> str:
+    """Name the library that the number is for, where firmware may link others."""
+    return f" with {_LINKED.get(answer.library, f'{answer.library} kernels')}" if answer.most else ""
+
+
+def _notes(answer: Answer, target: str | None) -> Iterator[str]:
+    """Yield what else holds of the size: with the library that needs the most, and with codegen's planner."""
+    for name, need in answer.most.items():
+        before = answer.more_than_before.get(name)
+        more = "" if before is None else f", more than the {before[0]:,} of the original"
+        yield f"{need:,} with {name}{more}{'' if target else ': pass --target'}"
+    is_said = answer.fit is not None and answer.fit.planner == "table"
+    if answer.table is not None and answer.table < answer.reserve and not is_said:
+        yield f"{answer.table:,} with codegen's planner"
+
+
+def said_of_fit(answer: Answer, device: DeviceUse | None, was: bool = False) -> str:
+    """Say whether the size is within the budget, or the device's RAM; empty without either.
+
+    ``was``: whether the original is within the budget.
+    """
+    fit = answer.fit
+    if fit is None:
+        return ""
+    limit = in_words(fit.limit) if fit.is_budget or device is None else _ram_of(device)
+    library = f" with {fit.library}" if answer.most else ""
+    if not fit.fits:
+        return f"DOES NOT FIT {limit}{library}: {counted(-fit.spare, 'byte')} too many"
+    if fit.planner == "table":
+        return f"fits {limit} with codegen's planner only ({fit.limit - fit.spare:,} bytes)"
+    if not fit.is_budget:
+        return f"needs {fit.limit - fit.spare:,} of {limit}{library}"
+    already = ", as it did before," if was else ""
+    any_kernels = " with any kernels" if answer.most else ""
+    return f"fits {limit}{any_kernels}{already} with {counted(fit.spare, 'byte')} to spare"
+
+
+def joined(*parts: str) -> str:
+    """Return the parts of a line that are not empty."""
+    return "; ".join(filter(None, parts))
+
+
+def sentences_of(answer: Answer, device: DeviceUse | None, target: str | None, was: bool = False) -> Iterator[str]:
+    """Yield what follows the size in a first line: whether it fits, and the size in other ways.
+
+    ``was``: whether the original is within the budget.
+    """
+    yield said_of_fit(answer, device, was)
+    yield from _notes(answer, target)
 
 
 def _verified(report: Report) -> str:
@@ -150,29 +210,12 @@ def _word(verdicts: Mapping[str, Verdict]) -> str:
     return "verified equal within a stated tolerance" if "reassociates" in exactness else "verified bit-exact"
 
 
-def _fit_of(report: Report, need: int) -> str:
-    if report.budget is None:
-        libraries = {} if report.objective == "head" else report.libraries["after"]
-        return _fit(need, libraries, report.target is not None, report.device)
-    size = in_words(report.budget)
-    if report.within_budget:
-        already = ", as it did before," if needed_of(report, report.before) <= report.budget else ""
-        return f"fits {size}{already} with {counted(report.budget - need, 'byte')} to spare"
-    return f"DOES NOT FIT {size}: {counted(need - report.budget, 'byte')} too many"
-
-
-def _fit(need: int, libraries: Mapping[str, LibraryNeed], has_target: bool, device: DeviceUse | None) -> str:
-    """Say how much of the device's RAM that is, and which kernel libraries need clearly more; may be empty."""
-    said = []
-    if device is not None:
-        of = f"the {device.name}'s {in_words(device.ram_bytes)}"
-        over = need - device.ram_bytes
-        said.append(f"needs {need:,} of {of}" if over <= 0 else f"DOES NOT FIT {of}: {counted(over, 'byte')} too many")
-    more = {name: each.required for name, each in libraries.items() if each.required > _CLEARLY_MORE * need}
-    if more:
-        others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
-        said.append(f"it needs {others}{'' if has_target else ': pass --target'}")
-    return "; ".join(said)
+def _ram_of(device: DeviceUse) -> str:
+    """Say how much RAM a device has for an arena."""
+    of_device = f"the {device.name}'s {in_words(device.ram_bytes)}"
+    if device.left_bytes is None:
+        return of_device
+    return f"the {in_words(device.left_bytes)} that {device.framework} leaves of {of_device}"
 
 
 def _changes(report: Report) -> Iterator[str]:
@@ -188,14 +231,13 @@ def _changes(report: Report) -> Iterator[str]:
     saved = needed_of(report, report.before) - needed_of(report, report.after)
     if saved > 0:
         yield f"all of this together: {counted(saved, 'byte')} less"
-    yield f"the price: {price_of(report)}"
 
 
 def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
     for way, command in zip_longest(report.ways, commands, fillvalue=""):
         assert isinstance(way, Way)
-        label = "row by row" if way.flags.startswith("--feed") else "in parts"
+        label = next(label for flag, label in _WAYS.items() if way.flags.startswith(flag))
         if way.need is None:
             yield label, f"not possible: {way.reason}"
             continue
@@ -206,6 +248,10 @@ def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]
     if report.ways and not any(way.fits for way in report.ways):
         least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
         yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
+
+
+_WAYS = {"--feed": "row by row", "--parts": "in parts", "--changes": "one file"}
+"""Labels of ways by the first of their flags."""
 
 
 def advice_of(report: Report) -> list[Advice]:
@@ -220,7 +266,7 @@ def done_of(report: Report) -> str:
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
     others = len(report.rewrites) - len(regions) - len(dead)
-    parts = [*mends, *(f"no weight reads {use.rule.partition(': ')[2]}: removed" for use in dead)]
+    parts = [*mends, *(f"removed {use.rule.partition(': ')[2]} that nothing uses" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
         size = sum(len(use.operators) for use in regions)
@@ -228,6 +274,17 @@ def done_of(report: Report) -> str:
     if others:
         parts.append(counted(others, "other rewrite" if parts else "rewrite"))
     return "; ".join((*parts, *_sharing(report.sharing), _STORED))
+
+
+def to_reserve(report: Report) -> str:
+    """Say how many bytes firmware reserves: with TFLM as it comes, and with codegen's planner; or with any kernels."""
+    answer = report.answer
+    estimate = "" if report.after.required_is_exact else " (an estimate)"
+    if answer.most:
+        ((library, most),) = answer.most.items()
+        return f"reserve {answer.reserve:,} bytes{_of_library(answer)}{estimate}, {most:,} with {library}"
+    table = f" ({answer.table:,} with codegen's planner)" if answer.table not in (None, answer.reserve) else ""
+    return f"reserve {answer.reserve:,} bytes{estimate}{table}"
 
 
 def registered_by(report: Report) -> str:
@@ -243,6 +300,11 @@ def _sharing(uses: Sequence[ReuseInForce]) -> Iterator[str]:
         yield f"{counted(views, 'output')} {'is a view of its input' if views == 1 else 'are views of their inputs'}"
     if over:
         yield f"{counted(over, 'output')} {'overwrites an input' if over == 1 else 'overwrite inputs'}"
+
+
+def shares_of(report: Report) -> dict[str, float]:
+    """Return the added run time by kernel library, the slowest first."""
+    return slowdowns(report.before.instructions, report.after.instructions)
 
 
 def needed_of(report: Report, memory: MemoryUse) -> int:
@@ -272,7 +334,7 @@ def _rewrite(use: RewriteUse) -> str:
         where = f"{names[0]} runs" if len(names) == 1 else f"{len(names)} operators, {names[0]} to {names[-1]}, run"
         return f"{where} a few rows at a time, in {_FORM.sub('', use.stripes)}"
     name, _, rest = use.rule.partition(": ")
-    words = f"no weight reads {rest}: removed" if name == DEAD_CHANNELS else _OTHER
+    words = f"removed {rest} that nothing uses" if name == DEAD_CHANNELS else _OTHER
     words = next((said for rule, said in _PLAIN.items() if rule in name), words)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{words} ({', '.join(names[:_MOST_NAMES])}{more})"
@@ -283,9 +345,9 @@ def price_of(report: Report, each_library: bool = True) -> str:
 
     The run time is that with each kernel library, or the range of them.
     """
-    before, after, sizes = report.before, report.after, report.file_bytes
+    sizes = report.file_bytes
     run_time = by_library if each_library else over_libraries
-    parts = [run_time(before.instructions, after.instructions, report.kernels)]
+    parts = [run_time(shares_of(report), report.kernels)]
     file, kernels = sizes["after"] - sizes["before"], flash_in_words(report.kernel_bytes)
     parts.append(f"flash {file:+,} bytes of file{f', {kernels}' if kernels else ''}")
     if report.tflm_since is not None:

@@ -10,23 +10,32 @@ from ..kernels.boards import BOARDS
 from ..kernels.boards import CHIPS as DEVICES
 from ..kernels.chips import CHIP_MEMORIES, CHIPS
 from ..kernels.profiles import PROFILES
+from ..kernels.since import BUILDS
 from ..kernels.targets import TARGETS
 
 
 def render_targets() -> Table:
-    """Return one row a target."""
-    table = Table("target", "core or chip", "kernels", "pointer, bits", "enum, bytes", "measured", "only read")
+    """Return one row a target; ``targets --json`` has what was measured and what was only read."""
+    table = _table("target", "core or chip", "kernels", "evidence")
     for each in TARGETS.values():
-        enums = " to ".join(map(str, sorted(set(each.enum_bytes))))
-        known = ("; ".join(facts) or "nothing" for facts in (each.measured, each.read))
         chips = "; ".join((each.description, *filter(None, [", ".join(CHIPS.get(each.name, ()))])))
-        table.add_row(each.name, chips, each.kernels, str(each.abi.word), enums, *known)
+        table.add_row(each.name, chips, each.kernels, "measured" if each.measured else "read, never run")
+    return table
+
+
+def render_builds() -> Table:
+    """Return one row a build of TFLM: what ``--tflm`` takes."""
+    table = _table("--tflm", "source before", "static memory", "enums", "kernels")
+    for each in BUILDS.values():
+        day = "" if each.before is None else each.before.isoformat()
+        enums = "of the target" if each.short_enums is None else "short" if each.short_enums else "4 bytes"
+        table.add_row(each.name, day, "yes" if each.is_static else "no", enums, ", ".join(each.libraries) or "any")
     return table
 
 
 def render_memories() -> Table:
     """Return one row per chip: what ``codegen --memory CHIP`` takes."""
-    table = Table("chip", "memories of its own, in KB, the fastest first")
+    table = _table("chip", "memories of its own, in KB, the fastest first")
     for chip, memories in CHIP_MEMORIES.items():
         table.add_row(chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
     return table
@@ -34,10 +43,20 @@ def render_memories() -> Table:
 
 def render_devices() -> Table:
     """Return one row per board or chip whose RAM and flash ``--target`` knows."""
-    table = Table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "source")
+    table = _table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "source")
     for each in (*BOARDS.values(), *DEVICES.values()):
         flash = "" if each.flash is None else f"{each.flash >> 10:,}"
-        table.add_row(each.name, each.chip, each.target, f"{each.ram >> 10:,}", flash, each.source)
+        left = "" if each.left is None else f"; {each.framework} leaves {each.left >> 10}"
+        table.add_row(each.name, each.chip, each.target, f"{each.ram >> 10:,}{left}", flash, each.source)
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    """Return a table without rows, whose cells are wrapped and never cut."""
+    table = Table(title_justify="left")
+    table.add_column(first, no_wrap=True)
+    for column in others:
+        table.add_column(column, overflow="fold")
     return table
 
 

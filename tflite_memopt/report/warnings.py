@@ -12,7 +12,6 @@ from ..ir.model import Model
 from ..kernels.esp_nn import said_of_releases
 from ..kernels.faults import FaultMet, faults_in, right_releases
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import worse_under
 from ..options import Options
 from .model import Report
 
@@ -106,7 +105,7 @@ _PROVED: Mapping[str, str] = {"result": "the result", "plan": "the memory plan",
 
 
 def _of_proofs(report: Report) -> Iterator[str]:
-    """Yield the name each part that is not proved, and the reason."""
+    """Yield each part that is not proved, and the reason."""
     for name, proof in report.proofs.items():
         if not proof.is_proved:
             yield f"{_PROVED[name]} is verified on samples only; the proof for all inputs stopped: {proof.reason}"
@@ -117,10 +116,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
         yield f"outputs overwrite inputs: correct only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
-        yield f"the size to reserve is for firmware that links these kernels: {profile.description}"
-    for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
-        need = report.libraries["after"][name].required
-        yield f"needs more than before with {name} kernels: {report.libraries['before'][name].required} -> {need} bytes"
+        yield f"the size to reserve holds for these kernels: {profile.description}"
+    for name, (was, need) in report.answer.more_than_before.items():
+        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes; name your chip by --target"
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head = after.tflm.get("head")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import printable
-from ..memory.work import slowdowns
 
 
 def counted(number: int, noun: str) -> str:
@@ -64,38 +63,45 @@ def percent(share: float) -> str:
     return "0 %" if abs(share) < _NOTHING else f"{100 * share:+.1f} %"
 
 
-def in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+Shares = Mapping[str, float]
+"""Added run time by kernel library as a fraction, the slowest first (``memory.work.slowdowns``)."""
+
+
+def in_short(shares: Shares) -> str:
     """Return ``+8.9 % run time``, with the bound that it is where several libraries differ."""
-    share = run_time_in_short(before, after)
-    return "the same run time" if share == "as before" else share.replace(" %", " % run time", 1)
+    share = run_time_in_short(shares)
+    return "the same run time" if share is None else share.replace(" %", " % run time", 1)
 
 
-def run_time_in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Return ``+8.9 %``, ``up to +8.9 %``, ``-3.1 % or better`` or ``as before``: that of the slowest library."""
-    shares = [percent(share) for share in slowdowns(before, after).values()]
-    if not any(share != "0 %" for share in shares):
-        return "as before"
-    if len(set(shares)) == 1:
-        return shares[0]
-    return f"{shares[0]} or better" if shares[0].startswith("-") else f"up to {shares[0]}"
+def run_time_in_short(shares: Shares) -> str | None:
+    """Return ``+8.9 %``, ``up to +8.9 %`` or ``-3.1 % or better``: that of the slowest library; None for no change."""
+    said = [percent(share) for share in shares.values()]
+    if _is_as_before(shares):
+        return None
+    if len(set(said)) == 1:
+        return said[0]
+    return f"{said[0]} or better" if next(iter(shares.values())) < 0 else f"up to {said[0]}"
 
 
-def over_libraries(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
+def over_libraries(shares: Shares, kernels: str) -> str:
     """The least and the largest share where several libraries differ; else as ``by_library`` says it."""
-    shares = list(dict.fromkeys(percent(share) for share in slowdowns(before, after).values()))
-    if len(shares) < 2:
-        return by_library(before, after, kernels)
-    return f"run time {shares[-1]} to {shares[0]}, by kernel library (estimated)"
+    said = list(dict.fromkeys(percent(share) for share in shares.values()))
+    if len(said) < 2:
+        return by_library(shares, kernels)
+    return f"run time {said[-1]} to {said[0]}, by kernel library (estimated)"
 
 
-def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
+def by_library(shares: Shares, kernels: str) -> str:
     """The share with each library, the slowest first; ``kernels``: the profile that the result is for."""
-    by_name = slowdowns(before, after)
-    if all(percent(share) == "0 %" for share in by_name.values()):
+    if _is_as_before(shares):
         return "run time as before (instructions, estimated)"
-    if len(by_name) > 1:
-        each = ", ".join(f"{percent(share)} with {name}" for name, share in by_name.items())
+    if len(shares) > 1:
+        each = ", ".join(f"{percent(share)} with {name}" for name, share in shares.items())
         return f"run time {each} (instructions, estimated)"
-    ((name, share),) = by_name.items()
+    ((name, share),) = shares.items()
     stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
     return f"run time {percent(share)} (instructions, estimated{stands_for})"
+
+
+def _is_as_before(shares: Shares) -> bool:
+    return all(abs(share) < _NOTHING for share in shares.values())

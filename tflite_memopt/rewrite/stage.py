@@ -259,7 +259,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     if not options.rewrite:
         return Changed(model, uses, refused)
     now = instructions(model, profile)
-    work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.max_extra_work, profile)
+    work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.max_slowdown, profile)
     rolled = _rolled(model, profile, options, work)
     model = rolled.model
     changed = replace(rolled, uses=(*uses, *rolled.uses), refused=(*refused, *rolled.refused))
@@ -278,7 +278,7 @@ def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
     if options.decision is not None and not uses:
         raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal")
-    if not uses or not has_operators(operator_kinds(looped), options.tflm_since):
+    if not uses or not has_operators(operator_kinds(looped), options.build):
         return Changed(model, (), refused)
     decision = replace(NOTHING_DECIDED, is_rolled=True)
     if options.decision is not None:
@@ -287,7 +287,7 @@ def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     reason = None if saved > 0 else "it does not lower the memory to reserve"
     if not work.is_kept_by(looped):
         added = slowest(work.before, instructions(looped, profile))
-        reason = f"a loop would take {added:.0%} more instructions (--max-extra-work permits {work.extra:.0%})"
+        reason = f"a loop would take {added:.0%} more instructions (--max-slowdown {100 * work.extra:.0f})"
     if reason is not None:
         return Changed(model, (), (*refused, *(Refusal(use.rule, use.operators[-1], reason) for use in uses)))
     return Changed(looped, tuple(replace(use, saved_bytes=saved) for use in uses), refused, decision=decision)

@@ -26,9 +26,10 @@ from ..kernels.arena import arena_use
 from ..kernels.faults import new_faults
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import Arrangement, Cost, arrange, cost_in, estimate_of, fitted
-from ..memory.figures import LibraryNeed, operator_count
+from ..memory.figures import operator_count
 from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
+from ..memory.reserve import LibraryNeed
 from ..memory.work import WorkLimit
 from ..options import Options
 from ..schedule.methods import solve as solve_schedule

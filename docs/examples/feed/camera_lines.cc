@@ -1,5 +1,5 @@
 // A camera that gives lines: the image is never in RAM as a whole. For a program of
-//   tflite-memopt optimize model.tflite -o program --target ... --feed rows=auto --parts auto
+//   tflite-memopt optimize model.tflite -o program --target ... --feed auto --parts auto
 //   tflite-memopt codegen program -o firmware
 #include <cstdio>
 

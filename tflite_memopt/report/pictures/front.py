@@ -29,6 +29,7 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
     page = Page(
         title=f"{exploration.model or 'model'}: RAM against its price",
         headline=headline_of(exploration),
+        is_bad=exploration.choice.fits is False,
         lists=lists,
         heading="RAM against run time",
         text=_TEXT,

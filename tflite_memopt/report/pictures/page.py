@@ -11,24 +11,48 @@ from .plot import Plot, render
 
 
 @dataclass(frozen=True)
+class Cell:
+    """Words with a color; ``more``: what is shown only when it is opened, such as the log of a runtime."""
+
+    text: str
+    kind: Literal["", "good", "bad"] = ""
+    more: str = ""
+
+
+_LONGEST = 160
+"""Characters that are shown of a reason."""
+
+
+def folded(text: str) -> Cell:
+    """Return words of which only the beginning is shown, if they are long."""
+    if len(text) <= _LONGEST:
+        return Cell(text)
+    return Cell(f"{text[:_LONGEST].rpartition(' ')[0]} …", more=text)
+
+
+@dataclass(frozen=True)
 class Lines:
     """A list of sentences under a title; omitted if empty. Each ``code`` block below them has a copy button."""
 
     title: str
-    lines: Sequence[str]
+    lines: Sequence[str | Cell]
     code: Sequence[str] = ()
     kind: Literal["", "bad"] = ""
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of cells in words; a column with ``>`` is aligned right. ``is_folded``: shown only when it is opened."""
+    """A table of cells in words; a column with ``>`` is aligned right. ``is_folded``: shown only when it is opened.
+
+    ``more``: a text below ``text`` that is shown only when it is opened.
+    """
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Cell]]
     text: str = ""
     is_folded: bool = False
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,8 @@ class Page:
     bars: Sequence[SizeBar] = ()
     below: Sequence[Lines] = ()
     """Lists below the picture."""
+    is_bad: bool = False
+    """Whether the headline is one to stop at: it does not fit, or computes wrongly."""
 
 
 def firmware_of(target: str | None, kernels: str) -> tuple[tuple[str, str], ...]:

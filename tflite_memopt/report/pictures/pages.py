@@ -8,13 +8,26 @@ from typing import Literal
 from ...equivalence.verdict import Verdict
 from ...ir.change import RewriteUse
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
+from ..answer import Answer, DeviceUse
 from ..console import interface_lines, memory_rows
-from ..model import Advice, Analysis, DeviceUse, Report
+from ..model import Advice, Analysis, Report
 from ..options_used import changed_options
-from ..summary import advice_of, flash_in_words, proof_of, registered_by, verified_in_words, ways_of
-from ..words import change_in_percent, counted, in_words, run_time_in_short, short_name
+from ..summary import (
+    advice_of,
+    flash_in_words,
+    price_of,
+    proof_of,
+    registered_by,
+    said_of_fit,
+    shares_of,
+    to_reserve,
+    verified_in_words,
+    ways_of,
+    wrong_in_words,
+)
+from ..words import change_in_percent, in_words, run_time_in_short, short_name
 from .arena import arena_plots
-from .page import Lines, Page, PageTable, SizeBar, Tile, firmware_of, html_of
+from .page import Cell, Lines, Page, PageTable, SizeBar, Tile, firmware_of, folded, html_of
 from .plot import Plot, svg_of
 
 _TEXT = (
@@ -37,12 +50,13 @@ def report_page(
     lists = (
         _ways(report, commands),
         _firmware(report, output, calls),
-        Lines("Before you flash it", (*interface_lines(report), *report.warnings)),
+        Lines("Before you flash it", (*interface_lines(report), *map(folded, report.warnings))),
     )
     return html_of(
         Page(
             title=f"{report.model or 'model'} on TensorFlow Lite Micro",
             headline=summary.headline,
+            is_bad=_is_bad(report.answer),
             lists=lists,
             heading="The arena",
             text=f"{_TEXT} Before and after have the same colors.",
@@ -57,7 +71,7 @@ def report_page(
             facts=_made_for(report),
             tiles=tuple(_tiles(report)),
             bars=tuple(_bars(report)),
-            below=(Lines("Changes", summary.changes), *_limits(summary.limits, advice_of(report))),
+            below=(Lines("Changes", (*summary.changes, price_of(report))), *_limits(summary.limits, advice_of(report))),
         )
     )
 
@@ -77,22 +91,24 @@ def svg_file(report: Report | Analysis) -> bytes:
 def analysis_page(analysis: Analysis) -> bytes:
     """Return the page of ``analyze``."""
     arena, sizes, device = analysis.arena, {"now": analysis.file_bytes}, analysis.device
-    note, kind = _against_chip(arena.required, device)
+    note, kind = _fit_of(analysis.answer, device)
     return html_of(
         Page(
             title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
             headline=analysis.summary.headline,
+            is_bad=_is_bad(analysis.answer),
             lists=_limits(analysis.summary.limits, analysis.summary.advice),
             heading="The arena",
             text=_TEXT,
             plots=arena_plots({"now": arena}, analysis.loops),
             tables=(_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena)),
-            facts=(*firmware_of(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256)),
+            facts=(*firmware_of(_named(analysis), analysis.kernels), ("SHA-256", analysis.sha256)),
             tiles=(
+                *_wrong(analysis),
                 Tile("RAM to reserve", f"{arena.required:,} bytes", note, kind),
                 Tile("Flash", f"{analysis.file_bytes:,} bytes", f"the file{_of_flash(device)}"),
             ),
-            bars=(_bar("now", arena), *_chip(device)),
+            bars=(_bar("now", arena), *_limit(analysis.answer, device)),
         )
     )
 
@@ -110,17 +126,18 @@ def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
     options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "default"
     budget = "none" if report.budget is None else f"{in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
     of_result = ("budget", budget), ("options", options), ("SHA-256 of the result", report.sha256["after"])
-    return (*firmware_of(report.target, report.kernels), *of_result)
+    return (*firmware_of(_named(report), report.kernels), *of_result)
+
+
+def _named(record: Report | Analysis) -> str | None:
+    """Return the target as it was named."""
+    return record.target if record.device is None else f"{record.device.name} ({record.target})"
 
 
 def _tiles(report: Report) -> Iterator[Tile]:
     """Yield the answer: RAM and flash against the chip or the budget, run time, proof."""
     before, after = report.arena["before"].required, report.arena["after"].required
-    note, kind = _against_chip(after, report.device)
-    if report.budget is not None and report.objective == "total":
-        over = after - report.budget
-        note = f"{counted(abs(over), 'byte')} {'over' if over > 0 else 'below'} the budget of {in_words(report.budget)}"
-        kind = "bad" if over > 0 else "good"
+    note, kind = _fit_of(report.answer, report.device)
     was = f"was {before:,} ({change_in_percent(before, after) or 'no change'})"
     yield Tile("RAM to reserve", f"{after:,} bytes", f"{was}; {note}" if note else was, kind)
     sizes, kernels = report.file_bytes, flash_in_words(report.kernel_bytes)
@@ -128,7 +145,7 @@ def _tiles(report: Report) -> Iterator[Tile]:
     yield Tile("Flash", f"{sizes['after']:,} bytes", f"{was}; {kernels}" if kernels else was)
     old, new = report.before.instructions, report.after.instructions
     figures = "; ".join(f"{old[name] / 1e6:,.1f} -> {new[name] / 1e6:,.1f} M with {name}" for name in new)
-    yield Tile("Run time", run_time_in_short(old, new), f"instructions, estimated: {figures}")
+    yield Tile("Run time", run_time_in_short(shares_of(report)) or "as before", f"instructions, estimated: {figures}")
     said, proof = verified_in_words(report), proof_of(report)
     if not report.equivalence:
         yield Tile("Equality", "not verified", said, "bad")
@@ -138,14 +155,21 @@ def _tiles(report: Report) -> Iterator[Tile]:
         yield Tile("Equality", "not proved", said)
 
 
-def _against_chip(need: int, device: DeviceUse | None) -> tuple[str, Literal["", "good", "bad"]]:
-    """Say how much of the chip's RAM that is, and whether it fits; nothing without a chip."""
-    if device is None:
+def _fit_of(answer: Answer, device: DeviceUse | None) -> tuple[str, Literal["", "good", "bad"]]:
+    """Say whether the size is within the budget, or the chip's RAM; nothing without either."""
+    if answer.fit is None:
         return "", ""
-    size = f"{in_words(device.ram_bytes)} of {device.name}"
-    if need > device.ram_bytes:
-        return f"{counted(need - device.ram_bytes, 'byte')} more than the {size}", "bad"
-    return f"{100 * need / device.ram_bytes:.0f} % of the {size}", "good"
+    return said_of_fit(answer, device), "good" if answer.fit.fits else "bad"
+
+
+def _is_bad(answer: Answer) -> bool:
+    return answer.judgement != "right" or (answer.fit is not None and not answer.fit.fits)
+
+
+def _wrong(analysis: Analysis) -> Iterator[Tile]:
+    """Yield why firmware does not compute what the file says, if it does not."""
+    if analysis.answer.judgement != "right":
+        yield Tile("Verdict", analysis.answer.judgement, wrong_in_words(analysis), "bad")
 
 
 def _of_flash(device: DeviceUse | None) -> str:
@@ -156,15 +180,12 @@ def _firmware(report: Report, output: str, calls: Sequence[str]) -> Lines:
     """Return the file to flash, the size to reserve, and the operators to register, as C++."""
     if not report.tflm.runs:
         return Lines("In your firmware", ())
-    after, table = report.after, report.after.required_bytes.get("table")
-    lines = [] if calls else [registered_by(report)]
-    estimate = "" if after.required_is_exact else ", an estimate: measure it"
-    lines.append(f"flash {output} and reserve {after.required_for_target:,} bytes for the arena{estimate}")
-    if table is not None:
-        lines.append(f"codegen writes this as C++, with a planner that needs {table:,} bytes")
+    lines = [*([] if calls else [registered_by(report)]), f"flash {output} and {to_reserve(report)}"]
+    if report.answer.table is not None:
+        lines.append("codegen writes this as C++, with its planner")
     code = [
         f"// {output}: {report.file_bytes['after']:,} bytes, SHA-256 {report.sha256['after']}",
-        f"alignas(16) static uint8_t arena[{after.required_for_target}];",
+        f"alignas(16) static uint8_t arena[{max([report.answer.reserve, *report.answer.most.values()])}];",
         f"tflite::MicroMutableOpResolver<{len(calls)}> resolver;",
         *(f"resolver.{call};" for call in calls),
     ]
@@ -173,15 +194,20 @@ def _firmware(report: Report, output: str, calls: Sequence[str]) -> Lines:
 
 def _bars(report: Report) -> Iterator[SizeBar]:
     yield from (_bar(title, report.arena[side]) for side, title in (("before", "before"), ("after", "now")))
-    if report.budget is None or report.objective == "head":
-        yield from _chip(report.device)
-    else:
-        yield SizeBar("budget", report.budget, is_missed=report.within_budget is False)
+    yield from _limit(report.answer, report.device) if report.objective == "total" else _chip(report.device)
 
 
 def _bar(title: str, arena: ArenaMap) -> SizeBar:
     tail = sum(part.bytes for part in arena.tail)
     return SizeBar(title, arena.required, arena.required - tail, tail)
+
+
+def _limit(answer: Answer, device: DeviceUse | None) -> Iterator[SizeBar]:
+    """Yield the budget, or the chip's RAM."""
+    if answer.fit is not None and answer.fit.is_budget:
+        yield SizeBar("budget", answer.fit.limit, is_missed=not answer.fit.fits)
+    else:
+        yield from _chip(device)
 
 
 def _chip(device: DeviceUse | None) -> Iterator[SizeBar]:
@@ -224,27 +250,33 @@ def _rules(uses: Sequence[RewriteUse]) -> PageTable:
 
 def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:
     columns = ("figure", *(f">{side}" for side in sides))
+    pairs = zip(*map(memory_rows, sides.values()), strict=True)
+    figures = [(each[0][0], [value for _, value in each]) for each in pairs]
+    figures.append(("file, bytes", [file_bytes[side] for side in sides]))
     rows = [
-        (pairs[0][0], *(value for _, value in pairs)) for pairs in zip(*map(memory_rows, sides.values()), strict=True)
+        (name, *("-" if value is None else f"{value:,}" for value in values))
+        for name, values in figures
+        if any(value is not None for value in values)
     ]
-    rows.append(("file, bytes", *(f"{file_bytes[side]:,}" for side in sides)))
-    return PageTable("In figures", columns, [row for row in rows if set(row[1:]) != {"-"}], is_folded=True)
+    return PageTable("In figures", columns, rows, is_folded=True)
 
 
 def _verification(report: Report) -> Iterator[PageTable]:
     columns = ("runtime", "verdict", "samples", "largest difference", "reason")
     rows = [(name, *_verdict(verdict)) for name, verdict in report.equivalence.items()]
-    said = "TFLM ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
+    said = "TFLM ran the plan." if report.basis.plan_executed else "The plan was not run."
+    more = "" if report.basis.plan_executed else report.basis.reason or ""
     if not rows:
-        said = "The result was not verified (--no-verify)."
-    yield PageTable("Does it compute the same?", columns, rows, said)
+        said, more = "The result was not verified (--no-verify).", ""
+    yield PageTable("Does it compute the same?", columns, rows, said, more=more)
 
 
-def _verdict(verdict: Verdict) -> tuple[str, ...]:
+def _verdict(verdict: Verdict) -> tuple[str | Cell, ...]:
     word = {True: "equal", False: "DIFFERENT", None: "no verdict"}[verdict.equal]
     gap = "-" if verdict.equal is None else f"{verdict.max_abs_diff:g}"
     exactness = "" if verdict.exactness == "exact" or not verdict.equal else f" ({verdict.exactness})"
-    return word + exactness, str(verdict.samples), gap, verdict.reason or ""
+    kind: Literal["", "good", "bad"] = "" if verdict.equal is None else "good" if verdict.equal else "bad"
+    return Cell(word + exactness, kind), str(verdict.samples), gap, folded(verdict.reason or "")
 
 
 def _operators(arena: ArenaMap) -> PageTable:

@@ -1,0 +1,152 @@
+"""The answer of a command as typed data, computed once: how many bytes to reserve, and whether they fit.
+
+Sentences are made of it in ``summary.py``; every command judges by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..io import offline_plan
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..memory.file import label_in_force
+from ..memory.layout import places_in_force
+from ..memory.reserve import LibraryNeed
+from ..options import Objective
+from ..proof import Status, prove_plan
+
+Judgement = Literal["right", "wrong kernels", "wrong plan", "cannot run"]
+"""Whether firmware computes what the file says: "wrong kernels": its plan is for others; "wrong plan": the plan is not
+of this graph, and some bytes are overwritten too early; "cannot run": TFLM has no kernel for it."""
+
+
+Planner = Literal["tflm", "table"]
+"""Who places tensors when the firmware starts: TFLM as it comes, or the table that ``codegen`` writes."""
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """The chip or board that was named."""
+
+    name: str
+    """Name of the chip or board."""
+    chip: str
+    """Name of the chip."""
+    ram_bytes: int
+    """Largest contiguous RAM, in bytes."""
+    flash_bytes: int | None
+    """Flash of the chip or board, in bytes; null if unknown."""
+    left_bytes: int | None = None
+    """The RAM that the vendor's framework leaves to data, in bytes; null if unknown."""
+    framework: str | None = None
+    """The vendor's framework; null where left_bytes is."""
+
+    @property
+    def limit(self) -> int:
+        """Bytes that an arena can take at most."""
+        return self.ram_bytes if self.left_bytes is None else self.left_bytes
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether the size is within a limit: the budget, or the RAM of the named device."""
+
+    limit: int
+    """The limit, in bytes."""
+    is_budget: bool
+    """True for --budget, false for the RAM of the device."""
+    fits: bool
+    """True if the size is within the limit, with every library that may be linked."""
+    spare: int
+    """Bytes that are left; negative: bytes too many."""
+    planner: Planner
+    """The planner by which that holds: TFLM as it comes, or the one that codegen writes."""
+    library: str
+    """The kernel library that needs the most, by which that is judged."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The bytes to reserve with each kernel library that firmware may link, and whether they fit."""
+
+    judgement: Judgement
+    """Whether firmware computes what the file says: "right", "wrong kernels", "wrong plan", or "cannot run"."""
+    library: str
+    """The kernel library that the size is for: the target's; without a target TFLM's own, or the only one."""
+    reserve: int
+    """Bytes of the arena to reserve, with TFLM as it comes."""
+    table: int | None
+    """The same with the planner that codegen writes; null where it writes none by default."""
+    most: dict[str, int]
+    """The library that needs the most, and its bytes; empty where it is ``library``."""
+    more_than_before: dict[str, tuple[int, int]]
+    """Libraries with which the result needs more than the original, with the bytes before and after."""
+    fit: Fit | None
+    """Whether the size is within the budget, or within the RAM of the device; null without either."""
+
+
+def answer_of(
+    needs: Mapping[str, LibraryNeed],
+    *,
+    before: Mapping[str, LibraryNeed] | None = None,
+    objective: Objective = "total",
+    budget: int | None = None,
+    device: DeviceUse | None = None,
+    judgement: Judgement = "right",
+) -> Answer:
+    """Return the answer for a model that ``needs`` so much by library, the one that is counted first.
+
+    ``before``: the needs of the original, None without one.
+    """
+    library, counted = next(iter(needs.items()))
+    worst, most = max(needs.items(), key=lambda item: (_of(item[1], objective), item[0] == library))
+    more = {
+        name: (before[name].required, each.required)
+        for name, each in needs.items()
+        if before is not None and each.required > before[name].required
+    }
+    return Answer(
+        judgement=judgement,
+        library=library,
+        reserve=counted.required,
+        table=counted.table,
+        most={} if worst == library else {worst: most.required},
+        more_than_before=more,
+        fit=_fit(worst, most, objective, budget, device),
+    )
+
+
+def _of(need: LibraryNeed, objective: Objective) -> int:
+    return need.required if objective == "total" else need.head
+
+
+def _fit(
+    library: str, need: LibraryNeed, objective: Objective, budget: int | None, device: DeviceUse | None
+) -> Fit | None:
+    limit = budget if budget is not None else device.limit if device is not None and objective == "total" else None
+    if limit is None:
+        return None
+    size, is_budget = _of(need, objective), budget is not None
+    if objective == "total" and need.table is not None and need.table <= limit < size:
+        return Fit(limit, is_budget, True, limit - need.table, "table", library)
+    return Fit(limit, is_budget, size <= limit, limit - size, "tflm", library)
+
+
+def judged(model: Model, runs: bool, profile: KernelProfile) -> Judgement:
+    """Judge a file with the kernels of a profile; ``runs``: whether TFLM has kernels for it.
+
+    A plan that some library of the profile runs right is no stale one.
+    """
+    label = label_in_force(model)
+    if not runs:
+        return "cannot run"
+    if label is not None and label.is_wrong_with(profile.name):
+        return "wrong kernels"
+    if not offline_plan.decode(model):
+        return "right"
+    places = (places_in_force(model, library) for library in profile.libraries or (profile,))
+    is_wrong = all(prove_plan(model, each).status is Status.DIFFERENT for each in places)
+    return "wrong plan" if is_wrong else "right"
