@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from scripts.benchmarks.networks import random_networks
 from scripts.fuzzing.kernels import met_by
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import figures_of, space_of
-from tflite_memopt import Options, optimize, transform, verify
+from tflite_memopt import Options, analyze, optimize, transform, verify
 from tflite_memopt.cascade.measure import Measure, Measured
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
+from tflite_memopt.cli import cli
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
@@ -289,6 +291,35 @@ def test_optimize_mends_for_the_library_of_a_target() -> None:
     assert not faults_in(read_model(result.model), S3)
     assert "padding_apart" in {use.rule for use in result.report.rewrites}
     assert "mend" not in " ".join(result.report.warnings)
+
+
+def test_what_meets_a_fault_is_told_so_first_and_check_fails(tmp_path: Path) -> None:
+    file = tmp_path / "m.tflite"
+    file.write_bytes(write_model(depthwise((1, 24, 33, 16), stride=2)))
+    for arguments, code in (
+        (["analyze", str(file), "--target", "esp32s3"], 1),
+        (["check", str(file), "--target", "esp32s3"], 1),
+        (["analyze", str(file), "--target", "cortex-m4"], 0),
+        (["check", str(file)], 0),  # other libraries compute it right
+        (["analyze", str(file)], 0),
+    ):
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == code, done.output
+        assert ("COMPUTES WRONGLY with esp-nn-s3 kernels" in done.output) == bool(code)
+        assert ("(esp-nn 30" in done.output) == ("cortex-m4" not in arguments and arguments[:3:2] != ["check"])
+    found = analyze(file, target="esp32s3")
+    assert [(each.operator, each.fault, each.library) for each in found.faults] == [
+        ("DEPTHWISE_CONV_2D", "esp-nn 30", "esp-nn-s3")
+    ]
+    assert found.answer.judgement == "faulty kernels"
+    small = optimize(file, Options(target="esp32s3", verify=False, effort="quick"))
+    assert not small.report.faults
+    assert analyze(small.model).answer.judgement == "right"
+
+
+def test_a_state_that_is_lost_between_inferences_is_no_wrong_inference() -> None:
+    found = faults_in(recurrent(DType.INT8), DSP)
+    assert [(each.fault.effect, each.fault.is_wrong) for each in found] == [("forgets its state", False)]
 
 
 def test_networks_of_stock_layers_meet_none_when_written() -> None:

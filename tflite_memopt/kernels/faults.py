@@ -60,6 +60,11 @@ class Fault:
         return (self.since is None or self.since <= day) and (self.until is None or day < self.until)
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether one inference is wrong: a state that is lost between two of them makes none wrong."""
+        return self.effect != "forgets its state"
+
+    @property
     def releases(self) -> str:
         """The releases that have it, in words."""
         if self.library == ESP_NN:
@@ -67,7 +72,7 @@ class Fault:
             library, newest = self.library, NEWEST
         else:
             start, end = (None if each is None else str(each) for each in (self.since, self.until))
-            library, newest = f"{self.library} in TFLM", str(READ_AT)
+            library, newest = TFLM if self.library == TFLM else f"{self.library} in TFLM", str(READ_AT)
         first = "" if start is None else f" from {start} on"
         return f"{library}{first}, {f'until {newest}, the newest that was read' if end is None else f'mended in {end}'}"
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ..io import offline_plan
 from ..ir.model import Model
+from ..kernels.faults import faults_in
 from ..kernels.profile import KernelProfile
 from ..memory.file import label_in_force
 from ..memory.layout import places_in_force
@@ -18,9 +19,10 @@ from ..memory.reserve import LibraryNeed
 from ..options import Objective
 from ..proof import Status, prove_plan
 
-Judgement = Literal["right", "wrong kernels", "wrong plan", "cannot run"]
+Judgement = Literal["right", "wrong kernels", "wrong plan", "faulty kernels", "cannot run"]
 """Whether firmware computes what the file says: "wrong kernels": its plan is for others; "wrong plan": the plan is not
-of this graph, and some bytes are overwritten too early; "cannot run": TFLM has no kernel for it."""
+of this graph, and some bytes are overwritten too early; "faulty kernels": they have a fault that an operator meets
+(docs/kernel_faults.md); "cannot run": TFLM has no kernel for it."""
 
 
 Planner = Literal["tflm", "table"]
@@ -73,7 +75,8 @@ class Answer:
     """The bytes to reserve with each kernel library that firmware may link, and whether they fit."""
 
     judgement: Judgement
-    """Whether firmware computes what the file says: "right", "wrong kernels", "wrong plan", or "cannot run"."""
+    """Whether firmware computes what the file says: "right", "wrong kernels", "wrong plan", "faulty kernels", or
+    "cannot run"."""
     library: str
     """The kernel library that the size is for: the target's; without a target TFLM's own, or the only one."""
     reserve: int
@@ -138,15 +141,18 @@ def _fit(
 def judged(model: Model, runs: bool, profile: KernelProfile) -> Judgement:
     """Judge a file with the kernels of a profile; ``runs``: whether TFLM has kernels for it.
 
-    A plan that some library of the profile runs right is no stale one.
+    A plan that some library of the profile runs right is no stale one, and so with faults of the libraries.
     """
     label = label_in_force(model)
     if not runs:
         return "cannot run"
     if label is not None and label.is_wrong_with(profile.name):
         return "wrong kernels"
-    if not offline_plan.decode(model):
-        return "right"
-    places = (places_in_force(model, library) for library in profile.libraries or (profile,))
-    is_wrong = all(prove_plan(model, each).status is Status.DIFFERENT for each in places)
-    return "wrong plan" if is_wrong else "right"
+    libraries = profile.libraries or (profile,)
+    if offline_plan.decode(model):
+        places = (places_in_force(model, library) for library in libraries)
+        if all(prove_plan(model, each).status is Status.DIFFERENT for each in places):
+            return "wrong plan"
+    if all(any(met.fault.is_wrong for met in faults_in(model, library)) for library in libraries):
+        return "faulty kernels"
+    return "right"

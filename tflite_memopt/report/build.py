@@ -13,6 +13,8 @@ from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.boards import device_named
 from ..kernels.code_size import flash_of
+from ..kernels.esp_nn import said_of_releases
+from ..kernels.faults import faults_in, faults_of, right_releases
 from ..kernels.profile import KernelProfile
 from ..kernels.since import needed_since
 from ..kernels.support import RUNS, TflmSupport, support_of
@@ -47,6 +49,7 @@ from .model import (
     BindingStep,
     DeclinedUse,
     EndedBy,
+    FaultUse,
     PlanUse,
     ProofUse,
     Report,
@@ -192,12 +195,13 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     )
     advice = advice_for(report, model, profile, options)
     cleared = cleared_inputs(model, placement.offsets)
+    report = replace(report, faults=fault_uses(model, profile), right_with=_right_with(model, profile))
     warnings = (
         *(of_failure(each) for each in outcome.failed),
         *of_metadata(outcome.metadata_left_out),
         *original.warnings,
         *of_cleared([tensor.name for tensor in cleared]),
-        *of_faults(model, profile),
+        *of_faults(report),
         *warnings_for(report, profile, options),
     )
     return replace(report, warnings=warnings, summary=summary_of(report, advice))
@@ -246,8 +250,37 @@ def build_analysis(
         tflm=support,
         mends=mended is not None,
         device=device,
+        faults=fault_uses(model, profile),
+        right_with=_right_with(model, profile),
     )
     return replace(analysis, summary=summary_of_analysis(analysis, advice))
+
+
+def fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
+    """Return the operators that the kernels of a profile compute wrongly."""
+    return tuple(
+        FaultUse(
+            subgraph=subgraph,
+            index=index,
+            operator=met.operator,
+            output=met.output,
+            fault=met.fault.name,
+            effect=met.fault.effect,
+            library=met.library,
+            releases=met.releases,
+            source=met.fault.source,
+        )
+        for subgraph, graph in enumerate(model.graphs)
+        for index, operator in enumerate(graph.operators)
+        for met in faults_of(operator, profile)
+    )
+
+
+def _right_with(model: Model, profile: KernelProfile) -> str | None:
+    if profile.libraries or len(profile.releases) < 2 or not faults_in(model, profile):
+        return None
+    right = right_releases(model, profile)
+    return said_of_releases(right) if right else None
 
 
 def _proof_use(proof: Proof) -> ProofUse:

@@ -17,6 +17,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text
 from .summary import advice_of, done_of, price_of, registered_by, shares_of, to_reserve, ways_of
+from .warnings import of_faults
 from .words import counted, percent, short_name
 
 _MAX_LIVE = 12
@@ -141,8 +142,9 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     table.add_row("file, bytes", _n(analysis.file_bytes))
     summary = analysis.summary
     lines = [("limit", said) for said in summary.limits]
+    lines += [("warning", said) for said in of_faults(analysis)]
     lines += [("next", f"{each.option}: {each.text}") for each in summary.advice]
-    parts: list[RenderableType] = [_labeled(summary.headline, analysis.tflm.runs, lines), Text()]
+    parts: list[RenderableType] = [_labeled(summary.headline, analysis.answer.judgement == "right", lines), Text()]
     if label is not None:
         parts.append(_planned_for(label, analysis))
     parts += [table, _largest_steps(analysis.steps)]
@@ -152,8 +154,8 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     return Group(*parts)
 
 
-def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Group:
-    """The answer on top, in red where TFLM cannot run the model; under it lines, each label once."""
+def _labeled(headline: str, is_right: bool, lines: Sequence[tuple[str, str]]) -> Group:
+    """The answer on top, in red where firmware does not compute it right; under it lines, each label once."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -161,7 +163,7 @@ def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Gro
         repeated = at > 0 and lines[at - 1][0] == label
         style = "yellow" if label == "warning" else ""
         grid.add_row(Text("" if repeated else label, style="bold"), as_text(said, style=style))
-    return Group(as_text(headline, style="bold" if runs else "bold red"), Text(), grid)
+    return Group(as_text(headline, style="bold" if is_right else "bold red"), Text(), grid)
 
 
 def brief_of(report: Report, commands: Sequence[str] = ()) -> str:

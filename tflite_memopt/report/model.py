@@ -54,6 +54,22 @@ class LoopUse:
     """Rows that are kept between iterations."""
 
 
+@dataclass(frozen=True)
+class FaultUse(OperatorName):
+    """An operator that a kernel library computes wrongly (docs/kernel_faults.md)."""
+
+    fault: str
+    """Name of the fault."""
+    effect: str
+    """The effect: wrong values, bytes that are written beyond the scratch or left unwritten, or a lost state."""
+    library: str
+    """Kernel profile that has it."""
+    releases: str
+    """Releases in which this operator meets it."""
+    source: str
+    """Issue, pull request, or file that it is known from."""
+
+
 EndedBy = Literal["proof", "work_limit", "clock"]
 """The reason that a search ended: a proof that nothing smaller exists, its limit on work, or the clock."""
 
@@ -186,6 +202,10 @@ class Analysis:
     """True if optimize rewrites it into a model that TensorFlow Lite Micro can run."""
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
+    faults: tuple[FaultUse, ...] = ()
+    """Operators that the kernels compute wrongly."""
+    right_with: str | None = None
+    """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
 
 
 @dataclass(frozen=True)
@@ -306,6 +326,10 @@ class Report:
     calls: int = 1
     """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
     that of one step."""
+    faults: tuple[FaultUse, ...] = ()
+    """Operators of the result that the kernels compute wrongly, as they do those of the original."""
+    right_with: str | None = None
+    """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
 
     @property
     def saves_nothing(self) -> bool:

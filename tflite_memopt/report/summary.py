@@ -32,6 +32,12 @@ _RUNTIMES = {
     "runner": "your runner",
 }
 _STORED = "the memory plan is stored in the file, where TFLM reads it"
+_EFFECTS = {
+    "wrong values": "gets wrong values",
+    "writes beyond its scratch": "writes beyond its scratch",
+    "leaves bytes unwritten": "leaves bytes unwritten",
+}
+"""Those by which a file computes wrongly: a lost state is none within one inference."""
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
 _LINKED = {"reference": "TFLM's own kernels"}
@@ -62,6 +68,9 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
         first = f"{wrong_in_words(analysis)}. {_IF_IT_COULD}RAM {answer.reserve:,} bytes"
     elif answer.judgement != "right":
         first = f"{wrong_in_words(analysis)}. {first}"
+        if answer.judgement == "faulty kernels":
+            text = "writes such an operator in a way that the kernels compute right, where there is one"
+            advice = (*advice, Advice("tflite-memopt optimize", text))
     elif analysis.planned_for is None:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
@@ -82,6 +91,13 @@ def wrong_in_words(analysis: Analysis) -> str:
             )
         case "wrong plan":
             return f"COMPUTES WRONGLY with {where}: the plan in the file is not of this graph; optimize it again"
+        case "faulty kernels":
+            met = next(each for each in analysis.faults if each.effect in _EFFECTS)
+            right = f"; right with {analysis.right_with}" if analysis.right_with else ""
+            return (
+                f"COMPUTES WRONGLY with {where}: {met.operator} '{short_name(met.output)}' {_EFFECTS[met.effect]} "
+                f"({met.fault}: {met.releases}){right}"
+            )
         case "cannot run":
             return said_of(analysis.tflm)
     return ""

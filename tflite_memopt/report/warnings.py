@@ -9,11 +9,10 @@ from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, UNCALLED
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
-from ..kernels.esp_nn import said_of_releases
-from ..kernels.faults import FaultMet, faults_in, right_releases
 from ..kernels.profile import KernelProfile
 from ..options import Options
-from .model import Report
+from .model import Analysis, FaultUse, Report
+from .words import short_name
 
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
@@ -70,22 +69,21 @@ def of_open_sides(model: Model) -> Iterator[str]:
             )
 
 
-def of_faults(model: Model, profile: KernelProfile) -> Iterator[str]:
-    """Yield a warning for each fault of the kernels that operators of a model meet, as it came or as it is written."""
-    by_fault: dict[tuple[str, str], list[FaultMet]] = {}
-    for met in faults_in(model, profile):
-        by_fault.setdefault((met.fault.name, met.releases), []).append(met)
+def of_faults(report: Report | Analysis) -> Iterator[str]:
+    """Yield a warning for each fault of the kernels that operators meet, and the releases that are right."""
+    by_fault: dict[tuple[str, str], list[FaultUse]] = {}
+    for met in report.faults:
+        by_fault.setdefault((met.fault, met.releases), []).append(met)
+    is_any = report.target is None
     for met, *others in by_fault.values():
         more = f" and {len(others)} more" if others else ""
-        fault, library = met.fault, met.library
-        where = f"firmware that links {library}" if profile.libraries else "the target's kernels"
+        where = f"firmware that links {met.library}" if is_any else "the target's kernels"
         yield (
-            f"{where}: {met.operator} '{met.output}'{more}: {fault.effect}, a fault of the kernels that the original "
-            f"meets as well ({fault.name}; {met.releases}; {fault.source})"
+            f"{where}: {met.operator} '{short_name(met.output)}'{more} of the model as it came: {met.effect} "
+            f"({met.fault}; {met.releases}; {met.source})"
         )
-    if by_fault and not profile.libraries and len(profile.releases) > 1:
-        right = right_releases(model, profile)
-        yield f"right with {said_of_releases(right)}" if right else "right with none of the releases that were read"
+    if report.faults and not is_any:
+        yield f"right with {report.right_with or 'none of the releases that were read'}"
 
 
 def of_cleared(inputs: Sequence[str]) -> Iterator[str]:
