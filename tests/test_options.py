@@ -32,7 +32,7 @@ WRONG: list[tuple[str, Any]] = [
     ("max_slowdown", 1.5),
     ("target", 5),
     ("replay", 5),
-    ("kernels", object()),
+    ("kernels", 5),
     ("samples", "3"),
     ("effort", None),
 ]
