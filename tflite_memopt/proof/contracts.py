@@ -296,7 +296,7 @@ _NUMBERED = range(18)
 CONTRACTS: Mapping[str, Contract] = {
     **_rows("ABS", "T > T | T: f32 i8 i16 i32", clauses=[SAME_SHAPE]),
     **_rows("CEIL COS FLOOR SIN ROUND SQUARE", "f32 > f32", clauses=[SAME_SHAPE]),
-    **_rows("ELU GELU", "T > T | T: f32 i8 u8", clauses=[SAME_SHAPE]),
+    **_rows("ELU GELU", f"T > T | T: {_REAL}", clauses=[SAME_SHAPE]),
     **_rows("EXP LOG RSQRT SQRT SIGN", "T > T | T: f32 i8 i16 i32 f64", clauses=[SAME_SHAPE]),
     **_rows(
         "HARD_SWISH LOGISTIC RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 TANH", f"T > T | T: {_REAL}", clauses=[SAME_SHAPE]
