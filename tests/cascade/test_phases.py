@@ -53,6 +53,7 @@ class Dilated:
         below = self.rng.choice((0, 1))
         many = self.phases * above
         y = self.like(x, self.length + many)
+        y.quantization = x.quantization  # kernels copy the values as they are
         amounts = np.asarray([[0, 0], [many - below * self.phases, below * self.phases], [0, 0], [0, 0]], np.int32)
         self.b.operator("PAD", (x, self.b.constant(f"{y.name}/amounts", amounts)), (y,), "PadOptions")
         return y
