@@ -165,5 +165,7 @@ def test_a_bug_of_the_library_is_not_blamed_on_the_plan(tmp_path: Path) -> None:
     order = b.constant("order", np.arange(5, dtype=np.int32)[::-1].copy())
     b.operator("TRANSPOSE", (x, order), (y,), "TransposeOptions")
     options = replace(ON_WHEEL, kernels="cmsis-nn-dsp", runner=wheel_that(tmp_path, WRONG_WHEN_PLANNED))
-    with pytest.raises(EquivalenceError, match=r"not equal on runner: .*these kernels compute the original wrongly, too: TRANSPOSE 'y'"):
+    with pytest.raises(
+        EquivalenceError, match=r"not equal on runner: .*these kernels compute the original wrongly, too: TRANSPOSE 'y'"
+    ):
         optimize(write_model(b.finish(y)), options)
