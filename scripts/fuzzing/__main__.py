@@ -118,7 +118,7 @@ def proof(
 def kernels(target: str, count: int, first: int) -> None:
     """Optimize networks of stock layers, and look whether what is written meets a fault of a kernel library.
 
-    Exits with 1 when a file has a fault that its original has not.
+    Exits with 1 if a written file meets a fault that its original does not meet.
     """
     met = met_by(target, first, count, Options(target=target, verify=False, effort="quick"))
     click.echo("| fault | networks as they came | as written |\n|---|---:|---:|")

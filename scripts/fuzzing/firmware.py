@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from scripts.benchmarks.networks import random_networks
+from scripts.fuzzing.judge import differs
 from scripts.fuzzing.kernels import vector_network
 from tests.firmware.compiled import HOST, run_on_tflm
 from tflite_memopt import Options, optimize
@@ -18,8 +19,10 @@ from tflite_memopt.equivalence.adapter import RunJob, Sample
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.firmware.self_test import Expected, drawn_inputs
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.program.files import Feed
@@ -53,22 +56,20 @@ def of_network(number: int, interpreters: Interpreters, ends: Ends) -> None:
     else:
         (data,) = random_networks(1, number)
     try:
-        (expected, runtime), files = KINDS[kind](data, draw, interpreters)
+        (expected, runtime), files = KINDS[kind].make(data, draw, interpreters)
     except MemoptError as error:
         ends.refused[kind] += 1
         ends.why[f"{kind}: {error}".split(" (")[0][:120]] += 1
         return
-    main = "main_two_arenas.cc" if kind == "two arenas" else "main.cc"
+    main = KINDS[kind].main
     with TemporaryDirectory() as name:
         folder = Path(name)
-        for path, text in files(expected).items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(text)
+        write_folder(folder, files(expected), (), force=True)
         code, said = run_on_tflm(folder, main)
         if code or "PASS" not in said:
             ends.wrong.append(f"network {number}, {kind}: ended with {code}: {said[-300:]}")
             return
-        for header, size in _SIZES[kind]:
+        for header, size in KINDS[kind].sizes:
             text = (folder / header).read_text()
             smaller = re.sub(size, r"\1 - 16", text)
             if smaller == text:
@@ -83,12 +84,12 @@ def of_network(number: int, interpreters: Interpreters, ends: Ends) -> None:
 Drawn = tuple[tuple[Expected, str], Callable[[Expected], Files]]
 
 
-def _whole(planner: str) -> Callable[[bytes, random.Random, Interpreters], Drawn]:
+def _whole(planner: Planner) -> Callable[[bytes, random.Random, Interpreters], Drawn]:
     def make(data: bytes, draw: random.Random, interpreters: Interpreters) -> Drawn:
         del draw
         small = optimize(data, _OPTIONS).model
         expected = _expected(data, drawn_inputs(read_model(data).main.inputs), interpreters)
-        return expected, lambda wanted: generate(small, HOST, planner=planner, expected=wanted)  # type: ignore[arg-type]
+        return expected, lambda wanted: generate(small, HOST, planner=planner, expected=wanted)
 
     return make
 
@@ -114,35 +115,34 @@ def _in_rows(data: bytes, draw: random.Random, interpreters: Interpreters) -> Dr
     return expected, lambda wanted: generate_program(found.program, found.models, expected=wanted)
 
 
-KINDS: Mapping[str, Callable[[bytes, random.Random, Interpreters], Drawn]] = {
-    "plan in the file": _whole("metadata"),
-    "two arenas": _whole("metadata"),
-    "plan table": _whole("table"),
-    "parts": _in_parts,
-    "rows": _in_rows,
-}
-_ARENA = r"(std::size_t kArenaBytes = ForThisCompiler\([^)]*\))"
-_HALVES = tuple(rf"(std::size_t {half}ArenaBytes = ForThisCompiler\([^)]*\))" for half in ("kHead", "kTail"))
+@dataclass(frozen=True)
+class Kind:
+    """A way to write firmware. ``sizes``: a header and a pattern for the size of each arena. ``main``: its program."""
+
+    make: Callable[[bytes, random.Random, Interpreters], Drawn]
+    sizes: tuple[tuple[str, str], ...]
+    main: str = "main.cc"
+
+
+_ARENA, *_HALVES = (
+    ("arena.h", rf"(std::size_t {name} = ForThisCompiler\([^)]*\))")
+    for name in ("kArenaBytes", "kHeadArenaBytes", "kTailArenaBytes")
+)
 _OF_PROGRAM = (("program.h", r"(kArenaBytes = \d+)"),)
-_SIZES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "plan in the file": (("arena.h", _ARENA),),
-    "two arenas": tuple(("arena.h", half) for half in _HALVES),
-    "plan table": (("arena.h", _ARENA),),
-    "parts": _OF_PROGRAM,
-    "rows": _OF_PROGRAM,
+KINDS: Mapping[str, Kind] = {
+    "plan in the file": Kind(_whole("metadata"), (_ARENA,)),
+    "two arenas": Kind(_whole("metadata"), tuple(_HALVES), "main_two_arenas.cc"),
+    "plan table": Kind(_whole("table"), (_ARENA,)),
+    "parts": Kind(_in_parts, _OF_PROGRAM),
+    "rows": Kind(_in_rows, _OF_PROGRAM),
 }
 
 
 def _expected(data: bytes, samples: list[Sample], interpreters: Interpreters) -> tuple[Expected, str]:
-    """Run the original on LiteRT and TFLM: the outputs, and whose they are. Raises MemoptError where neither runs."""
+    """Run the original on LiteRT and TFLM: the outputs, and who gives them. Raises MemoptError if TFLM does not run."""
     job = RunJob(data, samples, arena_for(read_model(data)))
     litert, tflm = (interpreters[name].run(job) for name in ("litert", "tflm"))
     if not tflm.ran:
         raise MemoptError(f"TFLM does not run the original: {tflm.reason}")
-    same = litert.ran and all(
-        one.tobytes() == other.tobytes()
-        for at in tflm.outputs
-        for one, other in zip(litert.outputs[at], tflm.outputs[at], strict=True)
-    )
     rows = tuple([tflm.outputs[at][run] for at in sorted(tflm.outputs)] for run in range(len(samples)))
-    return Expected(rows, "the original", None), "litert" if same else "tflm"
+    return Expected(rows, "the original", None), "litert" if litert.ran and not differs(litert, tflm) else "tflm"

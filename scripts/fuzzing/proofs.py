@@ -54,34 +54,35 @@ def attacked(attack: Attack, count: int, first: int = 0) -> Counts:
             try:
                 model = Original(data, interpreters, attack.samples, attack.seed)
                 if model.runs:
-                    _mutate(attack, counts, kind, number, model)
+                    _mutate(attack, counts, kind, str(number), model, data, _PER_MODEL)
             except MemoptError:
                 counts.ends["original refused"] += 1
             number += 1
     return counts
 
 
-def _mutate(attack: Attack, counts: Counts, kind: str, number: int, model: Original) -> None:
-    draw, seen = random.Random(f"mutants {attack.seed} {number}"), {hashlib.sha256(model.data).digest()}
-    root = root_of(model.data)
+def _mutate(attack: Attack, counts: Counts, kind: str, name: str, model: Original, data: bytes, count: int) -> None:
+    """Judge up to ``count`` different mutants of a file that is proved equal to the original ``model``."""
+    draw, seen = random.Random(f"mutants {attack.seed} {name}"), {hashlib.sha256(data).digest()}
+    root = root_of(data)
     sites = sites_of(root)
-    for _ in range(_PER_MODEL):
+    for _ in range(count):
         found = mutant(root, sites, draw)
         if found is None:
             continue
-        site, data = found
-        digest = hashlib.sha256(data).digest()
+        site, changed = found
+        digest = hashlib.sha256(changed).digest()
         if digest in seen:
             continue
         seen.add(digest)
         counts.tried[kind] += 1
         counts.fields[str(site)] += 1
-        end, wrong = model.verdict(data, str(site))
+        end, wrong = model.verdict(changed, str(site))
         counts.ends[end] += 1
         counts.proved[kind] += end == "proved"
         if wrong is not None:
-            counts.false.append(f"{kind}: original {number}, {site}: {wrong}")
-            attack.keeps(f"{number}_{len(counts.false)}", model.data, data)
+            counts.false.append(f"{kind}: {name}, {site}: {wrong}")
+            attack.keeps(f"{name}_{len(counts.false)}", model.data, changed)
 
 
 def attacked_plans(attack: Attack, count: int, first: int = 0) -> Counts:
@@ -144,19 +145,5 @@ def attacked_results(attack: Attack, count: int, folder: Path) -> Counts:
     with Interpreters(RUNTIMES, ProcessLimits(120.0, 8 << 30)) as interpreters:
         for number, (name, before, result) in enumerate(pairs):
             model = Original(before, interpreters, attack.samples, attack.seed)
-            draw, root = random.Random(f"results {attack.seed} {number}"), root_of(result)
-            sites = sites_of(root)
-            for _ in range(count // max(1, len(pairs))):
-                found = mutant(root, sites, draw)
-                if found is None:
-                    continue
-                site, data = found
-                counts.tried[name] += 1
-                counts.fields[str(site)] += 1
-                end, wrong = model.verdict(data, str(site))
-                counts.ends[end] += 1
-                counts.proved[name] += end == "proved"
-                if wrong is not None:
-                    counts.false.append(f"{name}: {site}: {wrong}")
-                    attack.keeps(f"{name}_{len(counts.false)}", before, data)
+            _mutate(attack, counts, name, f"result{number}", model, result, count // max(1, len(pairs)))
     return counts

@@ -16,6 +16,7 @@ from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, optimize
 from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import AssociatedFile, DType, Model, Tensor
@@ -36,13 +37,6 @@ def wide() -> Model:
 
 
 MODELS = {"image": mobile_chain, "floats": floats, "state": streaming_model, "dense": dense_model, "wide": wide}
-
-
-def written(folder: Path, data: bytes) -> Path:
-    for path, text in generate(data, HOST).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text)
-    return folder
 
 
 def given(number: int, tensor: Tensor) -> Any:
@@ -77,12 +71,12 @@ def lines(data: bytes, labels: list[str]) -> list[str]:
 @pytest.mark.parametrize("name", MODELS)
 def test_it_reads_what_tflm_gives(name: str, tmp_path: Path) -> None:
     data = optimize(write_model(MODELS[name]()), Options(verify=False, effort="quick", target=HOST)).model
-    folder = written(tmp_path, data)
-    assert check_against_the_interface(folder, mains=("example.cc",)) == ""
-    text = (folder / "example.cc").read_text()
+    write_folder(tmp_path, generate(data, HOST), (), force=True)
+    assert check_against_the_interface(tmp_path, mains=("example.cc",)) == ""
+    text = (tmp_path / "example.cc").read_text()
     assert BODY in text
-    (folder / "example.cc").write_text(text.replace(BODY, RAMP))
-    code, said = run_on_tflm(folder, "example.cc")
+    (tmp_path / "example.cc").write_text(text.replace(BODY, RAMP))
+    code, said = run_on_tflm(tmp_path, "example.cc")
     assert code == 0, said
     assert [line for line in said.splitlines() if "largest" in line] == lines(data, [])
 
@@ -92,8 +86,8 @@ def test_labels_of_the_model_are_printed(tmp_path: Path) -> None:
     model, labels = mobile_chain(), ["cat", 'a "dog"', "bird??/", "fish"]
     model.associated_files = (AssociatedFile("labels.txt", "\n".join([*labels, ""]).encode()),)
     data = write_model(model)
-    folder = written(tmp_path, data)
-    code, said = run_on_tflm(folder, "example.cc")
+    write_folder(tmp_path, generate(data, HOST), (), force=True)
+    code, said = run_on_tflm(tmp_path, "example.cc")
     assert code == 0, said
     found = re.search(r"largest is element (\d) (.*), ", said)
     assert found is not None

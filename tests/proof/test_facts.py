@@ -372,6 +372,13 @@ def requantized() -> tuple[Model, Model]:
     return ends[0], ends[1]
 
 
+def turned_round(b: ModelBuilder, x: Tensor) -> Tensor:
+    """The columns of a tensor of rows, from the last one to the first."""
+    y = b.tensor("turned", x.shape, x.dtype)
+    b.operator("REVERSE_V2", (x, b.constant("axis", np.asarray([1], np.int32))), (y,))
+    return y
+
+
 def products_in_another_order() -> tuple[Model, Model]:
     """A dense layer of floats, with its inputs and weights turned round."""
     weights, ends = weights_of((5, 64), F32), []
@@ -379,9 +386,7 @@ def products_in_another_order() -> tuple[Model, Model]:
         b = ModelBuilder()
         x = b.input("x", (1, 64), F32)
         if is_turned:
-            turned = b.tensor("turned", x.shape, F32)
-            b.operator("REVERSE_V2", (x, b.constant("axis", np.asarray([1], np.int32))), (turned,))
-            x = turned
+            x = turned_round(b, x)
         y = b.tensor("y", (1, 5), F32)
         held = np.ascontiguousarray(weights[:, ::-1]) if is_turned else weights
         b.operator("FULLY_CONNECTED", (x, b.constant("w", held), None), (y,), "FullyConnectedOptions")
@@ -431,9 +436,7 @@ def sums_in_another_order() -> tuple[Model, Model]:
         b = ModelBuilder()
         x = b.input("x", (1, 64), F32)
         if is_turned:
-            turned = b.tensor("turned", x.shape, F32)
-            b.operator("REVERSE_V2", (x, b.constant("axis", np.asarray([1], np.int32))), (turned,))
-            x = turned
+            x = turned_round(b, x)
         y = b.tensor("y", (1,), F32)
         b.operator("SUM", (x, b.constant("a", np.asarray([1], np.int32))), (y,), "ReducerOptions")
         ends.append(b.finish(y))

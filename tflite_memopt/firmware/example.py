@@ -35,8 +35,8 @@ def example_words(model: Model, tied: Collection[int]) -> dict[str, str]:
 def _labels(model: Model, output: Tensor) -> Sequence[str]:
     """Return the lines of the first associated file that has one for each element of the output."""
     for file in model.associated_files:
-        lines = file.data.decode("utf-8", "surrogateescape").split("\n")
-        names = [line.strip() for line in (lines if lines[-1] else lines[:-1])]
+        lines = file.data.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+        names = [line.strip() for line in lines]
         if file.name.endswith(".txt") and len(names) == output.elements and all(names):
             return names
     return ()

@@ -79,22 +79,21 @@ def generate(
         raise UsageError("--planner metadata has one memory and no tensors elsewhere: omit it or the other options")
     if name in request.sizes:
         raise UsageError(f"--memory {name}: the namespace has this name; choose another one")
-    has_table = (
+    is_table = (
         planner == "table"
         or request.temporaries_apart
         or not request.is_empty
         or (planner is None and _table_is_safe(model, profile))
     )
-    if has_table and profile.libraries:
+    if is_table and profile.libraries:
         raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
     ties = request.ties or labeled_ties(model)
     request = request if request.is_empty else replace(request, ties=ties)
-    table = table_for(model, planned, profile, request) if has_table else None
+    table = table_for(model, planned, profile, request) if is_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
-    whom = target or (None if label is None else label.device) or profile.target or "any 32-bit target"
     words = _words(model, data, name) | entry_words() | _arena_words(sizes, label, profile, request.temporaries_apart)
-    words["whom"] = whom
+    words["whom"] = target or (None if label is None else label.device) or profile.target or "any 32-bit target"
     words |= _WITHOUT_TABLE | ({} if table is None else _table_words(table, data, name))
     words |= _one_arena(name, words["in_arena"]) | (_apart_words(name) if request.temporaries_apart else {})
     cleared = cleared_inputs(model, planned)
@@ -110,7 +109,7 @@ def generate(
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
-    added = (*((PLANNER_FILE,) if has_table else ()), *((STEPS_FILE,) if tied else ()))
+    added = (*((PLANNER_FILE,) if is_table else ()), *((STEPS_FILE,) if tied else ()))
     files = (*FILES, *_snippets(model, profile), *added)
     two = words | _WITHOUT_TABLE | _two_arenas(name)
     words["interpreter"], two["interpreter"] = filled("interpreter", words), filled("interpreter", two)

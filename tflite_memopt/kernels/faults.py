@@ -13,7 +13,7 @@ mended in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
@@ -27,6 +27,8 @@ from .window import KernelWindow, window_of
 
 Effect = Literal["wrong values", "writes beyond its scratch", "leaves bytes unwritten", "forgets its state"]
 Evidence = Literal["run", "read"]
+FORGETS: Effect = "forgets its state"
+"""The effect that makes no single inference wrong: what is lost is kept between two of them."""
 ESP_NN, CMSIS_NN, TFLM = "esp-nn", "CMSIS-NN", "TFLM"
 
 
@@ -61,8 +63,8 @@ class Fault:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether one inference is wrong: a state that is lost between two of them makes none wrong."""
-        return self.effect != "forgets its state"
+        """Whether one inference is wrong."""
+        return self.effect != FORGETS
 
     @property
     def releases(self) -> str:
@@ -133,7 +135,8 @@ def new_faults(model: Model, original: Model, profile: KernelProfile) -> tuple[F
 
 def right_releases(model: Model, profile: KernelProfile) -> tuple[Version, ...]:
     """Return the releases of the library, of those that the profile is for, that compute the whole model rightly."""
-    return tuple(release for release in profile.releases if not faults_in(model, replace(profile, releases=(release,))))
+    wrong = {release for each in faults_in(model, profile) for release in each.met}
+    return tuple(release for release in profile.releases if release not in wrong)
 
 
 def _input(operator: Operator, slot: int = 0) -> Tensor | None:
@@ -151,17 +154,6 @@ def _window(operator: Operator) -> KernelWindow | None:
     if not _is_int8(operator) or any(each is None or len(each.shape) != 4 for each in tensors):
         return None
     return window_of(operator)
-
-
-def trailing(window: KernelWindow) -> tuple[int, int]:
-    """Rows and columns of padding behind the input that the last windows reach into."""
-    high = (window.out_height - 1) * window.stride_high + _reach(window.taps_high, window.dilation_high)
-    wide = (window.out_width - 1) * window.stride_wide + _reach(window.taps_wide, window.dilation_wide)
-    return max(0, high - window.pad_high - window.in_height), max(0, wide - window.pad_wide - window.in_width)
-
-
-def _reach(taps: int, dilation: int) -> int:
-    return (taps - 1) * dilation + 1
 
 
 # esp-nn ---------------------------------------------------------------------------------------------------------------
@@ -182,7 +174,7 @@ def _pads_rows_by_the_zero_point(operator: Operator, _: Version) -> bool:
     copied = window.in_height * window.in_width * window.in_depth
     is_in_rows = 2 * (window.taps * window.in_depth + copied) > FULL_COPY
     is_3x3 = window.taps_high == window.taps_wide == 3
-    has_rows = window.pad_high or trailing(window)[0]
+    has_rows = window.pad_high or window.trailing[0]
     source = _input(operator)
     assert source is not None
     has_offset = source.quantization is not None and bool(source.quantization.zero_point.any())
@@ -207,7 +199,7 @@ def _pads_too_little(operator: Operator, version: Version) -> bool:
     window = _copied_window(operator, version)
     if window is None or (not (window.pad_high or window.pad_wide) and version >= (1, 2, 1)):
         return False
-    high, wide = trailing(window)
+    high, wide = window.trailing
     return high > window.pad_high or wide > window.pad_wide
 
 
@@ -539,7 +531,7 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             CMSIS_NN,
             _CMSIS,
             "int8 or int16: each call begins with a state of zero, where TFLM's own kernel goes on with the last one",
-            "forgets its state",
+            FORGETS,
             "github.com/tensorflow/tflite-micro/pull/3564 of 2026-05-21, not merged; cmsis_nn/"
             "unidirectional_sequence_lstm.cc at 90b983c2b3f1",
             "read",

@@ -22,6 +22,7 @@ from ..ir.model import Buffer, Graph, Model, Operator, Tensor
 from ..ir.tensors import same_padding
 from .faults import faults_of
 from .profile import KernelProfile
+from .window import window_of
 
 NAME = "padding_apart"
 _NO_DATA = Buffer(None)
@@ -104,17 +105,11 @@ def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddin
 
 def _paddings(operator: Operator, has_spare: bool) -> Paddings:
     """Return the padding of a convolution; ``has_spare``: with as much at the end as esp-nn counts."""
-    source, filters, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
-    assert source is not None
-    assert filters is not None
-    found = []
-    for axis, letter in ((1, "H"), (2, "W")):
-        stride = int(operator.option(f"stride{letter}", 1))
-        reach = (filters.shape[axis] - 1) * int(operator.option(f"dilation{letter}Factor", 1)) + 1
-        before, after = same_padding(source.shape[axis], output.shape[axis], stride, reach)
-        spared = output.shape[axis] * stride + reach - 1 - source.shape[axis] - before
-        found.append((before, spared if has_spare else after))
-    return found[0], found[1]
+    window = window_of(operator)
+    high, wide = window.trailing
+    if has_spare and not window.is_dilated:
+        high, wide = window.missing_high - window.pad_high, window.missing_wide - window.pad_wide
+    return (window.pad_high, high), (window.pad_wide, wide)
 
 
 def _cut_off(operator: Operator) -> Paddings:

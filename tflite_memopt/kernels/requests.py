@@ -93,9 +93,9 @@ class Abi:
 
     ``word``: pointer width in bits. ``short_enums``: an enum takes as few bytes as its values need, not 4, which is
     GCC's and Arm Compiler's default for bare-metal Arm (AAPCS). ``in_wheel``: built like the tflite-micro wheel
-    0.dev20261023, which has tensor compression, so that some structures are larger. ``records``: the allocator records
-    what it gives, as that of the wheel's Python interpreter does. ``is_static``: compiled with TF_LITE_STATIC_MEMORY,
-    without which nodes and tensors are larger.
+    0.dev20261023, which has tensor compression, so that some structures are larger. ``records``: it has the recording
+    allocator (micro/recording_micro_allocator.h), as the wheel's Python interpreter does. ``is_static``: compiled with
+    TF_LITE_STATIC_MEMORY, without which nodes and tensors are larger.
     """
 
     name: str

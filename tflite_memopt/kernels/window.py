@@ -63,6 +63,13 @@ class KernelWindow:
         """Columns that the windows reach beyond the input."""
         return self.out_width * self.stride_wide + self.taps_wide - 1 - self.in_width
 
+    @property
+    def trailing(self) -> tuple[int, int]:
+        """Rows and columns of padding behind the input that the last windows reach into."""
+        high = (self.out_height - 1) * self.stride_high + (self.taps_high - 1) * self.dilation_high + 1
+        wide = (self.out_width - 1) * self.stride_wide + (self.taps_wide - 1) * self.dilation_wide + 1
+        return max(0, high - self.pad_high - self.in_height), max(0, wide - self.pad_wide - self.in_width)
+
 
 def window_of(operator: Operator) -> KernelWindow:
     """The window of a CONV_2D or DEPTHWISE_CONV_2D. Raises IndexError for a tensor that has not four dimensions."""

@@ -204,7 +204,8 @@ def space_to_batch(operator: Operator, known: Known) -> Order | None:
 def by_pixels(operator: Operator, known: Known, at_once: int = 1, by_rows: bool = False) -> Order | None:
     """Convolutions and pools: a pixel of the output is finished before the next, its window read until then.
 
-    ``at_once``: so many pixels are read, and then written, together. ``by_rows``: all of a row's.
+    ``at_once``: the kernel reads the windows of this many pixels, and then writes these pixels. ``by_rows``: it does
+    so with all pixels of a row.
     reference/conv.h, depthwiseconv_float.h, pooling.h, those of integer_ops.
     """
     del known

@@ -14,7 +14,7 @@ from ..ir.model import Model
 from ..kernels.boards import device_named
 from ..kernels.code_size import flash_of
 from ..kernels.esp_nn import said_of_releases
-from ..kernels.faults import faults_in, faults_of, right_releases
+from ..kernels.faults import faults_of, right_releases
 from ..kernels.profile import KernelProfile
 from ..kernels.since import needed_since
 from ..kernels.support import RUNS, TflmSupport, support_of
@@ -192,10 +192,11 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         calls=outcome.calls,
         device=device,
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
+        faults=_fault_uses(model, profile),
+        right_with=_right_with(model, profile),
     )
     advice = advice_for(report, model, profile, options)
     cleared = cleared_inputs(model, placement.offsets)
-    report = replace(report, faults=fault_uses(model, profile), right_with=_right_with(model, profile))
     warnings = (
         *(of_failure(each) for each in outcome.failed),
         *of_metadata(outcome.metadata_left_out),
@@ -250,13 +251,13 @@ def build_analysis(
         tflm=support,
         mends=mended is not None,
         device=device,
-        faults=fault_uses(model, profile),
+        faults=_fault_uses(model, profile),
         right_with=_right_with(model, profile),
     )
     return replace(analysis, summary=summary_of_analysis(analysis, advice))
 
 
-def fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
+def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
     """Return the operators that the kernels of a profile compute wrongly."""
     return tuple(
         FaultUse(
@@ -277,10 +278,9 @@ def fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
 
 
 def _right_with(model: Model, profile: KernelProfile) -> str | None:
-    if profile.libraries or len(profile.releases) < 2 or not faults_in(model, profile):
-        return None
     right = right_releases(model, profile)
-    return said_of_releases(right) if right else None
+    is_asked = not profile.libraries and 1 < len(profile.releases) != len(right)
+    return said_of_releases(right) if is_asked and right else None
 
 
 def _proof_use(proof: Proof) -> ProofUse:

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
+from ..kernels.faults import FORGETS
 from ..kernels.support import said_of
 from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.work import slowdowns
@@ -32,12 +33,6 @@ _RUNTIMES = {
     "runner": "your runner",
 }
 _STORED = "the memory plan is stored in the file, where TFLM reads it"
-_EFFECTS = {
-    "wrong values": "gets wrong values",
-    "writes beyond its scratch": "writes beyond its scratch",
-    "leaves bytes unwritten": "leaves bytes unwritten",
-}
-"""Those by which a file computes wrongly: a lost state is none within one inference."""
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
 _LINKED = {"reference": "TFLM's own kernels"}
@@ -92,10 +87,11 @@ def wrong_in_words(analysis: Analysis) -> str:
         case "wrong plan":
             return f"COMPUTES WRONGLY with {where}: the plan in the file is not of this graph; optimize it again"
         case "faulty kernels":
-            met = next(each for each in analysis.faults if each.effect in _EFFECTS)
+            met = next(each for each in analysis.faults if each.effect != FORGETS)
+            does = "gets wrong values" if met.effect == "wrong values" else met.effect
             right = f"; right with {analysis.right_with}" if analysis.right_with else ""
             return (
-                f"COMPUTES WRONGLY with {where}: {met.operator} '{short_name(met.output)}' {_EFFECTS[met.effect]} "
+                f"COMPUTES WRONGLY with {where}: {met.operator} '{short_name(met.output)}' {does} "
                 f"({met.fault}: {met.releases}){right}"
             )
         case "cannot run":
