@@ -7,8 +7,8 @@ To add a form:
 1. A frozen dataclass in ``Form`` and ``NAMES``, and its words in ``Tiling.described``. Of forms whose figures are the
    same, the search keeps the one that stands first in ``NAMES``.
 2. A module that replaces the region's operators, called by ``_apply``; it says of each new tensor which piece of the
-   original it is (``ir/model.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
-   body in ``loop/bodies.py``.
+   original it is (``ir/model.py``). ``lower_phases`` in ``loop.py`` writes the shortest loop; a loop over rows is a
+   ``RowLoop``, whose body ``loop.py`` writes, as in ``clamped_body``.
 3. Its bound: ``Figures`` in ``space.py`` that are not above the measurements; zeros cost only time.
 4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
    ``Space.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators

@@ -37,7 +37,7 @@ def memories_problem(
 
     ``prices``: of a byte that moves, by memory; empty: 0 in the first and 1 in the others.
 
-    Items at one offset, the ``groups``, are one item, as for the planner (``together.py``); None: what loops
+    Items at one offset, the ``groups``, are one item, as for the planner (``problems.py``); None: what loops
     carry.
     """
     moved = traffic_of(model)
@@ -67,7 +67,7 @@ def spread_model(
 ) -> MemoriesPlan:
     """Return the plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
 
-    ``ties``: outputs at the places of inputs (``ties.py``). ``external``: tensors in buffers that are not the model's:
+    ``ties``: outputs at the places of inputs (``problems.py``). ``external``: tensors in buffers that are not the model's:
     each is alone in a memory after the ``capacities``, together with items that must lie at its offset.
     Raises InfeasibleError when the model does not fit, UsageError for a tie that cannot be.
     """

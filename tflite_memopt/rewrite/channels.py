@@ -694,7 +694,7 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
     - a computed vector of one value a channel, as in squeeze-and-excitation: taken apart by SPLIT_V, which only has to
       copy ``C`` values, or nothing where the parts are ranges of its bytes;
     - an image of full size that a convolution writes for this operator alone: the convolution makes the channels of
-      each part, from weights of its own (``fan_out.py``).
+      each part, from weights of its own (``fan_out``).
     """
     if tensor is None or not tensor.shape or tensor.shape[-1] == 1:
         return reader.shared(tensor)

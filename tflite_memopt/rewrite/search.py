@@ -3,7 +3,7 @@
 A *site* is a concatenation together with everything below it that the rules can then be applied to; it is taken apart
 as a whole or not at all, since one reader that still needs the whole tensor keeps it alive. There are two ways to do
 it: by the exact rules alone, or by all that are allowed, which go further down and do not always pay. An operator that
-makes many channels is a site as well, once for each number of tiles (rules/channel_tiles.py): it is made a
+makes many channels is a site as well, once for each number of tiles (``channels.py``): it is made a
 concatenation of tiles first, which then is taken apart.
 
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from

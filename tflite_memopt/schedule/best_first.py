@@ -24,7 +24,7 @@ once. That never hurts, since what it adds to the bytes alive can only fall when
 
 The default: exact reductions, then best-first search on the bottleneck, segment by segment, with a proof.
 
-The graph is contracted first (``contraction.py``). What remains is cut where every fused operator comes before or after
+The graph is contracted first (``reductions.py``). What remains is cut where every fused operator comes before or after
 one of them: the state there is the same in all orders, so that the segments between are searched by themselves, the
 one with the largest certain need first. What is proved of one is a bound for all, and so makes the others easier. A
 segment is searched from both ends in turn, and the end that is done first decides.
