@@ -67,8 +67,8 @@ def spread_model(
 ) -> MemoriesPlan:
     """Return the plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
 
-    ``ties``: outputs at the places of inputs (``problems.py``). ``external``: tensors in buffers that are not the model's:
-    each is alone in a memory after the ``capacities``, together with items that must lie at its offset.
+    ``ties``: outputs at the places of inputs (``problems.py``). ``external``: tensors in buffers that are not the
+    model's: each is alone in a memory after the ``capacities``, together with items that must lie at its offset.
     Raises InfeasibleError when the model does not fit, UsageError for a tie that cannot be.
     """
     groups = groups_with(layout, ties)
