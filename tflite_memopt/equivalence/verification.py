@@ -32,6 +32,7 @@ Progress = Callable[[str], None]
 Facts = dict[str, int | str]
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
 _FAULTY_KERNELS = "; these kernels compute the original wrongly, too: {}"
+_SOME_FAULTY = "; some libraries compute the original wrongly, too: {}"
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,10 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
 def _hint(model: Model, options: Options) -> str:
     """Return why a runner may differ although the proof holds: a bug in its kernels, or other kernels."""
     faults = ", ".join(map(str, faults_in(model, options.profile)))
-    return _FAULTY_KERNELS.format(faults) if faults else _OTHER_KERNELS.format(options.profile.name)
+    other = _OTHER_KERNELS.format(options.profile.name)
+    if not faults:
+        return other
+    return other + _SOME_FAULTY.format(faults) if options.profile.libraries else _FAULTY_KERNELS.format(faults)
 
 
 def _way_out(baseline: Baseline, options: Options) -> str:
