@@ -82,6 +82,15 @@ def ranks(low: int, high: int, *slots: int) -> Clause:
     return Clause(f"inputs have {low} to {high} dimensions", holds)
 
 
+def vectors(*slots: int) -> Clause:
+    """Operands that list sizes or axes; the kernels refuse a scalar or a matrix of them."""
+
+    def holds(operator: Operator) -> bool:
+        return all(shape is None or len(shape) == 1 for shape in (_shape(operator, slot) for slot in slots))
+
+    return Clause(f"input {' and '.join(map(str, slots))} has one dimension", holds)
+
+
 def says_output(slot: int) -> Clause:
     """An operand, where it is known, is the shape of the output."""
 
@@ -213,6 +222,12 @@ def scaled(data: int, weights: int, axis: int) -> Clause:
 
 def _scales(tensor: Tensor) -> int:
     return 0 if tensor.quantization is None else int(tensor.quantization.scale.size)
+
+
+HAS_SCALES = Clause(
+    "integers have a scale",
+    lambda op: all(_scales(each) for each in (*op.present_inputs(), *op.outputs) if _is_int(each)),
+)
 
 
 def _points(tensor: Tensor) -> set[int]:
@@ -367,8 +382,8 @@ CONTRACTS: Mapping[str, Contract] = {
         table="CastOptions",
         clauses=[SAME_SHAPE, one_of("inDataType", *_NUMBERED), one_of("outDataType", *_NUMBERED)],
     ),
-    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE]),
-    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE]),
+    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE, HAS_SCALES]),
+    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE, HAS_SCALES]),
     **_rows("SHAPE", f"T > J | T: {_ANY} | J: {_INDEX}", table="ShapeOptions", clauses=[type_of("outType")]),
     **_rows("RANK", f"T > i32 | T: {_ANY}"),
     **_rows("BATCH_MATMUL", "T T > T | T: f32 i8 i16 i32", "f32 i8 > f32", table="BatchMatMulOptions"),
@@ -378,7 +393,7 @@ CONTRACTS: Mapping[str, Contract] = {
         clauses=[ranks(3, 4), like_output(0)],
     ),
     **_rows("BROADCAST_ARGS", f"I I > I | I: {_INDEX}"),
-    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), says_output(1)]),
+    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), vectors(1), says_output(1)]),
     **_rows(
         "CONCATENATION",
         f"T* > T | T: {_DATA}",
@@ -407,7 +422,7 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("DYNAMIC_UPDATE_SLICE", f"T T I > T | T: {_DATA} | I: {_INDEX}", clauses=[SAME_SHAPE]),
     **_rows("EMBEDDING_LOOKUP", "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
-    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), ranks(0, 0, 1)]),
+    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), vectors(0), ranks(0, 0, 1)]),
     **_rows(
         "FULLY_CONNECTED",
         *(*_SUMS, "i16 W B? > i16 | W: i8 i4 | B: i32 i64"),
@@ -437,8 +452,8 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ResizeNearestNeighborOptions",
         clauses=[ranks(4, 4)],
     ),
-    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), SAME_SHAPE]),
-    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5)]),
+    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), vectors(1), SAME_SHAPE]),
+    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5), vectors(1, 2)]),
     **_rows(
         "STRIDED_SLICE",
         f"T i32 i32 i32 > T | T: {_DATA} u32",
@@ -447,7 +462,7 @@ CONTRACTS: Mapping[str, Contract] = {
             *(ranks(1, 5), CUT, one_of("ellipsisMask", 0), one_of("newAxisMask", 0), one_of("offset", 0)),
         ],
     ),
-    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 8)]),
+    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 8), vectors(1)]),
     **_rows("TRANSPOSE", f"T i32 > T | T: {_DATA} i4", clauses=[ranks(0, 6)]),
     **_rows(
         "TRANSPOSE_CONV",
@@ -560,6 +575,10 @@ def _sound(tensor: Tensor) -> str | None:
     """Return what is wrong with a tensor and its quantization; None where kernels take it as the file says it."""
     if tensor.extras.get("externalBuffer", 0):
         return f"the values of '{tensor.name}' are in the file"
+    held = tensor.buffer.data
+    is_dense = tensor.is_constant and held is not None and tensor.extras.get("sparsity") is None
+    if is_dense and held is not None and held.size != -(-tensor.elements * tensor.dtype.packed_bits // 8):
+        return f"'{tensor.name}' has as many bytes as its shape says"
     found = tensor.quantization
     if found is None:
         return None
