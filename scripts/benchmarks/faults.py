@@ -29,7 +29,9 @@ TARGETS = ("cortex-m0", "cortex-m4", "cortex-m55", "riscv32", "esp32", "esp32s3"
 @click.option("--limit", default=1 << 20, help="Leave out files of more bytes than this.", show_default=True)
 def faults(sources: tuple[Path, ...], targets: tuple[str, ...], limit: int) -> None:
     """For every .tflite of SOURCES and every target: the operators that meet a fault as the file comes and as it is
-    written, and the RAM; the last column is the RAM if no fault were known. Files that meet none, at no cost, are counted alone.
+    written, and the RAM; the last column is the RAM if no fault were known.
+
+    Files that meet none, at no cost, are only counted.
     """
     for line in table("target | file | as it comes | as written | RAM | RAM without the table of faults"):
         click.echo(line)
