@@ -15,6 +15,7 @@ made to collide.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from enum import Enum
 from hashlib import blake2b
 from math import prod
@@ -151,7 +152,7 @@ class Keys:
         self.ordered, self.is_finite = floats is not Floats.REAL, floats is not Floats.ANY
         self.hashed: dict[int, tuple[int, float]] = {}
         self._seed = secrets.token_bytes(32) if seed is None else seed
-        self._words: dict[Any, int] = {}
+        self._words: dict[str, int] = {}
         self._factors = [U(self.word("factor", number) | 1) for number in range(3)]
         self._order: Ring = np.zeros(0, U)
         self.minus_zero = self.as_float(np.full(1, self.word("minus zero"), U))[0]
@@ -182,11 +183,22 @@ class Keys:
 
     def word(self, *what: Any) -> int:
         """Return a random number of 64 bits for this name: numbers, strings, bytes, None, and tuples of them."""
-        known = self._words.get(repr(what))
+        name = repr(what)
+        known = self._words.get(name)
         if known is None:
-            digest = blake2b(repr(what).encode(), digest_size=8, key=self._seed[:64]).digest()
-            known = self._words[repr(what)] = int.from_bytes(digest, "little")
+            digest = blake2b(name.encode(), digest_size=8, key=self._seed[:64]).digest()
+            known = self._words[name] = int.from_bytes(digest, "little")
         return known
+
+    def words(self, each: Sequence[Any], *what: Any) -> Ring:
+        """Return a random number for this name and each of some numbers."""
+        begun = blake2b(repr(what).encode(), digest_size=8, key=self._seed[:64])
+        digests = bytearray()
+        for number in each:
+            one = begun.copy()
+            one.update(repr(number).encode())
+            digests += one.digest()
+        return np.frombuffer(bytes(digests), "<u8").astype(U)
 
     def hash(self, x: Ring, *what: Any) -> Ring:
         """Return a random function of each element; which one is named by ``what``. It is a bijection."""
