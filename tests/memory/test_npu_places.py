@@ -13,8 +13,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, OpCode, Operator
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.file import read_planned
-from tflite_memopt.memory.layout import places_in_force
+from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.proof import Status, prove, prove_plan
 
 UNPROVED = Options(verify=False)
