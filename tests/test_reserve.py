@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests.cells import cell_network
+from tests.firmware.generated import generate
 from tests.models import ALL, concat_model, irregular_model, mobile_chain
 from tests.program.test_program_firmware import separable
 from tests.recurrent import layers
@@ -26,7 +27,6 @@ from tflite_memopt.batch.run import _Job, _worked
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.runner import Interpreter
-from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.console import render_report

@@ -15,13 +15,14 @@ import pytest
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, built_tflm, check_against_headers, check_against_the_interface, run_on_tflm
+from tests.firmware.generated import generate
 from tests.firmware.test_self_test import drawn_slowly
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
 from tflite_memopt import EquivalenceError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.firmware import Planner
-from tflite_memopt.firmware.generate import FILES, generate
+from tflite_memopt.firmware.files import FILES
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.firmware.resolver import CUSTOM, builtin_method, registrations
 from tflite_memopt.io.offline_plan import decode

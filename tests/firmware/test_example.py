@@ -11,11 +11,11 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
+from tests.firmware.generated import generate
 from tests.firmware.test_self_test import floats
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, optimize
-from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

@@ -11,11 +11,12 @@ import pytest
 
 import tflite_memopt
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
+from tests.firmware.generated import generate
 from tests.firmware.test_codegen import expected, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import ALL
 from tflite_memopt import InfeasibleError, Options, UsageError
-from tflite_memopt.firmware.generate import PLANNER_FILE, generate
+from tflite_memopt.firmware.files import PLANNER_FILE
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.io.writer import write_model
 

@@ -13,10 +13,11 @@ import pytest
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
+from tests.firmware.generated import generate
 from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
 from tests.models import ALL
 from tflite_memopt import Options, UsageError
-from tflite_memopt.firmware.generate import PLANNER_FILE, generate
+from tflite_memopt.firmware.files import PLANNER_FILE
 from tflite_memopt.firmware.plan_table import planned_buffers
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model

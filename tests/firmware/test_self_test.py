@@ -23,6 +23,7 @@ from tests.firmware.compiled import (
     headers_of_a_tflm,
     run_on_tflm,
 )
+from tests.firmware.generated import generate
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UsageError
@@ -30,7 +31,7 @@ from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import RunJob, Sample
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.equivalence.sequences import zeros_of
-from tflite_memopt.firmware.generate import generate, runner_source
+from tflite_memopt.firmware.files import runner_source
 from tflite_memopt.firmware.self_test import RUNS, Expected, digest, drawn_inputs, expected_outputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

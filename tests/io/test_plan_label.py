@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from scripts.makers.model_builder import ModelBuilder
+from tests.firmware.generated import generate
 from tests.memory.loops import placement_of
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ModelFormatError
-from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io import plan_label
 from tflite_memopt.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.io.reader import read_model

@@ -12,12 +12,12 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
+from tests.firmware.generated import generate_program
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
-from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
 pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]  # in one process, which optimizes each model once

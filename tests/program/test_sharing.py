@@ -14,6 +14,7 @@ from tests.firmware.test_plan_table import changed
 from tests.models import dense_model, mobile_chain, streaming_model
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
+from tflite_memopt.firmware.files import files_of_networks
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.program.sharing import Sharing, share
 
@@ -41,7 +42,7 @@ def sources(folder: Path, target: str, *names: str) -> list[Path]:
 
 
 def written(folder: Path, sharing: Sharing) -> Path:
-    for path, text in sharing.files("models").items():
+    for path, text in files_of_networks(sharing.firmware("models")).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     names = [network.name for network in sharing.networks]
@@ -128,7 +129,7 @@ def test_structures_that_others_would_overwrite_do_not_compile(tmp_path: Path) -
 def test_models_are_made_in_the_order_given(tmp_path: Path) -> None:
     paths = sources(tmp_path, HOST, "dense", "wake", "separable", "chain")
     for order in ((0, 1, 2, 3), (3, 2, 1, 0)):
-        text = share([paths[at] for at in order]).files("models")["models.h"].decode()
+        text = files_of_networks(share([paths[at] for at in order]).firmware("models"))["models.h"].decode()
         kept = ", ".join(f"kParts_{paths[at].stem}" for at in order if paths[at].is_file())
         assert f"kKept[] = {{{kept}}};" in text
 

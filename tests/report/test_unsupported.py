@@ -12,10 +12,10 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
+from tests.firmware.generated import generate
 from tests.kernels.one_operator import alone, with_weights
 from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
-from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType
 from tflite_memopt.report.model import to_json

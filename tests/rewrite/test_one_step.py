@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import check_against_the_interface
+from tests.firmware.generated import generate
 from tests.models import dense_model
 from tests.recurrent import F32, I8, WIDTH, layers, loop_with_a_list, unrolled
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, Result, UnsupportedModelError, UsageError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence import verification
-from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io import offline_plan, plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

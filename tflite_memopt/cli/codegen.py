@@ -109,7 +109,7 @@ def codegen(
     Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
-    from ..firmware.generate import runner_source
+    from ..firmware.files import runner_source
     from ..io.files import write_folder
     from ..memory.file import naming
 
@@ -162,29 +162,29 @@ def _files_of_one(
     original: Path | None,
     force: bool,
 ) -> dict[str, bytes]:
-    from ..firmware.generate import generate
+    from ..firmware.describe import describe
+    from ..firmware.files import files_of_model
     from ..firmware.self_test import expected_outputs
     from ..io.files import read_file
-    from ..memory.file import read_planned
     from ..memory.problems import labeled_ties, tie_positions
 
     data = read_file(source)
-    generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs
+    one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
     known = None if original is None else (original.name, read_file(original))
-    model = read_planned(data)
-    expected = expected_outputs(data, tie_positions(model, request.ties or labeled_ties(model)), known)
-    return generate(data, target, name, source.name, force, planner, request, expected)
+    expected = expected_outputs(data, tie_positions(one.model, request.ties or labeled_ties(one.model)), known)
+    return files_of_model(one, expected)
 
 
 def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:
+    from ..firmware.files import files_of_networks
     from ..io.files import write_folder
     from ..program.files import read_program
-    from ..program.firmware import generate_program
+    from ..program.firmware import describe_program
     from ..program.verifying import expected_of
 
     program, parts = read_program(folder)
-    generate_program(program, parts, target, name, force)  # refuse a wrong request before TFLM runs
-    files = generate_program(program, parts, target, name, force, expected_of(parts, program.feed))
+    firmware = describe_program(program, parts, target, name, force)  # refuses a wrong request before TFLM runs
+    files = files_of_networks(firmware, [expected_of(parts, program.feed)])
     for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
         click.echo(path)
 
@@ -192,14 +192,16 @@ def _codegen_program(folder: Path, output: Path, target: str | None, name: str, 
 def _codegen_shared(
     sources: tuple[Path, ...], output: Path, target: str | None, name: str, one_at_a_time: bool, force: bool
 ) -> None:
+    from ..firmware.files import files_of_networks
     from ..io.files import write_folder
     from ..program.sharing import share
     from ..program.verifying import expected_of
 
     joint = share(sources, one_at_a_time, target)
+    firmware = joint.firmware(name)
     expected = [expected_of(network.parts) for network in joint.networks]
     inputs = tuple(path if path.is_file() else path / "program.json" for path in sources)
-    paths = write_folder(output, joint.files(name, expected), inputs, force)
+    paths = write_folder(output, files_of_networks(firmware, expected), inputs, force)
     alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(joint.networks, joint.alone, strict=True))
     click.echo(f"RAM {joint.arena:,} bytes for all in one arena on {joint.target}; apart {sum(joint.alone):,}: {alone}")
     if kept := ", ".join(each.name for each in joint.networks if each.kept):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ..ir.model import DType, Model, Tensor
 from ..ir.tensors import affine_of
-from .cpp_text import literal
 
 _TYPES: Mapping[DType, str] = {
     DType.INT8: "int8_t",
@@ -21,68 +21,41 @@ _TYPES: Mapping[DType, str] = {
 _QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 
 
-def example_words(model: Model, tied: Collection[int]) -> dict[str, str]:
-    """Return the words of templates/example.cc.in; ``tied``: positions of the inputs that hold a state."""
-    inputs, outputs = model.main.inputs, model.main.outputs
-    labels = {at: found for at, tensor in enumerate(outputs) if (found := _labels(model, tensor))}
-    return {
-        "labels": "".join(_array(at, names) for at, names in labels.items()),
-        "write": "\n".join(line for at, x in enumerate(inputs) if at not in tied for line in _write(at, x)),
-        "read": "\n".join(line for at, y in enumerate(outputs) for line in _read(at, y, at in labels)),
-    }
+@dataclass(frozen=True)
+class Port:
+    """An input or output as the example has it. ``type``: of C++; None: left to the user. ``scaled``: scale and zero
+    point as arguments, "" for one that is not quantized. ``labels``: one for each element, or none."""
+
+    at: int
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    elements: int
+    type: str | None
+    scaled: str
+    labels: tuple[str, ...]
 
 
-def _labels(model: Model, output: Tensor) -> Sequence[str]:
+def port_of(at: int, tensor: Tensor, labeled: Sequence[Model] = ()) -> Port:
+    """Return the port of a tensor; ``labeled``: models whose associated files may hold labels of it."""
+    affine = affine_of(tensor) if tensor.dtype in _QUANTIZED else None
+    return Port(
+        at,
+        tensor.name,
+        tensor.dtype.label,
+        tuple(tensor.shape),
+        tensor.elements,
+        _TYPES.get(tensor.dtype),
+        "" if affine is None else f"{affine.scale!r}f, {affine.zero_point}",
+        next((labels for model in labeled if (labels := _labels(model, tensor))), ()),
+    )
+
+
+def _labels(model: Model, output: Tensor) -> tuple[str, ...]:
     """Return the lines of the first associated file that has one for each element of the output."""
     for file in model.associated_files:
         lines = file.data.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
-        names = [line.strip() for line in lines]
+        names = tuple(line.strip() for line in lines)
         if file.name.endswith(".txt") and len(names) == output.elements and all(names):
             return names
     return ()
-
-
-def _array(at: int, names: Sequence[str]) -> str:
-    return f"constexpr const char* kLabels{at}[] = {{{', '.join(map(literal, names))}}};\n\n"
-
-
-def _write(at: int, tensor: Tensor) -> Iterator[str]:
-    """Yield the lines that write an input."""
-    yield f"  // Input {_described(at, tensor)}"
-    type_ = _TYPES.get(tensor.dtype)
-    if type_ is None:
-        yield f"  // Write interpreter.input({at})->data.data."
-        return
-    scaled = _scaled(tensor)
-    value = f"Value({at}, at)"
-    given = f"Quantized<{type_}>({value}, {scaled})" if scaled else f"static_cast<{type_}>({value})"
-    yield f"  auto* const x{at} = static_cast<{type_}*>(interpreter.input({at})->data.data);"
-    yield f"  for (int at = 0; at < {tensor.elements}; ++at) x{at}[at] = {given};"
-
-
-def _read(at: int, tensor: Tensor, has_labels: bool) -> Iterator[str]:
-    """Yield the lines that read an output."""
-    yield f"  // Output {_described(at, tensor)}"
-    type_ = _TYPES.get(tensor.dtype)
-    if type_ is None:
-        yield f"  // Read interpreter.output({at})->data.data."
-        return
-    scaled = _scaled(tensor)
-    value = f"Real(y{at}[largest{at}], {scaled})" if scaled else f"static_cast<float>(y{at}[largest{at}])"
-    label = f"kLabels{at}[largest{at}]" if has_labels else '""'
-    yield f"  const auto* const y{at} = static_cast<const {type_}*>(interpreter.output({at})->data.data);"
-    yield f"  int largest{at} = 0;"
-    yield f"  for (int at = 1; at < {tensor.elements}; ++at) {{"
-    yield f"    if (y{at}[at] > y{at}[largest{at}]) largest{at} = at;"
-    yield "  }"
-    yield f"  Print({literal(tensor.name)}, largest{at}, {value}, {label});"
-
-
-def _described(at: int, tensor: Tensor) -> str:
-    return f"{at}, {literal(tensor.name)}: {tensor.dtype.label}, {' x '.join(map(str, tensor.shape)) or 'one number'}."
-
-
-def _scaled(tensor: Tensor) -> str:
-    """Return scale and zero point as arguments; nothing for a tensor that is not quantized."""
-    affine = affine_of(tensor) if tensor.dtype in _QUANTIZED else None
-    return "" if affine is None else f"{affine.scale!r}f, {affine.zero_point}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from struct import pack
 
 from ..errors import UsageError
 from ..graph.limits import SearchLimit
@@ -14,7 +15,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.layout import MemoryLayout, memory_layout, offsets_in_force
 from ..memory.problems import ties_named
 from ..memory.spread import capacities_for, prices_for, spread_model
-from .cpp_text import check_array
+from .cpp_text import EXTERNAL, check_array, identifiers, literal
 
 _UNLIMITED = 1 << 31
 ARENA = "arena"
@@ -67,6 +68,18 @@ class PlannedBuffer:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """A memory as C++ has it: the name of its array, and of the macro that places it. ``label``: for comments."""
+
+    array: str
+    macro: str
+    label: str
+    bytes: int
+    is_arena: bool
+    is_external: bool
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows, and by memory its name and the bytes that the rows take of it; ``arena``: which of them is TFLM's.
 
@@ -78,6 +91,23 @@ class Table:
     sizes: tuple[int, ...]
     arena: int
     external: tuple[str, ...] = ()
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memories in order."""
+        own = identifiers(EXTERNAL, self.external)
+        arrays = [ARENA if at == self.arena else name for at, name in enumerate(self.names)] + list(own.values())
+        labels = (*self.names, *map(literal, self.external))
+        macros = [f"TFLITE_MEMOPT_IN_{label.upper()}" for label in self.names] + [""] * len(own)
+        return tuple(
+            Memory(array, macro, label, nbytes, at == self.arena, at >= len(self.names))
+            for at, (array, macro, label, nbytes) in enumerate(zip(arrays, macros, labels, self.sizes, strict=True))
+        )
+
+    @property
+    def packed(self) -> bytes:
+        """The rows as they lie in flash: all of TFLM's targets are little-endian."""
+        return b"".join(pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory) for row in self.rows)
 
 
 def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, request: MemoryRequest) -> Table:

@@ -17,12 +17,11 @@ from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.model import DType, Model, Tensor
-from .cpp_text import literal
 
 RUNS = 3
 """Inferences in sequence: the first one alone would not notice a lost state."""
 _STATE, _FACTOR, _SUMMAND = 12345, 1664525, 1013904223
-"""Of the linear congruential generator (Knuth, and Numerical Recipes, 7.1), as templates/self_test.h.in has it."""
+"""Of the linear congruential generator (Knuth, and Numerical Recipes, 7.1), as templates/self_test.h.jinja has it."""
 _MOST_VALUES = 32
 """Of each float output that the firmware compares, evenly spaced."""
 _KINDS: Mapping[DType, str] = {
@@ -56,7 +55,7 @@ class Generator:
 
     def fill(self, tensor: Tensor) -> Array:
         """Draw an input of the tensor's shape and type."""
-        kind = _KINDS.get(tensor.dtype, "kZeros")
+        kind = kind_of(tensor)
         type_ = np.dtype(bool if tensor.dtype is DType.BOOL else tensor.dtype.label)
         count = tensor.elements
         if kind == "kZeros":
@@ -141,39 +140,41 @@ def _check_interface(model: Model, original: Model, name: str) -> None:
             raise UsageError(f"--original '{name}' has other {side} than the model: leave it out, or name the original")
 
 
-def words_of(
-    inputs: Sequence[Tensor], outputs: Sequence[Tensor], expected: Expected, tied: Sequence[int] = ()
-) -> dict[str, str]:
-    """Return the words of templates/self_test.h.in."""
-    tables, rows = [], []
-    values = max(1, min([_MOST_VALUES, *(t.elements for t in outputs if t.dtype is DType.FLOAT32)]))
+@dataclass(frozen=True)
+class TestedOutput:
+    """An output as the test has it: ``values`` are C++ numbers, digests of all runs, or of a float output some values.
+
+    ``count``: how many of the latter there are in a run.
+    """
+
+    at: int
+    name: str
+    nbytes: int
+    is_float: bool
+    values: tuple[str, ...]
+    tolerance: str
+    count: int
+
+
+def tested_outputs(outputs: Sequence[Tensor], expected: Expected) -> tuple[TestedOutput, ...]:
+    """Return the outputs with what is expected of them."""
+    count = max(1, min([_MOST_VALUES, *(t.elements for t in outputs if t.dtype is DType.FLOAT32)]))
+    found = []
     for at, tensor in enumerate(outputs):
-        digests, floats, tolerance = "nullptr", "nullptr", 0.0
         given = [sample[at] for sample in expected.outputs]
-        if given and tensor.dtype is DType.FLOAT32:
-            floats = f"kValues{at}"
-            picked = [float(each.reshape(-1)[place * each.size // values]) for each in given for place in range(values)]
-            tables.append(f"constexpr float {floats}[] = {{{', '.join(map(_float, picked))}}};")
+        is_float, tolerance = tensor.dtype is DType.FLOAT32, 0.0
+        if given and is_float:
+            values = [_float(each.reshape(-1)[place * each.size // count]) for each in given for place in range(count)]
             tolerance = float(FLOAT_SUMS.limit(given).max())
-        elif given:
-            digests = f"kDigests{at}"
-            tables.append(f"constexpr uint32_t {digests}[] = {{{', '.join(f'{digest(each)}u' for each in given)}}};")
-        rows.append(f"{{{literal(tensor.name)}, {tensor.nbytes}, {digests}, {floats}, {_float(tolerance)}}}")
-    kinds = [
-        f"{{{tensor.nbytes}, {_KINDS.get(tensor.dtype, 'kZeros')}, {str(at in tied).lower()}}}"
-        for at, tensor in enumerate(inputs)
-    ]
-    return {
-        "runs": str(RUNS),
-        "has_expected": str(expected.reason is None).lower(),
-        "inputs": ", ".join(kinds) or "{0, kZeros, false}",
-        "input_count": str(len(kinds)),
-        "values": str(values),
-        "tables": "\n".join(tables),
-        "outputs": ", ".join(rows),
-        "reference": expected.reference,
-        "reason": literal(expected.reason or "")[1:-1].replace("%", "%%"),
-    }
+        else:
+            values = [f"{digest(each)}u" for each in given]
+        found.append(TestedOutput(at, tensor.name, tensor.nbytes, is_float, tuple(values), _float(tolerance), count))
+    return tuple(found)
+
+
+def kind_of(tensor: Tensor) -> str:
+    """Return how templates/self_test.h.jinja draws an input."""
+    return _KINDS.get(tensor.dtype, "kZeros")
 
 
 def _float(value: float) -> str:

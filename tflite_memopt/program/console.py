@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..firmware.generate import profile_of
+from ..firmware.describe import profile_of
 from ..io.reader import read_model
 from ..kernels.code_size import flash_of
 from ..kernels.profiles import PROFILES

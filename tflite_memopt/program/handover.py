@@ -19,23 +19,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..errors import InfeasibleError
+from ..firmware.description import Move
 from ..graph.alignment import aligned
 
 Range = tuple[int, int]
 """Bytes ``[start, end)`` of the arena."""
-
-
-@dataclass(frozen=True)
-class Move:
-    """``nbytes`` from one offset of the arena to another; the ranges may overlap.
-
-    With ``turned`` above 0 they stay at ``target``, and the first ``turned`` of them change places with the rest.
-    """
-
-    source: int
-    target: int
-    nbytes: int
-    turned: int = 0
 
 
 @dataclass(frozen=True)

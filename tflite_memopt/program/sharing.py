@@ -14,8 +14,8 @@ from pathlib import Path
 from ..analysis.side_effects import keeps_state
 from ..errors import UsageError
 from ..firmware.cpp_text import check_namespace
-from ..firmware.generate import profile_of
-from ..firmware.self_test import Expected
+from ..firmware.describe import profile_of
+from ..firmware.description import Networks
 from ..graph.alignment import aligned
 from ..io import offline_plan
 from ..io.files import read_file
@@ -25,7 +25,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.file import naming, read_planned
 from ..memory.layout import head_in_force, memory_layout
 from .files import read_program
-from .firmware import Network, generate_shared, one_library
+from .firmware import Source, describe_shared, one_library
 from .space import arena_of
 
 
@@ -37,19 +37,18 @@ class Sharing:
     largest arena of the others, by themselves.
     """
 
-    networks: tuple[Network, ...]
+    networks: tuple[Source, ...]
     alone: tuple[int, ...]
     tail: int
     anew: int
     arena: int
     target: str
 
-    def files(self, name: str, expected: Sequence[Expected] = ()) -> dict[str, bytes]:
-        """C++ files by path, in a namespace; ``expected`` and errors as for ``generate_shared``."""
+    def firmware(self, name: str) -> Networks:
+        """The description of the firmware, in a namespace; errors as for ``describe_shared``."""
         if name in [network.name for network in self.networks]:
             raise UsageError(f"--name {name}: a network has this name; choose another one")
-        sizes = (self.arena, self.anew, self.tail)
-        return generate_shared(self.networks, self.alone, sizes, self.target, name, expected)
+        return describe_shared(self.networks, (self.arena, self.anew, self.tail), self.target, name)
 
 
 def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | None = None) -> Sharing:
@@ -76,7 +75,7 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     return Sharing(networks, alone, tail, anew, aligned(max(peak, head + tail)), str(profile.target))
 
 
-def _network(path: Path, one_at_a_time: bool) -> Network:
+def _network(path: Path, one_at_a_time: bool) -> Source:
     name = re.sub("[^A-Za-z0-9]+", "_", path.stem if path.is_file() else path.absolute().name).strip("_")
     check_namespace(name)
     if path.is_dir():
@@ -88,7 +87,7 @@ def _network(path: Path, one_at_a_time: bool) -> Network:
         parts, files = (read_file(path),), (path.name,)
     with naming(path.name):
         models = [read_planned(part) for part in parts]
-    return Network(name, files, parts, len(parts) == 1 and (_keeps_state(models[0]) or not one_at_a_time))
+    return Source(name, files, parts, len(parts) == 1 and (_keeps_state(models[0]) or not one_at_a_time))
 
 
 def _keeps_state(model: Model) -> bool:

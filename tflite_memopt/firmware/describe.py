@@ -1,0 +1,109 @@
+"""A model in, the description of its firmware out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..analysis.loops import cleared_inputs
+from ..errors import EquivalenceError, UnsupportedModelError, UsageError
+from ..io import offline_plan
+from ..io.plan_label import PlanLabel
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..kernels.profiles import PORTABLE
+from ..kernels.support import said_of, support_of
+from ..kernels.targets import profile_for, target_named
+from ..memory.file import label_in_force, read_planned
+from ..memory.file import profile_of as profile_of_label
+from ..memory.problems import labeled_ties, tie_positions
+from ..memory.reserve import has_table, reserve
+from . import Planner
+from .cpp_text import check_namespace
+from .description import OneModel
+from .plan_table import MemoryRequest, table_for
+from .sizes import arena_sizes
+
+
+def describe(
+    data: bytes,
+    target: str | None = None,
+    name: str = "model",
+    source: str | None = None,
+    force: bool = False,
+    planner: Planner | None = None,
+    request: MemoryRequest = MemoryRequest(),
+) -> OneModel:
+    """Return the firmware of a model, for the kernels that its plan was made for.
+
+    ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
+    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
+    whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
+    target is known and its kernels were measured. ``request``: how a table uses the firmware's memories. Raises
+    UsageError for a wrong name or request, or for a table without a known library; EquivalenceError for a target whose
+    kernels compute a plan of others wrongly; InfeasibleError for memories that are too small; UnsupportedModelError
+    for a model that TFLM cannot run.
+    """
+    check_namespace(name)
+    model = read_planned(data)
+    label, planned = label_in_force(model), offline_plan.decode(model) or {}
+    profile = _profile(label, target)
+    if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
+        raise UsageError("--planner metadata has one memory and no tensors elsewhere: omit it or the other options")
+    if name in request.sizes:
+        raise UsageError(f"--memory {name}: the namespace has this name; choose another one")
+    is_table = (
+        planner == "table"
+        or request.temporaries_apart
+        or not request.is_empty
+        or (planner is None and _table_is_safe(model, profile))
+    )
+    if is_table and profile.libraries:
+        raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
+    ties = request.ties or labeled_ties(model)
+    request = request if request.is_empty else replace(request, ties=ties)
+    table = table_for(model, planned, profile, request) if is_table else None
+    head = None if table is None else table.sizes[table.arena]
+    sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
+    support = support_of(model)
+    if not support.runs and not force:
+        raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
+    return OneModel(
+        name=name,
+        data=data,
+        model=model,
+        source=source,
+        whom=target or (None if label is None else label.device) or profile.target or "any 32-bit target",
+        profile=profile,
+        overlaps=label is not None and label.overlaps,
+        sizes=sizes,
+        table=table,
+        tied=tuple(source for _, source in tie_positions(model, ties)),
+        clears_inputs=bool(cleared_inputs(model, planned)),
+        is_apart=request.temporaries_apart,
+    )
+
+
+def profile_of(data: bytes, target: str | None) -> KernelProfile:
+    """Return the kernels for which the files of a model are written. Raises EquivalenceError if its plan is
+    for others."""
+    return _profile(label_in_force(read_planned(data)), target)
+
+
+def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
+    """Return the kernels that firmware for the target may link, of any library where the plan allows it."""
+    target, made_for = None if target is None else target_named(target).name, profile_of_label(label)
+    if label is not None and target in (None, label.target):
+        every = tuple(replace(each, abi=made_for.abi) for each in PORTABLE.libraries)
+        return replace(made_for, libraries=every) if made_for.libraries else made_for
+    other = profile_for(target)
+    if label is not None and label.overlaps and other.name != label.kernels:
+        raise EquivalenceError(
+            f"the plan in the file is for {label.kernels} kernels and computes wrongly with those of {target} "
+            f"({other.name}): optimize the model again with --target {target}"
+        )
+    return other
+
+
+def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
+    """Return whether all that the kernels ask for is known: TFLM refuses a table that is wrong by a byte."""
+    return has_table(profile) and reserve(model, 0, profile).exact

@@ -1,0 +1,173 @@
+"""A description of firmware in, texts of files out, by the templates beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from zlib import adler32
+
+import jinja2
+
+from ..ir.model import Model
+from ..ir.tensors import zero_of
+from ..kernels.profile import KernelProfile
+from ..kernels.since import BUILDS, has_operators, needed_since
+from ..kernels.targets import esp_nn_to_pin
+from ..memory.figures import operator_kinds
+from ..version import __version__
+from .cpp_text import identifiers, literal
+from .description import Network, Networks, OneModel
+from .example import port_of
+from .resolver import every_builtin, registrations
+from .self_test import RUNS, Expected, kind_of, tested_outputs
+from .sizes import condition_of, larger_by_layout
+
+_TEMPLATES = Path(__file__).parent / "templates"
+FILES = (
+    "model_data.h",
+    "model_data.cc",
+    "arena.h",
+    "resolver.h",
+    "self_test.h",
+    "main.cc",
+    "example.cc",
+)
+PLANNER_FILES = ("planner.h", "table_planner.h")
+PLANNER_FILE = PLANNER_FILES[0]
+_OF_A_PART = ("model_data.h", "model_data.cc", "arena.h", PLANNER_FILE)
+_CORES_OF_PICO = ("cortex-m0", "cortex-m33")
+
+
+def files_of_model(one: OneModel, expected: Expected = Expected()) -> dict[str, bytes]:
+    """Return the files by path; ``expected``: the outputs that the test in ``main.cc`` compares."""
+    inputs, outputs = one.model.main.inputs, one.model.main.outputs
+    words = _words_of(one) | {
+        "expected": expected,
+        "tested": tested_outputs(outputs, expected),
+        "inputs": inputs,
+        "frames": [at for at in range(len(inputs)) if at not in one.tied],
+        "ports_in": [port_of(at, tensor) for at, tensor in enumerate(inputs)],
+        "ports_out": [port_of(at, tensor, (one.model,)) for at, tensor in enumerate(outputs)],
+        **_resolver_words(one.model),
+    }
+    added = [
+        *(PLANNER_FILES if one.table is not None else ()),
+        *(("apart_allocator.h",) if one.is_apart else ()),
+        *(("steps.h",) if one.tied else ()),
+    ]
+    files = {path: _filled(path, **words) for path in (*FILES, *_snippets(one), *added)}
+    return files | {"main_two_arenas.cc": _filled("main.cc", **words | {"two_arenas": True})}
+
+
+def files_of_networks(every: Networks, expected: Sequence[Expected] = ()) -> dict[str, bytes]:
+    """Return the files by path; ``expected``: of each network, what the test in ``main.cc`` compares."""
+    header = "program.h" if every.is_one else "models.h"
+    parts = [part for network in every.networks for part in network.parts]
+    words = vars(every) | {
+        "version": __version__,
+        "condition": condition_of(every.profile.name),
+        "header": header,
+        "object": f"{every.name}::Program program;" if every.is_one else f"{every.name}::Models networks;",
+        "variables": max(part.model.variables for part in parts),
+        **_resolver_words(every.model),
+    }
+    files = dict[str, bytes]()
+    for part in parts:
+        root = "../" * (part.folder.count("/") + 1)
+        given = _words_of(part.model) | {"root": root}
+        files |= {f"{part.folder}/{path}": _filled(path, **given) for path in _OF_A_PART}
+    for network, wanted in zip(every.networks, expected or [Expected()] * len(every.networks), strict=True):
+        tested = tested_outputs(network.outputs, wanted)
+        given = {"name": network.name, "inputs": network.drawn, "tested": tested, "expected": wanted, "tied": ()}
+        files[f"self_test_{network.name}.h"] = _filled("self_test.h", **words | given)
+    files |= {path: _filled(path, **words) for path in ("resolver.h", "table_planner.h")}
+    files[header] = _filled("program.h", **words)
+    files["main.cc"] = _filled("program_main.cc", **words)
+    if every.is_one:
+        files["example.cc"] = _filled("example.cc", **words | _example_words(every.networks[0]))
+    files["model_data.cc"] = "".join(f'#include "{part.folder}/model_data.cc"\n' for part in parts).encode()
+    return files
+
+
+def runner_source() -> bytes:
+    """Generate the C++ source of a runner for ``--runner``, with all operators of the schema that TFLM has."""
+    return _filled("runner.cc", version=__version__, methods=every_builtin())
+
+
+def _words_of(one: OneModel) -> dict[str, object]:
+    since = needed_since(operator_kinds(one.model))
+    return vars(one) | {
+        "version": __version__,
+        "origin": one.origin,
+        "variables": one.variables,
+        "condition": condition_of(one.profile.name),
+        "larger": larger_by_layout(one.model),
+        "has_cmsis_nn": one.profile.name.startswith("cmsis-nn"),
+        "esp_nn": esp_nn_to_pin(one.profile.target),
+        "tflm_since": "Works with any TFLM." if since is None else f"Needs TFLM of {since} or later.",
+        "two_arenas": False,
+        "network": None,
+        "root": "",
+    }
+
+
+def _resolver_words(model: Model) -> dict[str, object]:
+    needed = registrations(model)
+    own = {function: each for each, function in identifiers("Register", needed.custom).items()}
+    return {"registrations": needed, "custom": own}
+
+
+def _example_words(network: Network) -> dict[str, object]:
+    others = network.inputs if network.rows is None else network.drawn[:-1]
+    labeled = [part.model.model for part in network.parts]
+    return {
+        "network": network,
+        "ports_in": [port_of(at, tensor) for at, tensor in enumerate(others)],
+        "image": None if network.row is None else port_of(len(others), network.row),
+        "ports_out": [port_of(at, tensor, labeled) for at, tensor in enumerate(network.outputs)],
+    }
+
+
+def _snippets(one: OneModel) -> Iterator[str]:
+    """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model."""
+    profile = one.profile
+    is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
+    if profile.is_portable and has_operators(operator_kinds(one.model), BUILDS["arduino-2023"]):
+        yield "snippets/arduino.ino"
+    if is_arm:
+        yield from ("snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
+    if is_arm and profile.target in (None, *_CORES_OF_PICO):
+        yield "snippets/pico_CMakeLists.txt"
+    if is_for_esp(profile):
+        yield from ("snippets/esp_idf_CMakeLists.txt", "snippets/esp_idf_component.yml")
+
+
+def is_for_esp(profile: KernelProfile) -> bool:
+    """Return whether the kernels of a plan may be those of ESP-IDF's TFLM."""
+    return profile.is_portable or profile.name.startswith("esp-nn")
+
+
+def _filled(template: str, **words: object) -> bytes:
+    return _environment().get_template(f"{template}.jinja").render(words).encode()
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals |= {"runs": RUNS}
+    environment.filters |= {
+        "adler32": adler32,
+        "kind": kind_of,
+        "literal": literal,
+        "zero": zero_of,
+        "in_message": lambda text: literal(text)[1:-1].replace("%", "%%"),
+    }
+    return environment
