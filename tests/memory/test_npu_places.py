@@ -53,6 +53,18 @@ def placed(data: bytes) -> dict[str, int]:
     return {tensor.name: offset for tensor, offset in planned.items()}
 
 
+def test_kernels_that_write_over_their_input_spare_that_of_the_npu() -> None:
+    b = ModelBuilder()
+    given, made = b.input("image", (1, 8, 8, 8)), b.tensor("made", (1, 8, 8, 8))
+    opcode = OpCode("CUSTOM", 1, "ethos-u")
+    b.model.opcodes.append(opcode)
+    b.graph.add_operator(Operator(opcode, (given,), (made,), custom_options=np.asarray((1, 4, 1), np.uint8)))
+    model = b.finish(b.conv(made, 8, kernel=3))
+    offline_plan.attach(model, {given: 1024, made: 512})
+    result = optimize(write_model(model), Options(target="cortex-m0", verify=False))
+    assert placed(result.model)["made"] == 512
+
+
 def test_what_the_npu_touches_stays_and_the_rest_is_planned_around_it() -> None:
     data = write_model(vela())
     result = optimize(data, UNPROVED)

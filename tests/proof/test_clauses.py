@@ -137,12 +137,32 @@ def _tabled(operator: Operator, found: re.Match[str]) -> None:
     operator.options = OperatorOptions(other, {} if operator.options is None else operator.options.fields)
 
 
+def _matrix(operator: Operator, found: re.Match[str]) -> None:
+    tensor = operator.inputs[int(found[1])]
+    assert tensor is not None
+    tensor.shape = (1, tensor.elements)
+
+
+def _without_scale(operator: Operator, found: re.Match[str]) -> None:
+    tensor = operator.inputs[0] if operator.outputs[0].quantization is None else operator.outputs[0]
+    assert tensor is not None
+    tensor.quantization = None
+
+
+def _empty_bias(operator: Operator, found: re.Match[str]) -> None:
+    operator.inputs = (*operator.inputs[:2], None)
+
+
 OTHER_TYPES = {"ATAN2": DType.INT8, "SIGN": DType.INT8, "CAST": DType.STRING}
 BREAKS: Mapping[str, Break] = {
     r"inputs have (\d+) to (\d+) dimensions": _ranks,
     r"the output has the input's shape": _reshaped_output,
     r"shapes are broadcast": _other_output,
     r"input (\d+) is the output's shape": _operand,
+    r"input (\d+) has one dimension": _matrix,
+    r"input (1) has two numbers for each": _matrix,
+    r"integers have a scale": _without_scale,
+    r"the bias is there": _empty_bias,
     r"(inDataType|outDataType) is": _option(99),
     r"(\w+) is 0": _option(1),
     r"(quantizedBiasType) is 0, 2, 4": _option(9),

@@ -82,13 +82,14 @@ def ranks(low: int, high: int, *slots: int) -> Clause:
     return Clause(f"inputs have {low} to {high} dimensions", holds)
 
 
-def vectors(*slots: int) -> Clause:
-    """Operands that list sizes or axes; the kernels refuse a scalar or a matrix of them."""
+def vector(slot: int) -> Clause:
+    """An operand that lists sizes or axes; the kernels refuse a scalar or a matrix of them."""
 
     def holds(operator: Operator) -> bool:
-        return all(shape is None or len(shape) == 1 for shape in (_shape(operator, slot) for slot in slots))
+        shape = _shape(operator, slot)
+        return shape is None or len(shape) == 1
 
-    return Clause(f"input {' and '.join(map(str, slots))} has one dimension", holds)
+    return Clause(f"input {slot} has one dimension", holds)
 
 
 def says_output(slot: int) -> Clause:
@@ -190,6 +191,15 @@ def size_of(slot: int, of: int, axis: int) -> Clause:
         return one is None or other is None or (len(other) > axis and int(np.prod(one)) == other[axis])
 
     return Clause(f"input {slot} has an element for each of dimension {axis} of input {of}", holds)
+
+
+PAIRS = Clause(
+    "input 1 has two numbers for each dimension of input 0",
+    lambda op: _shape(op, 1) in (None, (len(_shape(op, 0) or ()), 2)),
+)
+NO_EMPTY_BIAS = Clause(
+    "the bias is there, or is not among the inputs", lambda op: len(op.inputs) < 3 or op.inputs[2] is not None
+)
 
 
 def _is_int(tensor: Tensor) -> bool:
@@ -393,7 +403,7 @@ CONTRACTS: Mapping[str, Contract] = {
         clauses=[ranks(3, 4), like_output(0)],
     ),
     **_rows("BROADCAST_ARGS", f"I I > I | I: {_INDEX}"),
-    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), vectors(1), says_output(1)]),
+    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), vector(1), says_output(1)]),
     **_rows(
         "CONCATENATION",
         f"T* > T | T: {_DATA}",
@@ -406,7 +416,7 @@ CONTRACTS: Mapping[str, Contract] = {
         "DEPTHWISE_CONV_2D",
         *(*_SUMS, *_SUMS_16),
         table="DepthwiseConv2DOptions",
-        clauses=[ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0)],
+        clauses=[ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS],
     ),
     **_rows(
         "DEPTH_TO_SPACE",
@@ -422,7 +432,7 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("DYNAMIC_UPDATE_SLICE", f"T T I > T | T: {_DATA} | I: {_INDEX}", clauses=[SAME_SHAPE]),
     **_rows("EMBEDDING_LOOKUP", "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
-    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), vectors(0), ranks(0, 0, 1)]),
+    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), vector(0), ranks(0, 0, 1)]),
     **_rows(
         "FULLY_CONNECTED",
         *(*_SUMS, "i16 W B? > i16 | W: i8 i4 | B: i32 i64"),
@@ -436,7 +446,9 @@ CONTRACTS: Mapping[str, Contract] = {
         "GATHER", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", table="GatherOptions", clauses=[axis_within("axis")]
     ),
     **_rows("GATHER_ND", f"T I > T | T: {_DATA} | I: i16 i32 i64"),
-    **_rows("MIRROR_PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", table="MirrorPadOptions", clauses=[ranks(1, 5)]),
+    **_rows(
+        "MIRROR_PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", table="MirrorPadOptions", clauses=[ranks(1, 5), PAIRS]
+    ),
     **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1)]),
     **_rows("UNPACK", f"T > T* | T: {_DATA}", table="UnpackOptions", clauses=[ranks(1, 8), axis_within("axis")]),
     **_rows("RANGE", "T T T > T | T: f32 i32 i64"),
@@ -452,8 +464,8 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ResizeNearestNeighborOptions",
         clauses=[ranks(4, 4)],
     ),
-    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), vectors(1), SAME_SHAPE]),
-    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5), vectors(1, 2)]),
+    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), vector(1), SAME_SHAPE]),
+    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5), vector(1), vector(2)]),
     **_rows(
         "STRIDED_SLICE",
         f"T i32 i32 i32 > T | T: {_DATA} u32",
@@ -462,7 +474,7 @@ CONTRACTS: Mapping[str, Contract] = {
             *(ranks(1, 5), CUT, one_of("ellipsisMask", 0), one_of("newAxisMask", 0), one_of("offset", 0)),
         ],
     ),
-    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 8), vectors(1)]),
+    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 8)]),
     **_rows("TRANSPOSE", f"T i32 > T | T: {_DATA} i4", clauses=[ranks(0, 6)]),
     **_rows(
         "TRANSPOSE_CONV",
