@@ -127,8 +127,8 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
     assert (told["rewrites"], told["refused"]) == ([], [])
     assert_refused(run("optimize", source, *options, "--changes", "nothing"), "'nothing' is not one of")
     assert_refused(run("optimize", source, *options, "--changess"), "No such option")
-    assert_refused(run("optimize", source, *options, "--max-slowdown", "500"), "'500%' is more than 100%")
-    for wrong in ("10", "1", "-0.1", "1.2.3%", "%", "nan"):
+    assert_refused(run("optimize", source, *options, "--max-slowdown", "500"), "'500' is more than 100 %")
+    for wrong in ("-0.1", "1.2.3%", "%", "nan"):
         assert_refused(run("optimize", source, *options, "--max-slowdown", wrong), "is not a percentage")
 
 

@@ -34,7 +34,7 @@ from tflite_memopt.schedule import contracted_orders
 pytestmark = pytest.mark.usefixtures("own_interpreters")
 ALONE = Options(samples=2, effort="quick")
 MODELS: dict[str, Callable[[], Model]] = {
-    "chain": lambda: mobile_chain(32),
+    "chain": lambda: mobile_chain(64),
     "cells": lambda: cell_network(3, cells=1),
     "integers": lambda: random_network(0, TYPES[0], 6, 24),
     "floats": lambda: random_network(1, TYPES[1], 6, 24),

@@ -96,7 +96,8 @@ def test_a_budget_is_met_or_gives_no_more_bytes(data: bytes) -> None:
 
 @models
 def test_the_front_has_nothing_that_a_single_answer_beats(data: bytes) -> None:
-    points = explore(data, replace(OPTIONS, every_byte=True)).exploration.points
+    found = explore(data, replace(OPTIONS, every_byte=True)).exploration
+    points = (found.before, *found.points)
     for every_byte in (False, True):
         for limit, need, share in by_limit(data, replace(OPTIONS, every_byte=every_byte)):
             said = f"{limit}: {need} bytes at {share:+.3f}"

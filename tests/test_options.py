@@ -12,15 +12,12 @@ from tflite_memopt.options import Options, fallbacks
 THOROUGH = Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True)
 WRONG: list[tuple[str, Any]] = [
     ("kernels", "arm"),
-    ("scheduler", "fastest"),
     ("planner", "smallest"),
     ("objective", "ram"),
     ("io", "float"),
     ("runtimes", ()),
     ("runtimes", ("tflm", "onnx")),
     ("runtimes", "tflm"),
-    ("halos", ()),
-    ("halos", ("keep",)),
     ("seed", -1),
     ("samples", 0),
     ("jobs", 0),

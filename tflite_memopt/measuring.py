@@ -14,8 +14,7 @@ from .io.files import Source, load
 from .io.reader import read_model
 from .io.writer import write_model
 from .kernels.targets import profile_for
-from .memory.file import build_of, label_in_force, profile_of, read_planned
-from .memory.layout import places_in_force
+from .memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
 from .memory.problems import labeled_ties, tie_positions
 from .options import Options
 from .proof import is_step_of, prove_plan, prove_steps

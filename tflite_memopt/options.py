@@ -18,8 +18,6 @@ from .kernels.profiles import PROFILES
 from .kernels.since import PRESENT, TflmBuild, build_named
 from .kernels.targets import profile_for, target_named
 from .plan.methods import NAMES as PLANNERS
-from .schedule.methods import METHODS as SCHEDULERS
-from .schedule.methods import check_method
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
@@ -29,7 +27,6 @@ LAST_STEP: Step = "order and plan"
 IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
-HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tflm")
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes count.
@@ -40,12 +37,12 @@ DEFAULT_LIMIT = 0.1
 
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("scheduler", "planner", "effort", "objective", "io", "tflm"), _TEXT),
+    **dict.fromkeys(("planner", "effort", "objective", "io", "tflm"), _TEXT),
     **dict.fromkeys(("target", "kernels", "replay"), _MAYBE_TEXT),
     **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
-    **dict.fromkeys(("max_slowdown", "least_decibels", "interpreter_seconds"), _NUMBER),
+    **dict.fromkeys(("max_slowdown",), _NUMBER),
     **dict.fromkeys(("jobs", "seed"), (int,)),
-    **dict.fromkeys(("budget", "interpreter_memory", "samples"), (int, type(None))),
+    **dict.fromkeys(("budget", "samples"), (int, type(None))),
 }
 """Of options that are not iterated over; those of the command line have them already."""
 
@@ -57,7 +54,7 @@ class Options:
     ``target``: core, chip or board that the firmware is for, None to leave it open; the core stays, and ``device``
     keeps the name of the chip or board, whose RAM the report compares. ``kernels``: kernel profile that the firmware
     links, None for the target's usual one, or for ``portable`` without a target.
-    ``scheduler``, ``planner``: methods by name.
+    ``planner``: method by name.
     ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
     that a result is the same on every machine.
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
@@ -67,9 +64,6 @@ class Options:
     with the user's own. ``verify``: prove equality, and run both models; without it the result is unproved and TFLM's
     memory is not measured. ``runtimes``: where to run them. ``runner``: a command that runs models on the user's own
     kernels as well (docs/exactness.md).
-    ``least_decibels``: signal to noise that an approximation must leave. ``interpreter_seconds``,
-    ``interpreter_memory``: limits of each interpreter process, for one model and in bytes of address space (None: no
-    limit).
     ``objective``: the quantity that ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware
     must reserve, or the ``head`` alone.
     ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
@@ -81,16 +75,14 @@ class Options:
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
-    ``transform.WORTH`` of the objective and the budget does not need it. ``halos``: treatment of the rows that two
-    stripes need: ``recompute`` them, or keep them (``rolling``). ``loops``: also write stripes as one loop, whose
-    operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place of a
-    search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it: operators
-    that it lacks are not used, and the arena is counted with its structures.
+    ``transform.WORTH`` of the objective and the budget does not need it. ``loops``: also write stripes as one loop,
+    whose operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place
+    of a search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it:
+    operators that it lacks are not used, and the arena is counted with its structures.
     """
 
     target: str | None = None
     kernels: str | None = None
-    scheduler: str = "best_first"
     planner: str = "best"
     effort: Effort = "normal"
     jobs: int = 1
@@ -100,9 +92,6 @@ class Options:
     verify: bool = True
     runtimes: tuple[str, ...] = RUNTIMES
     runner: str | os.PathLike[str] | None = None
-    least_decibels: float = 10.0
-    interpreter_seconds: float = 300.0
-    interpreter_memory: int | None = 16 << 30
     objective: Objective = "total"
     budget: int | None = None
     ties: tuple[str, ...] = ()
@@ -113,7 +102,6 @@ class Options:
     cascade: bool = True
     max_slowdown: float = DEFAULT_LIMIT
     every_byte: bool = False
-    halos: tuple[str, ...] = HALOS
     loops: bool = True
     replay: str | None = None
     tflm: str = PRESENT.name
@@ -136,7 +124,6 @@ class Options:
         if wrong is not None:
             field, advice = wrong
             raise OptionError(field, getattr(self, field), advice)
-        check_method(self.scheduler)
 
     @property
     def profile(self) -> KernelProfile:
@@ -173,18 +160,22 @@ class Options:
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Yield each wrong option with its valid values."""
-        names = (("scheduler", SCHEDULERS), ("planner", PLANNERS))
         given = () if self.kernels is None else (("kernels", PROFILES),)
-        for option, known in (*given, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
+        for option, known in (
+            *given,
+            ("planner", PLANNERS),
+            ("objective", OBJECTIVES),
+            ("io", IO),
+            ("effort", EFFORTS),
+        ):
             if getattr(self, option) not in known:
                 yield option, f"choose one of {', '.join(known)}"
-        for option, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
-            if not _is_choice(getattr(self, option), known):
-                yield option, f"choose one or more of {', '.join(known)}"
-        for option, least in (("seed", 0), ("jobs", 1), ("interpreter_seconds", 1)):
+        if not _is_choice(self.runtimes, RUNTIMES):
+            yield "runtimes", f"choose one or more of {', '.join(RUNTIMES)}"
+        for option, least in (("seed", 0), ("jobs", 1)):
             if not least <= getattr(self, option) < math.inf:
                 yield option, f"must be a number from {least}"
-        for option, least in (("budget", 1), ("samples", 1), ("interpreter_memory", 1 << 28)):
+        for option, least in (("budget", 1), ("samples", 1)):
             if getattr(self, option) is not None and getattr(self, option) < least:
                 yield option, f"must be None or a number from {least}"
         yield from self._other_faults()

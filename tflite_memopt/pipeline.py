@@ -29,8 +29,7 @@ from .kernels.since import has_operators, needed_since
 from .kernels.support import TflmSupport, said_of, support_of
 from .memory.arrange import Declined
 from .memory.figures import operator_kinds
-from .memory.file import attach_plan, read_planned
-from .memory.layout import places_in_force
+from .memory.file import attach_plan, places_in_force, read_planned
 from .memory.problems import with_ties
 from .memory.reserve import LibraryNeed, needs_by_library
 from .options import LAST_STEP, Options, fallbacks

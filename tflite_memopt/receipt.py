@@ -18,8 +18,7 @@ from .io.reader import read_model
 from .kernels.profile import KernelProfile
 from .kernels.targets import profile_for
 from .memory.figures import operator_kinds
-from .memory.file import read_planned
-from .memory.layout import places_in_force
+from .memory.file import places_in_force, read_planned
 from .memory.problems import labeled_ties, tie_positions
 from .memory.reserve import needs_by_library
 from .options import Options

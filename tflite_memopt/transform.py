@@ -39,7 +39,7 @@ from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch
 
 Progress = Callable[[str], None]
-_NOTHING_BETTER = Refusal(
+NOTHING_BETTER = Refusal(
     "cascade", "the search", "narrower or wider limits, or a plan for any kernels, led to the answer"
 )
 _DEFAULT = Options()
@@ -142,7 +142,7 @@ def narrower(options: Options) -> tuple[Options, ...]:
     return () if usual == options else (usual,)
 
 
-LIMITS = (0.0, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
+LIMITS = (0.0, 0.02, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions, that ``explore`` searches."""
 
 
@@ -186,7 +186,7 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
     best = min(found, key=lambda candidate: candidate.price(options))
     refused = list(best.cascaded.refused)
     if is_whole and best is not found[len(every) - 1]:
-        refused.append(_NOTHING_BETTER)
+        refused.append(NOTHING_BETTER)
     # The bound of the limits that were asked for, on the library that was.
     least = found[len(every) - 1].cascaded.least if is_whole else None
     return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
@@ -206,7 +206,7 @@ def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Decl
     for other in wider(options):
         led_to = _within(run, options, _worthy(run.saying("a wider limit"), other)[0])
         if led_to.price(options) < found.price(options):
-            refused = (*found.cascaded.refused, _NOTHING_BETTER)
+            refused = (*found.cascaded.refused, NOTHING_BETTER)
             told = replace(led_to.cascaded, refused=refused, least=found.cascaded.least)
             found = replace(led_to, cascaded=told)
     if declined is not None and declined.need >= found.price(options)[1].need:

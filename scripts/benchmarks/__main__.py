@@ -5,6 +5,7 @@ scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --oth
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench strangers FOLDER...   the answer to every file of folders
+scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import click
 
 from .ablations import ablations
+from .faults import faults
 from .others import others
 from .people import people
 from .plan import plan
@@ -27,7 +29,7 @@ def cli() -> None:
     """Benchmarks of tflite_memopt."""
 
 
-for _command in (people, others, schedule, plan, strangers, tail, ablations):
+for _command in (people, others, schedule, plan, strangers, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

@@ -15,18 +15,17 @@ from tflite_memopt.cascade.space import LOOPS_BY_HALO, UNROLLED
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
+from tflite_memopt.schedule.methods import DEFAULT, METHODS
 
 from .markdown_table import row, table
 from .networks import random_networks
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "order": {"scheduler": "as_is"},
     "search for offsets": {"planner": "greedy_by_size"},
     "outputs over inputs": {"kernels": "portable"},
     "rewrites, tiles": {"rewrite": False},
     "stripes": {"cascade": False},
     "loops": {"loops": False},
-    "kept rows": {"halos": ("recompute",)},
 }
 """The options that switch a mechanism off, by its name."""
 
@@ -36,6 +35,8 @@ def _nothing(*_: object) -> list[Any]:
 
 
 PARTS: Mapping[str, tuple[str, Any]] = {
+    "order": ("schedule.methods.METHODS", {**METHODS, DEFAULT: METHODS["as_is"]}),
+    "kept rows, unrolled": ("cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[0] != "rolling")),
     "clamped": ("cascade.space.LOOPS_BY_HALO", {"rolling": LOOPS_BY_HALO["rolling"]}),
     "masked": ("cascade.space.LOOPS_BY_HALO", {"recompute": LOOPS_BY_HALO["recompute"]}),
     "unrolled": ("cascade.space.UNROLLED", ()),

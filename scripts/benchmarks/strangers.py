@@ -26,12 +26,12 @@ def strangers(sources: tuple[Path, ...], target: str | None, verify: bool, limit
     options = Options(target=target, verify=verify)
     for line in table("file | RAM | file's bytes | run time | equal | dead channels | mended"):
         click.echo(line)
-    for path in _files(sources):
+    for path in files_of(sources):
         if not limit or path.stat().st_size <= limit:
             click.echo(row(path.stem, *_answer(path, options)))
 
 
-def _files(sources: tuple[Path, ...]) -> Iterator[Path]:
+def files_of(sources: tuple[Path, ...]) -> Iterator[Path]:
     for source in sources:
         yield from sorted(source.rglob("*.tflite")) if source.is_dir() else [source]
 

@@ -15,6 +15,7 @@ from scripts.fuzzing.cases import damaged
 from scripts.fuzzing.firmware import Ends, of_network
 from scripts.fuzzing.judge import table
 from scripts.fuzzing.kernels import met_by
+from scripts.fuzzing.loads import compared
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
 from tests.models import ALL
 from tflite_memopt import Options, optimize
@@ -128,6 +129,24 @@ def kernels(target: str, count: int, first: int) -> None:
     for line in met.wrong:
         click.echo(line)
     sys.exit(1 if met.wrong else 0)
+
+
+@main.command()
+def loads() -> None:
+    """Ask TFLM whether it loads models of one operator, over kind, type, operands and dimensions.
+
+    Exits with 1 if the table that says so without a run says something else.
+    """
+    found = compared()
+    click.echo("| operator | tried | TFLM runs | it does not |\n|---|---:|---:|---:|")
+    for kind in sorted(found.tried):
+        click.echo(f"| {kind} | {found.tried[kind]} | {found.loaded[kind]} | {found.refused[kind]} |")
+    total = (sum(each.values()) for each in (found.tried, found.loaded, found.refused))
+    click.echo(f"| all {len(found.tried)} | {' | '.join(f'{each:,}' for each in total)} |")
+    click.echo(f"\ndifferences: {len(found.wrong)}")
+    for line in found.wrong:
+        click.echo(line)
+    sys.exit(1 if found.wrong else 0)
 
 
 @main.command()

@@ -62,9 +62,9 @@ def _whole(draw: random.Random) -> tuple[str, Model]:
 
 def _other(draw: random.Random) -> tuple[str, Model]:
     """Kinds that have operands of their own."""
-    name = draw.choice(sorted(_OTHER))
+    name = draw.choice(sorted(OTHER))
     b = ModelBuilder()
-    return name, b.finish(*_OTHER[name](b, draw))
+    return name, b.finish(*OTHER[name](b, draw))
 
 
 def _vary(model: Model, draw: random.Random) -> None:
@@ -201,9 +201,52 @@ def _shrunk(b: ModelBuilder, draw: random.Random) -> Made:
     return _one(b, "STRIDED_SLICE", (x, *limits), b.tensor("y", (2, 6), dtype), "StridedSliceOptions", **fields)
 
 
-_OTHER: Mapping[str, Callable[[ModelBuilder, random.Random], Made]] = {
+def _elementwise(name: str, inputs: int = 1, dtype: DType = F32) -> Any:
+    def make(b: ModelBuilder, draw: random.Random) -> Made:
+        del draw
+        sides = [b.input(f"x{at}", IMAGE, dtype) for at in range(inputs)]
+        return _one(b, name, sides, b.tensor("y", IMAGE, dtype))
+
+    return make
+
+
+def _selected(b: ModelBuilder, draw: random.Random) -> Made:
+    dtype = _type(draw)
+    sides = [b.input("x", IMAGE, dtype), b.input("other", IMAGE, dtype)]
+    return _one(b, "SELECT", (b.input("which", IMAGE, DType.BOOL), *sides), b.tensor("y", IMAGE, dtype))
+
+
+def _rank(b: ModelBuilder, draw: random.Random) -> Made:
+    return _one(b, "RANK", (b.input("x", IMAGE, _type(draw)),), b.tensor("y", (), I32), "RankOptions")
+
+
+def _broadcast_args(b: ModelBuilder, draw: random.Random) -> Made:
+    del draw
+    return _one(b, "BROADCAST_ARGS", (b.input("x", (2,), I32), _ints(b, [1, 1])), b.tensor("y", (2,), I32))
+
+
+def _range(b: ModelBuilder, draw: random.Random) -> Made:
+    del draw
+    limits = [b.constant(f"c{at}", np.asarray(value, np.int32)) for at, value in enumerate((0, 8, 2))]
+    (y,) = _one(b, "RANGE", limits, b.tensor("y", (4,), I32))
+    sides = b.input("x", (4,), I32), y
+    return _one(b, "ADD", sides, b.tensor("total", (4,), I32), "AddOptions")
+
+
+def _enlarged(b: ModelBuilder, draw: random.Random) -> Made:
+    """TRANSPOSE_CONV with a bias."""
+    rng = np.random.default_rng(draw.randrange(99))
+    weights = b.constant("w", rng.integers(-127, 128, (3, 2, 2, 4)).astype(np.int8), per_tensor(0.01, 0))
+    bias = b.constant("b", rng.integers(-200, 200, 3).astype(np.int32), per_tensor(0.0005, 0))
+    operands = (_ints(b, 1, 8, 8, 3), weights, b.input("x", IMAGE), bias)
+    fields = {"padding": 0, "strideH": 2, "strideW": 2}
+    return _one(b, "TRANSPOSE_CONV", operands, b.tensor("y", (1, 8, 8, 3)), "TransposeConvOptions", **fields)
+
+
+OTHER: Mapping[str, Callable[[ModelBuilder, random.Random], Made]] = {
     "BATCH_TO_SPACE_ND": _moved("BATCH_TO_SPACE_ND", None, (4, 2, 2, 1), (1, 3, 4, 1), (2, 2), [[0, 1], [0, 0]]),
     "BROADCAST_TO": _moved("BROADCAST_TO", "BroadcastToOptions", (1, 3), (2, 3), (2, 3)),
+    "BROADCAST_ARGS": _broadcast_args,
     "CAST": _cast,
     "DYNAMIC_UPDATE_SLICE": _updated,
     "EMBEDDING_LOOKUP": _looked_up,
@@ -218,12 +261,18 @@ _OTHER: Mapping[str, Callable[[ModelBuilder, random.Random], Made]] = {
     "PADV2": _pad_with,
     **{name: _reduced(name) for name in ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_PROD", "SUM", "MEAN", "REDUCE_MAX")},
     "REVERSE_V2": _moved("REVERSE_V2", None, (2, 3, 4), (2, 3, 4), [1]),
+    "RANGE": _range,
+    "RANK": _rank,
+    "SELECT": _selected,
     "SHAPE": _shape,
+    **{name: _elementwise(name) for name in ("GELU", "SIGN", "RELU_0_TO_1", "RELU_N1_TO_1")},
+    **{name: _elementwise(name, 2) for name in ("ADD_N", "ATAN2", "POW")},
     "SLICE": _moved("SLICE", "SliceOptions", (3, 4, 5), (2, 4, 3), (1, 0, 2), (2, -1, 3)),
     "STRIDED_SLICE": _strided,
     "STRIDED_SLICE shrunk": _shrunk,
     "SVDF": _svdf,
     "TILE": _moved("TILE", "TileOptions", (2, 3), (4, 9), (2, 3)),
+    "TRANSPOSE_CONV": _enlarged,
     "TRANSPOSE": _moved("TRANSPOSE", "TransposeOptions", (2, 3, 4), (4, 2, 3), (2, 0, 1)),
 }
 

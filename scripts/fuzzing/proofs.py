@@ -13,19 +13,14 @@ from pathlib import Path
 from scripts.fuzzing.judge import RUNTIMES, Counts, Original, differs
 from scripts.fuzzing.mutants import mutant, root_of, sites_of
 from scripts.fuzzing.originals import original
-from scripts.fuzzing.plans import moved_plans, planned
-from tflite_memopt.equivalence.adapter import Run, RunJob, Sample
-from tflite_memopt.equivalence.inputs import seeded_inputs
+from scripts.fuzzing.plans import Planned, planned
+from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.file import read_planned
-from tflite_memopt.memory.layout import places_in_force
-from tflite_memopt.proof import prove_plan
 
 _LIMITS = ProcessLimits(20.0, 4 << 30)
 """Of a runtime for one mutant: some would run for ever."""
-_PER_MODEL, _FEW, _PLAN_ARENA = 200, 4, 1 << 20
+_PER_MODEL, _FEW = 200, 4
 
 
 @dataclass(frozen=True)
@@ -89,42 +84,51 @@ def attacked_plans(attack: Attack, count: int, first: int = 0) -> Counts:
     """Move every tensor of planned models to every multiple of 16, until there are ``count`` plans or time is over."""
     counts, end = Counts(), time.monotonic() + attack.seconds
     with Interpreters(("tflm",), _LIMITS) as interpreters:
-        for kind, base, where, data, kernels, wanted in _plans(attack, first, interpreters):
+        for base, wanted, where, data in _plans(attack, first, interpreters):
             if sum(counts.tried.values()) >= count or time.monotonic() > end:
                 break
-            counts.tried[kind] += 1
-            verdict, wrong = _plan_verdict(data, kernels), None
+            counts.tried[base.kind] += 1
+            verdict, wrong = _plan_verdict(base, data), None
             if verdict == "proved":
-                run = interpreters["tflm"].run(RunJob(data, _samples(attack, base), _PLAN_ARENA))
+                run = _run(attack, base, data, interpreters)
                 differing = "TFLM differs" if run.ran and differs(wanted, run) else None
                 wrong = differing if run.ran else run.reason
             elif verdict.startswith("crashed"):
                 wrong = verdict
             counts.ends[verdict.split(":")[0]] += 1
-            counts.proved[kind] += verdict == "proved"
+            counts.proved[base.kind] += verdict == "proved"
             if wrong is not None:
-                counts.false.append(f"{kind}: {where}: {wrong}")
-                attack.keeps(f"plan_{len(counts.false)}", base, data)
+                counts.false.append(f"{base.kind}: {where}: {wrong}")
+                attack.keeps(f"plan_{len(counts.false)}", base.data, data)
     return counts
 
 
-def _plans(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[tuple[str, bytes, str, bytes, str, Run]]:
-    """Planned models, one tensor moved: kind, file, what was moved, file, kernels, and what the first file computes."""
+def _plans(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[tuple[Planned, Run, str, bytes]]:
+    """Planned models, what TFLM computes of each, and the variants: of the models of a number, one each in turn."""
     for number in itertools.count(first):
-        for kind, base, kernels in planned(number, attack.seed):
-            wanted = interpreters["tflm"].run(RunJob(base, _samples(attack, base), _PLAN_ARENA))
+        draw = random.Random(f"variants {attack.seed} {number}")
+        left = []
+        for base in planned(number, attack.seed):
+            wanted = _run(attack, base, base.data, interpreters)
             if wanted.ran:
-                yield from ((kind, base, where, data, kernels, wanted) for where, data in moved_plans(base))
+                left.append((base, wanted, base.moved(draw)))
+        while left:
+            for each in list(left):
+                base, wanted, variants = each
+                variant = next(variants, None)
+                if variant is None:
+                    left.remove(each)
+                else:
+                    yield base, wanted, *variant
 
 
-def _samples(attack: Attack, base: bytes) -> list[Sample]:
-    return seeded_inputs(read_planned(base), min(attack.samples, _FEW), attack.seed)
+def _run(attack: Attack, base: Planned, data: bytes, interpreters: Interpreters) -> Run:
+    return base.run(data, min(attack.samples, _FEW), attack.seed, interpreters)
 
 
-def _plan_verdict(data: bytes, kernels: str) -> str:
+def _plan_verdict(base: Planned, data: bytes) -> str:
     try:
-        model = read_planned(data)
-        return prove_plan(model, places_in_force(model, PROFILES[kernels])).status.name.lower()
+        return base.proof(data).status.name.lower()
     except MemoptError:
         return "refused"
     except Exception as error:

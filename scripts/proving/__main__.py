@@ -16,8 +16,7 @@ from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.file import read_planned
-from tflite_memopt.memory.layout import places_in_force
+from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.proof import Proof, Status, prove, prove_plan

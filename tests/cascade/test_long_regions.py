@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scripts.makers.halos import halo_alone
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.spaces import figures_of, space_of
 from tests.cascade.test_lower import assert_equal
@@ -101,9 +102,14 @@ def test_the_search_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch
     ("model", "options"),
     [
         (network(after=1), OPTIONS),  # one convolution sees a row ahead
-        (network(), replace(OPTIONS, halos=("recompute",))),
         (network(), replace(OPTIONS, loops=False)),
     ],
 )
 def test_where_there_is_none(model: Model, options: Options) -> None:
     assert long_ones(model, options) == []
+
+
+@pytest.mark.slow
+def test_stripes_that_compute_rows_twice_have_none() -> None:
+    with halo_alone("recompute"):
+        assert long_ones(network(), OPTIONS) == []

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from scripts.makers.halos import halo_alone
 from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cascade.stripes import even_ends
@@ -26,9 +27,7 @@ WHOLE = 24 * 24 * 32
 TILES, TILE = 16, 6 * 6 * 32
 """The RFC's tiles, and the bytes of A's output that are alive at once with them."""
 IMAGE, RESULT = 26 * 26 * 3, 24 * 24 * 8
-PLAN_ONLY = Options(
-    rewrite=False, cascade=False, scheduler="rpo", planner="greedy_by_breadth", samples=3, runtimes=("tflm",)
-)
+PLAN_ONLY = Options(rewrite=False, cascade=False, planner="greedy_by_breadth", samples=3, runtimes=("tflm",))
 """Without a search: what is found does not depend on the load of the machine."""
 
 
@@ -85,7 +84,7 @@ def test_a_stripe_of_one_row_is_smaller_than_a_tile(kernels: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("kernels", "planner"), [("portable", "best"), ("reference", "strip_packing_best_fit")])
 def test_twelve_stripes_need_the_smallest_head_and_no_more_macs(kernels: str, planner: str) -> None:
-    quick = replace(PLAN_ONLY, rewrite=True, scheduler="best_first", planner=planner, kernels=kernels)
+    quick = replace(PLAN_ONLY, rewrite=True, planner=planner, kernels=kernels)
     result = in_stripes(12, quick)
     report = result.report
     assert inside(result, kernels) == 2 * 24 * 32
@@ -97,8 +96,9 @@ def test_twelve_stripes_need_the_smallest_head_and_no_more_macs(kernels: str, pl
 
 
 def test_the_search_finds_a_head_below_the_tiles() -> None:
-    options = replace(PLAN_ONLY, objective="head", cascade=True, halos=("rolling",))
-    report = optimize(write_model(two_convolutions()), options).report
+    options = replace(PLAN_ONLY, objective="head", cascade=True)
+    with halo_alone("rolling"):
+        report = optimize(write_model(two_convolutions()), options).report
     assert report.equivalence["tflm"].equal is True
     assert report.after.tflm["head"] == report.after.arena_bytes < IMAGE + TILE + RESULT
     assert report.after.macs == report.before.macs

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import StringIO
+from typing import get_args
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 import tflite_memopt
+from scripts.makers.halos import halo_alone
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade
-from tflite_memopt.errors import UsageError
+from tflite_memopt.cascade.stripes import Halo
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import cost_of
-from tflite_memopt.options import HALOS, Options
+from tflite_memopt.options import Options
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report
 from tflite_memopt.report.words import in_words
@@ -110,23 +112,19 @@ def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None
 
 @pytest.mark.slow
 def test_without_extra_macs_no_row_is_made_twice() -> None:
-    report = run(wide_inside(), replace(SLOW, halos=("rolling",), kernels="reference"))
+    with halo_alone("rolling"):
+        report = run(wide_inside(), replace(SLOW, kernels="reference"))
     assert any(use.rule.startswith("cascade") for use in report.rewrites)
     assert report.after.macs == report.before.macs
 
 
-@pytest.mark.parametrize("halo", HALOS)
-def test_only_the_halo_that_was_asked_for_is_used(halo: str) -> None:
-    report = run(wide_inside(), replace(HEAD, max_slowdown=1.0, halos=(halo,)))
+@pytest.mark.parametrize("halo", get_args(Halo))
+def test_both_treatments_of_halos_are_found(halo: Halo) -> None:
+    with halo_alone(halo):
+        report = run(wide_inside(), replace(HEAD, max_slowdown=1.0))
     modes = [use.rule.partition("(")[2].partition(",")[0] for use in report.rewrites if "cascade" in use.rule]
     assert modes == [halo] * len(modes) != []
     assert f" {halo} " in report.decision
-
-
-@pytest.mark.parametrize("halos", [(), ("rolling", "kept")])
-def test_unknown_halos_are_refused(halos: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match="choose one or more of recompute, rolling"):
-        run(pointwise(), replace(HEAD, halos=halos))
 
 
 @pytest.mark.slow
@@ -142,9 +140,11 @@ def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_stops_at_the_cheapest_that_fits(best: Report) -> None:
+def test_a_budget_stops_at_the_cheapest_that_fits() -> None:
+    options = replace(HEAD, max_slowdown=1.0, kernels="reference")
+    best = run(wide_inside(), options)
     budget = (best.after.arena_bytes + best.before.arena_bytes) // 2
-    report = run(wide_inside(), replace(HEAD, max_slowdown=1.0, budget=budget))
+    report = run(wide_inside(), replace(options, budget=budget))
     assert report.within_budget is True
     assert report.after.arena_bytes <= budget
     assert report.after.operators < best.after.operators

@@ -19,6 +19,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, transform
+from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.compare import FLOAT_SUMS
 from tflite_memopt.equivalence.subject import Promise, Subject
 from tflite_memopt.equivalence.verification import verify_result
@@ -136,11 +137,13 @@ def test_stripes_must_not_change_a_bit_of_the_rewritten_graph(
         tflite_memopt.optimize(SUM, LITERT)
 
 
-def test_an_approximation_is_measured() -> None:
+def test_an_approximation_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     original, changed = write_model(mobile_chain()), write_model(nudged(mobile_chain()))
     subject = Subject(original, changed, "approximates")
-    with pytest.raises(EquivalenceError, match="dB of signal to noise, 99 are wanted"):
-        verify_result(subject, replace(LITERT, least_decibels=99), quiet)
+    with monkeypatch.context() as stricter:
+        stricter.setattr(verification, "LEAST_DECIBELS", 99)
+        with pytest.raises(EquivalenceError, match="dB of signal to noise, 99 are wanted"):
+            verify_result(subject, LITERT, quiet)
     found = verify_result(subject, BOTH, quiet).verdicts
     for verdict in found.values():
         assert verdict.equal
@@ -205,8 +208,9 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
         take_integers(nudged(model, "depthwise2/bias", 2_000))
 
     monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
+    monkeypatch.setattr(verification, "LEAST_DECIBELS", 0)
     data = write_model(quantized_at_the_boundary())
-    report = tflite_memopt.optimize(data, replace(BOTH, io="int8", least_decibels=0)).report
+    report = tflite_memopt.optimize(data, replace(BOTH, io="int8")).report
     for verdict in report.equivalence.values():
         assert verdict.max_lsb_diff is not None
         assert verdict.max_lsb_diff >= 1

@@ -13,8 +13,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, OpCode, Operator
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.file import read_planned
-from tflite_memopt.memory.layout import places_in_force
+from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.proof import Status, prove, prove_plan
 
 UNPROVED = Options(verify=False)
@@ -52,6 +51,18 @@ def placed(data: bytes) -> dict[str, int]:
     planned = offline_plan.decode(read_model(data))
     assert planned is not None
     return {tensor.name: offset for tensor, offset in planned.items()}
+
+
+def test_kernels_that_write_over_their_input_spare_that_of_the_npu() -> None:
+    b = ModelBuilder()
+    given, made = b.input("image", (1, 8, 8, 8)), b.tensor("made", (1, 8, 8, 8))
+    opcode = OpCode("CUSTOM", 1, "ethos-u")
+    b.model.opcodes.append(opcode)
+    b.graph.add_operator(Operator(opcode, (given,), (made,), custom_options=np.asarray((1, 4, 1), np.uint8)))
+    model = b.finish(b.conv(made, 8, kernel=3))
+    offline_plan.attach(model, {given: 1024, made: 512})
+    result = optimize(write_model(model), Options(target="cortex-m0", verify=False))
+    assert placed(result.model)["made"] == 512
 
 
 def test_what_the_npu_touches_stays_and_the_rest_is_planned_around_it() -> None:

@@ -515,3 +515,39 @@ def test_what_is_beyond_a_fact_is_not_proved_and_differs_on_kernels(fact: str) -
     assert all(run.ran for run in found.values()), {name: run.reason for name, run in found.items()}
     pairs = zip(found["one"].outputs[0], found["other"].outputs[0], strict=True)
     assert any(a.tobytes() != b.tobytes() for a, b in pairs)
+
+
+def infinite_windows(name: str) -> Callable[[], tuple[Model, Model]]:
+    """A window of one on floats, and none: it clamps what is infinite."""
+
+    def make() -> tuple[Model, Model]:
+        one, other = ModelBuilder(), ModelBuilder()
+        x = one.input("x", (1, 4, 4, 2), F32)
+        y = one.tensor("y", x.shape, F32)
+        fields = dict.fromkeys(("filterHeight", "filterWidth", "strideH", "strideW"), 1)
+        one.operator(name, (x,), (y,), "Pool2DOptions", padding=1, **fields)
+        return one.finish(y), other.finish(other.reshape(other.input("x", x.shape, F32), x.shape))
+
+    return make
+
+
+FINITE: dict[str, Callable[[], tuple[Model, Model]]] = {
+    "zero tap": lambda: zero_taps(F32),
+    **{name: infinite_windows(name) for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
+}
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_floats_that_are_not_finite_are_beyond_a_fact(name: str) -> None:
+    one, other = FINITE[name]()
+    proof = prove(one, other)
+    assert proof.proved
+    assert proof.is_finite
+    image = np.zeros(one.main.inputs[0].shape, np.float32)
+    samples = []
+    for value in (np.inf, -np.inf):
+        image.flat[0] = value
+        samples.append([image.copy()])
+    found = run_models(LITERT, {"one": write_model(one), "other": write_model(other)}, samples, ARENA)
+    pairs = zip(found["one"].outputs[0], found["other"].outputs[0], strict=True)
+    assert any(a.tobytes() != b.tobytes() for a, b in pairs)

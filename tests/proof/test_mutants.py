@@ -10,13 +10,16 @@ from ai_edge_litert import schema_py_generated as schema
 
 from scripts.fuzzing import judge
 from scripts.fuzzing.mutants import mutant, packed, root_of, sites_of
+from scripts.fuzzing.plans import planned
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans
 from tests.memory.loops import looped, plain
 from tests.test_random_models import random_model
 from tests.tflm import needs_wheel
 from tflite_memopt.cascade.loop import LoopForm
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Buffer
+from tflite_memopt.ir.model import Buffer, Model
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.problems import labeled_ties, tie_positions
 from tflite_memopt.proof import Proof, Status, prove
 
 
@@ -70,10 +73,29 @@ def test_no_mutant_that_computes_otherwise_is_proved() -> None:
 
 @needs_wheel
 def test_no_plan_that_computes_otherwise_is_proved() -> None:
-    counts = attacked_plans(Attack(seed=5, samples=3, seconds=1e9, keep=None), 250)
+    """Of every sort: chains, loops, and what is tied, fed in rows, or in parts."""
+    counts = attacked_plans(Attack(seed=5, samples=3, seconds=1e9, keep=None), 300)
     assert counts.false == []
-    assert counts.ends["proved"] > 5
     assert counts.ends["different"] > 50
+    sorts = {kind.split(",")[0] for kind, count in counts.proved.items() if count}
+    assert sorts >= {"tied", "fed", "part 1", "chain of layers", "loop", "rows", "cells", "while_model"}
+
+
+def test_a_tie_is_kept_in_the_file_that_has_it() -> None:
+    """The plan of a file is proved with the ties that it was made with: one end alone is nowhere else."""
+    tied = next(each for each in planned(0, 0) if each.kind.startswith("tied"))
+    assert tied.proof(tied.data).status is Status.PROVED
+    step = read_planned(tied.data)
+    output, source = (side[at] for side, at in zip((step.main.outputs, step.main.inputs), _tie(step), strict=True))
+    ways = [(said.split(" to ")[0].count("'"), said, data) for said, data in tied.moved(random.Random(0))]
+    alone = [data for quotes, said, data in ways if quotes == 2 and f"'{output.name}'" in said]
+    both = [data for quotes, said, data in ways if quotes == 4 and f"'{source.name}'" in said]
+    assert {tied.proof(data).status for data in alone} == {Status.DIFFERENT}
+    assert Status.PROVED in {tied.proof(data).status for data in both}
+
+
+def _tie(step: Model) -> tuple[int, int]:
+    return tie_positions(step, labeled_ties(step))[0]
 
 
 @needs_wheel

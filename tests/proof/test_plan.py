@@ -21,7 +21,7 @@ from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.memory.arrange import ModelPlacement
 from tflite_memopt.memory.layout import offsets_in_force
 from tflite_memopt.plan.check import check_in_force
@@ -124,25 +124,32 @@ def test_a_place_is_a_multiple_of_16() -> None:
         assert "no multiple of 16" in str(refused)
 
 
-def updated(place: int) -> tuple[Proof, bytes]:
-    """A row that is computed at a place and put into a tensor; the proof of the plan, and what TFLM computes."""
+def updated(place: int, is_known: bool) -> tuple[Proof, bytes]:
+    """A row that is computed at a place and put into a tensor; the proof of the plan, and what TFLM computes.
+
+    ``is_known``: where the row goes, or the model takes it.
+    """
     b = ModelBuilder()
     operand, row = b.input("operand", (1, 4, 16)), b.input("row", (1, 1, 16))
     other, y = b.tensor("other", (1, 1, 16)), b.tensor("y", (1, 4, 16))
     b.operator("ADD", (row, row), (other,), "AddOptions")
-    start = b.constant("start", np.asarray([0, 3, 0], np.int32))
+    to = np.asarray([0, 3, 0], np.int32)
+    start = b.constant("start", to) if is_known else b.input("start", (3,), DType.INT32)
     b.operator("DYNAMIC_UPDATE_SLICE", (operand, other, start), (y,))
     model, places = b.finish(y), {operand: 0, row: 64, other: place, y: 0}
+    if not is_known:
+        places[start] = 96
     offline_plan.attach(model, places)
-    sample = [np.full(tensor.shape, 7, np.int8) for tensor in model.main.inputs]
-    run = run_tflm(RunJob(write_model(model), [sample], 1 << 16))
+    sample = [np.full(tensor.shape, 7, np.int8) for tensor in (operand, row)]
+    run = run_tflm(RunJob(write_model(model), [sample if is_known else [*sample, to]], 1 << 16))
     return prove_plan(model, Places(places, "portable")), run.outputs[0][0].tobytes()
 
 
 @needs_wheel
-def test_an_update_in_place_writes_its_box_alone() -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_update_in_place_writes_its_box_alone(is_known: bool) -> None:
     """It does not heal a row of its operand that something else has overwritten."""
-    (proof, right), (refused, wrong) = updated(80), updated(16)
+    (proof, right), (refused, wrong) = updated(80, is_known), updated(16, is_known)
     assert proof.status is Status.PROVED
     assert refused.status is Status.DIFFERENT
     assert "overwritten" in str(refused)

@@ -128,7 +128,7 @@ def test_a_pad_is_padding_and_additions_are_passed_over() -> None:
 def test_the_command_shows_both_problems(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
     source.write_bytes(write_model(mobile_chain(24)))
-    words = ["compare", str(source), "--with", "msf-cnn", "--schedulers", "rpo", "--planners", "naive"]
+    words = ["compare", str(source), "--with", "msf-cnn", "--orders", "rpo", "--offsets", "naive"]
     done = CliRunner().invoke(cli, [*words, "--report", str(tmp_path / "m.json")])
     assert done.exit_code == 0, done.output
     assert "least RAM for 1.5 times the MACs" in " ".join(done.output.split())

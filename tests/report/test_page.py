@@ -122,8 +122,8 @@ def test_a_missed_budget_is_red(report: Report, tmp_path: Path) -> None:
         for side in ("before", "after"):
             line = f"document.querySelector('#arena-{side} line.budget')"
             assert found.page.evaluate(f"getComputedStyle({line}).stroke") == red
-        over = report.arena["after"].required - 1024
-        assert f"{over:,} bytes over the budget of 1 KB" in found.page.inner_text(".tiles")
+        over = answer.reserve - 1024
+        assert f"DOES NOT FIT 1 KB: {over:,} bytes too many" in found.page.inner_text(".tiles")
 
 
 @in_chromium
@@ -274,7 +274,7 @@ def test_every_point_of_a_front_is_there_in_words(pages: dict[str, Path]) -> Non
         assert marks(found.page, "front")[0].startswith("original: RAM 41,000 bytes, head 31,000")
         assert "budget: 32 KB" in found.page.text_content("#front")
         text = found.page.inner_text("main")
-        assert "NO point fits 32 KB (total): point 1 is the nearest, 7,232 bytes too many" in text
+        assert "NO point fits 32 KB: point 1 is the nearest, 7,232 bytes of RAM too many" in text
         assert "what would help: --io int8: helps" in text
 
 

@@ -211,6 +211,15 @@ def test_limits_and_advice_follow_the_figures() -> None:
     assert any(f"operator {step.index} {step.operator}" in line for line in irregular.summary.limits)
 
 
+def test_a_batch_of_one_is_advised_where_the_head_is_most_of_the_arena() -> None:
+    for side, is_most in ((16, True), (2, False)):
+        b = ModelBuilder()
+        x = b.input("x", (4, side, side, 3))
+        report = tflite_memopt.optimize(write_model(b.finish(b.conv(x, 4, kernel=1))), Options(verify=False)).report
+        assert (report.after.arena_bytes > report.after.tail_for_target) == is_most
+        assert ("batch of 1" in [each.option for each in report.summary.advice]) == is_most
+
+
 def test_no_smaller_head_is_advised_where_the_planner_of_tflm_needs_more() -> None:
     b = ModelBuilder()
     y = b.input("x", (1, 8))

@@ -16,6 +16,7 @@ from tests.recurrent import F32, I8, WIDTH, layers, loop_with_a_list, unrolled
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, Result, UnsupportedModelError, UsageError, optimize
 from tflite_memopt.cli import cli
+from tflite_memopt.equivalence import verification
 from tflite_memopt.io import offline_plan, plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -145,9 +146,10 @@ def test_another_first_step_is_refuted() -> None:
 
 
 @needs_wheel
-def test_steps_with_scales_of_their_own_are_approximated_where_that_is_allowed() -> None:
+def test_steps_with_scales_of_their_own_are_approximated_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "LEAST_DECIBELS", 5)
     data = write_model(unrolled(6, I8, scales=(0.03, 0.031), is_folded=True))
-    result = optimize(data, Options(step=True, effort="quick", allow_approximate=True, least_decibels=5))
+    result = optimize(data, Options(step=True, effort="quick", allow_approximate=True))
     assert "APPROXIMATE, compared on 30 sequences of 6 steps" in result.report.summary.headline
     assert "step" not in result.report.proofs
     assert b"not proved" in report_page(result.report)  # although the step alone is

@@ -113,7 +113,7 @@ def test_without_verification_lists_are_static_as_well() -> None:
 
 def test_verify_proves_and_runs_a_result_against_the_loop_as_it_came() -> None:
     data = write_model(loop_with_a_list())
-    found = verify(data, optimize(data).model, Options(interpreter_seconds=20))
+    found = verify(data, optimize(data).model, Options())
     assert all(found[name].equal for name in ("proof", "plan", "litert"))
 
 

@@ -155,7 +155,7 @@ class Plans:
         """The order in which the tilings are written, and the scheduler's where that is another one."""
         problem = schedule_problem(model.main, memory_layout(model, self._profile))
         limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(own))
-        return list(dict.fromkeys((own, solve_schedule(problem, self._options.scheduler, limit).order)))
+        return list(dict.fromkeys((own, solve_schedule(problem, limit=limit).order)))
 
     def _written(self, chosen: Tilings) -> Model:
         model = self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)

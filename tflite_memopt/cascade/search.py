@@ -59,7 +59,6 @@ def _regions(model: Model) -> list[Repeatable]:
 
 
 _RULE = "cascade"
-_AS_IS = "as_is"
 _EFFORT_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
 _EFFORT_BELOW = 0.5
@@ -213,8 +212,6 @@ class _Cascade:
             yield from as_it_is
 
     def _orders(self) -> list[tuple[int, ...]]:
-        if self._options.scheduler == _AS_IS:
-            return []
         limit = self._options.search_limit(self._part * _EFFORT_OF_ORDERS)
         return promising_orders(self._own.model, self._profile, limit, self._options.jobs)
 

@@ -77,11 +77,9 @@ class Modes:
 
 def modes_of(options: Options) -> Modes:
     """Return those that the options and the firmware's TFLM allow."""
-    unrolled = tuple(mode for mode in UNROLLED if mode[0] in options.halos)
     if not (options.loops and has_operators(LOOPS, options.build)):
-        return Modes(unrolled, (), False)
-    loops: list[type[RowLoop]] = [kind for halo, kind in LOOPS_BY_HALO.items() if halo in options.halos]
-    return Modes(unrolled, tuple(loops), phases=True)
+        return Modes(UNROLLED, (), False)
+    return Modes(UNROLLED, tuple(LOOPS_BY_HALO.values()), phases=True)
 
 
 @dataclass

@@ -30,8 +30,13 @@ from .verdict import FILE, PROOF, Basis, Verdict
 
 Progress = Callable[[str], None]
 Facts = dict[str, int | str]
+LEAST_DECIBELS = 10.0
+"""Signal to noise that an approximation must leave."""
+LIMITS = ProcessLimits(300.0, 16 << 30)
+"""Of each interpreter process, for one model: seconds, and bytes of address space."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
 _FAULTY_KERNELS = "; these kernels compute the original wrongly, too: {}"
+_SOME_FAULTY = "; some libraries compute the original wrongly, too: {}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
     """Return the model with the shapes that LiteRT infers, where no verification is asked for."""
     progress("inferring shapes on litert")
-    with Interpreters(("litert",), _limits(options)) as interpreters:
+    with Interpreters(("litert",), LIMITS) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
 
 
@@ -164,15 +169,11 @@ def exactness_of(proof: Proof) -> Exactness:
 
 def open_for(options: Options) -> Interpreters:
     """Start the interpreters that the options ask for."""
-    return Interpreters(options.runtimes, _limits(options), options.runner)
+    return Interpreters(options.runtimes, LIMITS, options.runner)
 
 
 def _open(options: Options, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
     return open_for(options) if running is None else nullcontext(running)
-
-
-def _limits(options: Options) -> ProcessLimits:
-    return ProcessLimits(options.interpreter_seconds, options.interpreter_memory)
 
 
 def _asked(options: Options) -> tuple[str, ...]:
@@ -185,7 +186,7 @@ def _candidate(
     samples = [interface.quantized(sample) for sample in baseline.samples]
     arena = max(arena_for(baseline.model), arena_for(optimized))
     promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}
-    return Candidate(subject, optimized, interface, samples, arena, promises, options.least_decibels)
+    return Candidate(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
 
 
 def _differences_in_sequence(
@@ -224,7 +225,10 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
 def _hint(model: Model, options: Options) -> str:
     """Return why a runner may differ although the proof holds: a bug in its kernels, or other kernels."""
     faults = ", ".join(map(str, faults_in(model, options.profile)))
-    return _FAULTY_KERNELS.format(faults) if faults else _OTHER_KERNELS.format(options.profile.name)
+    other = _OTHER_KERNELS.format(options.profile.name)
+    if not faults:
+        return other
+    return other + _SOME_FAULTY.format(faults) if options.profile.libraries else _FAULTY_KERNELS.format(faults)
 
 
 def _way_out(baseline: Baseline, options: Options) -> str:

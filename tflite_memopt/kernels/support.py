@@ -25,6 +25,9 @@ ObstacleKind = Literal[
     "types",
     "shapes",
     "computed_size",
+    "computed",
+    "dimensions",
+    "bias",
     "flex",
     "missing",
     "unassigned",
@@ -40,9 +43,10 @@ class Obstacle:
     kind: ObstacleKind
     """ "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": no kernel
     for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that computes shapes.
-    "computed_size": the size of its output depends on values. "flex": one of TensorFlow's own. "missing": no kernel at
-    all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph that nothing calls.
-    "parts": more inputs than a CONCATENATION has."""
+    "computed_size": the size of its output depends on values. "computed": an operand that its kernel takes as a
+    constant alone. "dimensions": more or fewer than its kernel takes. "bias": it has none. "flex": one of TensorFlow's
+    own. "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a
+    subgraph that nothing calls. "parts": more inputs than a CONCATENATION has."""
     subgraph: int
     """Number of the first operator's subgraph in the file, from 0."""
     index: int
@@ -84,6 +88,12 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
         "the size of its output is computed from values, and TFLM plans that of the file",
         "in a recurrent layer unroll it (unroll=True) or return its last step alone, elsewhere give sizes as numbers",
     ),
+    "computed": (
+        "TFLM takes this operand as a constant alone, and the model computes it",
+        "give the network's input a batch size (keras.Input(..., batch_size=1)), and sizes and indices as numbers",
+    ),
+    "dimensions": ("TFLM takes another number of dimensions here", "reshape around the layer"),
+    "bias": ("TFLM crashes on this layer of floats without a bias", "give it one, of zeros if need be"),
     "flex": ("it is TensorFlow's own", "convert without SELECT_TF_OPS and replace the layer that is refused then"),
     "missing": ("TFLM has no such kernel", "replace the layer that makes it"),
     "unassigned": (
@@ -156,6 +166,8 @@ TYPES: Mapping[str, frozenset[DType]] = {
     "CONCATENATION": _TO_64 | {DType.BOOL},
     "DEQUANTIZE": frozenset({I8, I16, U8}),
     "QUANTIZE": _TO_32 | {U8},
+    "REVERSE_V2": _TO_64 | {DType.BOOL, U8},
+    "ZEROS_LIKE": frozenset({F32, I8, I32, I64}),
 }
 """By the builtin's schema name, the types that its first activation may have."""
 _ACTIVATION = {"SELECT_V2": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2}
@@ -180,10 +192,33 @@ _SIZES: Mapping[str, tuple[int, ...]] = {
     "RESIZE_BILINEAR": (1,),
     "RESIZE_NEAREST_NEIGHBOR": (1,),
     "SLICE": (2,),
-    "STRIDED_SLICE": (1, 2, 3),
     "TRANSPOSE_CONV": (0,),
 }
 """The inputs whose values make the shape of the output."""
+
+
+_CONSTANT: Mapping[str, tuple[int, ...]] = {
+    "BROADCAST_TO": (1,),
+    "EXPAND_DIMS": (1,),
+    "FILL": (0,),
+    "PAD": (1,),
+    "PADV2": (1,),
+    "RESIZE_BILINEAR": (1,),
+    "RESIZE_NEAREST_NEIGHBOR": (1,),
+    "SPLIT": (0,),
+    "SPLIT_V": (2,),
+    "STRIDED_SLICE": (1, 2, 3),
+    "TRANSPOSE": (1,),
+}
+"""The inputs that Prepare takes as constants alone: "Non-constant tensor is not supported"."""
+_DIMENSIONS: Mapping[str, tuple[int, int, frozenset[DType]]] = {
+    "BATCH_TO_SPACE_ND": (3, 4, _TO_8),
+    "L2_NORMALIZATION": (0, 4, _TO_8),
+    "PRELU": (0, 4, _FLOAT),
+    "SPACE_TO_BATCH_ND": (3, 4, _TO_8),
+    "TRANSPOSE": (1, 5, _TO_16),
+}
+"""Least and most dimensions of the first activation, of these types, where a kernel looks at them."""
 
 
 def support_of(model: Model) -> TflmSupport:
@@ -198,6 +233,8 @@ def support_of(model: Model) -> TflmSupport:
                 kind = "unassigned"
             if kind is None and _has_computed_size(operator, fixed):
                 kind = "computed_size"
+            if kind is None and any(_is_computed(operator, slot) for slot in _CONSTANT.get(operator.name, ())):
+                kind = "computed"
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
             elif kind is not None:
@@ -276,10 +313,16 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return "parts"
     if operator.name in TYPES and activation.dtype not in TYPES[operator.name]:
         return kind_by_types(operator)
-    weights = _input(operator, 1) if operator.name in _WEIGHTED else None
+    second = _input(operator, 1)
+    if operator.name == "PRELU" and activation.dtype is I16 and second is not None and second.dtype is not I8:
+        return "int16"  # prelu_common.cc takes slopes of 8 bits
+    weights = second if operator.name in _WEIGHTED else None
     if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
         return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
-    return None
+    if operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None:
+        return "bias"
+    least, most, types = _DIMENSIONS.get(operator.name, (0, 0, frozenset()))
+    return "dimensions" if activation.dtype in types and not least <= len(activation.shape) <= most else None
 
 
 def _fixed_values(graph: Graph) -> set[Tensor]:
@@ -295,13 +338,12 @@ def _fixed_values(graph: Graph) -> set[Tensor]:
 def _has_computed_size(operator: Operator, fixed: set[Tensor]) -> bool:
     """Return whether the shape of its output depends on values, as where Keras 3 sets items of a list in a loop."""
     sizes = [_input(operator, slot) for slot in _SIZES.get(operator.name, ())]
-    if all(tensor is None or tensor in fixed for tensor in sizes):
-        return False
-    if operator.name != "STRIDED_SLICE":
-        return True
-    first = sizes[0]  # an index that is computed takes its dimension away: that is one element, whichever it is
-    dropped = int(operator.option("shrinkAxisMask", 0))
-    return first is None or dropped != (1 << first.elements) - 1
+    return any(tensor is not None and tensor not in fixed for tensor in sizes)
+
+
+def _is_computed(operator: Operator, slot: int) -> bool:
+    tensor = _input(operator, slot)
+    return tensor is not None and not tensor.is_constant
 
 
 def _unassigned(model: Model) -> set[Tensor]:

@@ -66,7 +66,7 @@ def arrange(model: Model, profile: KernelProfile, options: Options, effort: floa
     The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    schedule = solve_schedule(problem, options.scheduler, options.search_limit(effort))
+    schedule = solve_schedule(problem, limit=options.search_limit(effort))
     return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, effort))
 
 
@@ -203,7 +203,7 @@ def cost_in(memory: MemoryUse, options: Options) -> Cost:
 def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     """Return the cost if the plan meets the peak of the best order: searches compare by it, the planner decides."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = solve_schedule(problem, options.scheduler, options.search_limit(_WORK)).peak_bytes
+    peak = solve_schedule(problem, limit=options.search_limit(_WORK)).peak_bytes
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
     return Cost(need, peak, model_macs(model), operator_count(model))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ..analysis.lifetimes import compute_timeline
@@ -21,8 +22,11 @@ from ..ir.tensors import in_head
 from ..kernels.profile import KernelProfile
 from ..kernels.since import PRESENT, TflmBuild, build_named
 from ..kernels.targets import profile_for
+from ..proof import Places
 from ..version import __version__
 from .arrange import ModelPlacement, reuse_in_force
+from .layout import memory_layout, offsets_in_force, places_of
+from .problems import labeled_ties, tie_positions
 
 
 def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
@@ -65,6 +69,18 @@ def read_planned(data: bytes, name: str | None = None) -> Model:
         mark_placeholders(model, planned)
         mark_npu_places(model, planned)
     return model
+
+
+def places_in_force(model: Model, profile: KernelProfile) -> Places:
+    """Compute the places at which TFLM runs a model: those of the plan in its file, and those that TFLM finds itself.
+
+    With the ties that the plan was made with. ``model``: as ``read_planned`` returns it. Raises ModelFormatError for a
+    plan of another graph, UsageError for ties of one.
+    """
+    layout = memory_layout(model, profile)
+    offsets = offsets_in_force(layout, offline_plan.decode(model) or {})
+    places = places_of(model, layout, offsets, profile)
+    return places if model.ties else replace(places, ties=tie_positions(model, labeled_ties(model)))
 
 
 def label_in_force(model: Model) -> PlanLabel | None:

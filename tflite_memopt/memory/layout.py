@@ -13,7 +13,6 @@ from functools import cached_property
 from ..analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
 from ..graph.alignment import aligned
 from ..graph.limits import SearchLimit
-from ..io import offline_plan
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations import KernelReuse
@@ -169,15 +168,6 @@ def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tup
         for item, start, place in zip(layout.items, starts, places, strict=True)
     )
     return tflm_greedy(PlanProblem(items, layout.problem.relations), SearchLimit()).offsets
-
-
-def places_in_force(model: Model, profile: KernelProfile) -> Places:
-    """Compute the places at which TFLM runs a model: those of the plan in its file, and those that TFLM finds itself.
-
-    ``model``: as ``read_planned`` returns it. Raises ModelFormatError for a plan of another graph.
-    """
-    layout = memory_layout(model, profile)
-    return places_of(model, layout, offsets_in_force(layout, offline_plan.decode(model) or {}), profile)
 
 
 def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:

@@ -341,9 +341,11 @@ def _given(graph: Graph, atoms: Atoms) -> tuple[int, ...]:
 def _reuses(operator: Operator, layout: MemoryLayout, atoms: Atoms) -> tuple[tuple[Reuse, ...], int]:
     """(bytes that the operator saves where an input dies, the most that it may save beside that).
 
-    Only an input of one atom dies as the atom does: overwriting one of several atoms is not counted.
+    Only an input of one atom dies as the atom does: overwriting one of several atoms is not counted. Tensors of an NPU
+    have places of their own, and no atoms.
     """
-    found = [reuse for reuse in layout.reuses.get(operator, ()) if reuse.kind != "view"]
+    every = (reuse for reuse in layout.reuses.get(operator, ()) if reuse.kind != "view")
+    found = [reuse for reuse in every if reuse.input in atoms.of and reuse.output in atoms.of]
     counted = tuple(Reuse(atoms.of[r.input][0], saved_bytes(r)) for r in found if len(atoms.of[r.input]) == 1)
     return counted, max((saved_bytes(r) for r in found if len(atoms.of[r.input]) > 1), default=0)
 

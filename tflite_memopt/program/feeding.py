@@ -30,20 +30,24 @@ def fed_outputs(
     wanted = []
     for sample in given:
         given_up = [np.flip(each) for each in sample]
-        samples += list(_calls(model, feed, given_up, draw))[: (feed.calls + 1) // 2]
-        samples += _calls(model, feed, sample, draw)
+        samples += list(calls_of(model, feed, given_up, draw))[: (feed.calls + 1) // 2]
+        samples += calls_of(model, feed, sample, draw)
         wanted.append(len(samples) - 1)
-    inputs, outputs = model.main.inputs, model.main.outputs
-    stay = ((outputs.index(inputs[at]), at) for at in feed.others)
-    carried = (*((tie.output, tie.input) for tie in feed.ties), *stay)
-    job = RunJob(data, samples, arena_for(model), fill=0x5A, carried=carried, wanted=tuple(wanted))
+    job = RunJob(data, samples, arena_for(model), fill=0x5A, carried=carried_by(model, feed), wanted=tuple(wanted))
     run = interpreters[name].run(job)
     if not run.ran:
         raise EquivalenceError(f"part 0 does not run on {name}: {run.reason}")
     return [list(row) for row in zip(*(run.outputs[at] for at in sorted(run.outputs)), strict=True)]
 
 
-def _calls(model: Model, feed: Feed, given: Sample, draw: np.random.Generator) -> Iterator[Sample]:
+def carried_by(front: Model, feed: Feed) -> tuple[tuple[int, int], ...]:
+    """Return (output, input) positions of what a front finds in the next call: what is tied, and inputs that stay."""
+    inputs, outputs = front.main.inputs, front.main.outputs
+    stay = ((outputs.index(inputs[at]), at) for at in feed.others)
+    return (*((tie.output, tie.input) for tie in feed.ties), *stay)
+
+
+def calls_of(model: Model, feed: Feed, given: Sample, draw: np.random.Generator) -> Iterator[Sample]:
     """Yield the inputs of each call for an image of rows; what is tied, or stays, is given for the first one only."""
     image = given[feed.inputs.index(0)].reshape(feed.height, -1)
     others = {place: each for place, each in zip(feed.inputs, given, strict=True) if place}

@@ -246,9 +246,19 @@ class Call:
         total = self.keys.random((1,), name)
         for slot, value in enumerate(self.values):
             if value is not None:
-                digest = self.keys.digest(self.keys.constant(value).reshape(1, -1))
-                total = self.keys.hash(total + digest, "input", slot, value.shape)
+                total = self.keys.hash(total + self._digest(value), "input", slot, value.shape)
         return total
+
+    def _digest(self, value: Value) -> Ring:
+        """One element for all of a value; of constants it is computed once."""
+        key = ("digest", id(value))
+        if key in self.cache and self.cache[key][0] is value:
+            found: Ring = self.cache[key][1]
+            return found
+        found = self.keys.digest(self.keys.constant(value).reshape(1, -1))
+        if not is_ring(value):
+            self.cache[key] = (value, found)  # which keeps the value, so that no other one has its number
+        return found
 
     def _place(self, number: int, tensor: Tensor, name: str) -> Ring:
         shapes = tuple(None if each is None else each.shape for each in (*self.operator.inputs, *self.operator.outputs))

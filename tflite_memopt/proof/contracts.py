@@ -82,6 +82,16 @@ def ranks(low: int, high: int, *slots: int) -> Clause:
     return Clause(f"inputs have {low} to {high} dimensions", holds)
 
 
+def vector(slot: int) -> Clause:
+    """An operand that lists sizes or axes; the kernels refuse a scalar or a matrix of them."""
+
+    def holds(operator: Operator) -> bool:
+        shape = _shape(operator, slot)
+        return shape is None or len(shape) == 1
+
+    return Clause(f"input {slot} has one dimension", holds)
+
+
 def says_output(slot: int) -> Clause:
     """An operand, where it is known, is the shape of the output."""
 
@@ -183,6 +193,15 @@ def size_of(slot: int, of: int, axis: int) -> Clause:
     return Clause(f"input {slot} has an element for each of dimension {axis} of input {of}", holds)
 
 
+PAIRS = Clause(
+    "input 1 has two numbers for each dimension of input 0",
+    lambda op: _shape(op, 1) in (None, (len(_shape(op, 0) or ()), 2)),
+)
+NO_EMPTY_BIAS = Clause(
+    "the bias is there, or is not among the inputs", lambda op: len(op.inputs) < 3 or op.inputs[2] is not None
+)
+
+
 def _is_int(tensor: Tensor) -> bool:
     return tensor.dtype in (DType.INT8, DType.UINT8, DType.INT16, DType.INT4, DType.INT2)
 
@@ -213,6 +232,12 @@ def scaled(data: int, weights: int, axis: int) -> Clause:
 
 def _scales(tensor: Tensor) -> int:
     return 0 if tensor.quantization is None else int(tensor.quantization.scale.size)
+
+
+HAS_SCALES = Clause(
+    "integers have a scale",
+    lambda op: all(_scales(each) for each in (*op.present_inputs(), *op.outputs) if _is_int(each)),
+)
 
 
 def _points(tensor: Tensor) -> set[int]:
@@ -367,8 +392,8 @@ CONTRACTS: Mapping[str, Contract] = {
         table="CastOptions",
         clauses=[SAME_SHAPE, one_of("inDataType", *_NUMBERED), one_of("outDataType", *_NUMBERED)],
     ),
-    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE]),
-    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE]),
+    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE, HAS_SCALES]),
+    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE, HAS_SCALES]),
     **_rows("SHAPE", f"T > J | T: {_ANY} | J: {_INDEX}", table="ShapeOptions", clauses=[type_of("outType")]),
     **_rows("RANK", f"T > i32 | T: {_ANY}"),
     **_rows("BATCH_MATMUL", "T T > T | T: f32 i8 i16 i32", "f32 i8 > f32", table="BatchMatMulOptions"),
@@ -378,7 +403,7 @@ CONTRACTS: Mapping[str, Contract] = {
         clauses=[ranks(3, 4), like_output(0)],
     ),
     **_rows("BROADCAST_ARGS", f"I I > I | I: {_INDEX}"),
-    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), says_output(1)]),
+    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), vector(1), says_output(1)]),
     **_rows(
         "CONCATENATION",
         f"T* > T | T: {_DATA}",
@@ -391,7 +416,7 @@ CONTRACTS: Mapping[str, Contract] = {
         "DEPTHWISE_CONV_2D",
         *(*_SUMS, *_SUMS_16),
         table="DepthwiseConv2DOptions",
-        clauses=[ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0)],
+        clauses=[ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS],
     ),
     **_rows(
         "DEPTH_TO_SPACE",
@@ -407,7 +432,7 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("DYNAMIC_UPDATE_SLICE", f"T T I > T | T: {_DATA} | I: {_INDEX}", clauses=[SAME_SHAPE]),
     **_rows("EMBEDDING_LOOKUP", "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
-    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), ranks(0, 0, 1)]),
+    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), vector(0), ranks(0, 0, 1)]),
     **_rows(
         "FULLY_CONNECTED",
         *(*_SUMS, "i16 W B? > i16 | W: i8 i4 | B: i32 i64"),
@@ -421,7 +446,9 @@ CONTRACTS: Mapping[str, Contract] = {
         "GATHER", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", table="GatherOptions", clauses=[axis_within("axis")]
     ),
     **_rows("GATHER_ND", f"T I > T | T: {_DATA} | I: i16 i32 i64"),
-    **_rows("MIRROR_PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", table="MirrorPadOptions", clauses=[ranks(1, 5)]),
+    **_rows(
+        "MIRROR_PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", table="MirrorPadOptions", clauses=[ranks(1, 5), PAIRS]
+    ),
     **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1)]),
     **_rows("UNPACK", f"T > T* | T: {_DATA}", table="UnpackOptions", clauses=[ranks(1, 8), axis_within("axis")]),
     **_rows("RANGE", "T T T > T | T: f32 i32 i64"),
@@ -437,8 +464,8 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ResizeNearestNeighborOptions",
         clauses=[ranks(4, 4)],
     ),
-    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), SAME_SHAPE]),
-    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5)]),
+    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), vector(1), SAME_SHAPE]),
+    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5), vector(1), vector(2)]),
     **_rows(
         "STRIDED_SLICE",
         f"T i32 i32 i32 > T | T: {_DATA} u32",
@@ -560,6 +587,10 @@ def _sound(tensor: Tensor) -> str | None:
     """Return what is wrong with a tensor and its quantization; None where kernels take it as the file says it."""
     if tensor.extras.get("externalBuffer", 0):
         return f"the values of '{tensor.name}' are in the file"
+    held = tensor.buffer.data
+    is_dense = tensor.is_constant and held is not None and tensor.extras.get("sparsity") is None
+    if is_dense and held is not None and held.size != -(-tensor.elements * tensor.dtype.packed_bits // 8):
+        return f"'{tensor.name}' has as many bytes as its shape says"
     found = tensor.quantization
     if found is None:
         return None
@@ -568,7 +599,7 @@ def _sound(tensor: Tensor) -> str | None:
     is_bias = tensor.dtype in (DType.INT32, DType.INT64)  # of which kernels take no more than the values
     if found.scale.size and not is_bias and not 0 <= found.axis < max(1, len(tensor.shape)):
         return f"scales of '{tensor.name}' are along one of its dimensions"
-    if not (np.isfinite(found.scale).all() and (found.scale > 0).all()):
+    if found.scale.size and not (found.scale.min() > 0 and found.scale.max() < np.inf):  # also where one is no number
         return f"scales of '{tensor.name}' are finite and positive"
     if found.scale.size and not is_bias and found.zero_point.size != found.scale.size:
         return f"'{tensor.name}' has as many zero points as scales"

@@ -30,7 +30,7 @@ from .moves import nearest_positions
 from .sums import bilinear_positions
 
 Steps = Any
-"""An array of integers: a step for each element of a tensor, flat; -1 where a kernel never reads or writes it."""
+"""An array of integers: a step for each element of a tensor, flat; -1 where a kernel never reads it."""
 NEVER = np.int64(np.iinfo(np.int64).max)
 """Later than any step."""
 
@@ -167,10 +167,16 @@ def updated(operator: Operator, known: Known) -> Order | None:
 
 
 def updated_in_place(operator: Operator, known: Known) -> Order | None:
-    """DYNAMIC_UPDATE_SLICE at the place of its operand: it writes the box of the update alone, run by run."""
+    """DYNAMIC_UPDATE_SLICE at the place of its operand: it writes the box of the update alone, run by run.
+
+    Where the box begins at a place that is not known, any element may be written before the update is read.
+    """
     update, output, begin = operator.inputs[1], operator.outputs[0], known.get(2)
-    if update is None or begin is None:
+    if update is None:
         return None
+    if begin is None:
+        start = np.zeros(output.elements, np.int64)
+        return Order({0: start}, start)
     box = tuple(slice(at, at + count) for at, count in zip(begin, update.shape, strict=True))
     places = np.arange(output.elements).reshape(output.shape)[box].ravel()
     runs = _elements(update) // max(1, update.shape[-1] if update.shape else 1)

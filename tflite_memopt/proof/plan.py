@@ -103,10 +103,12 @@ class _Memory:
     _unwritten: Ring = field(default_factory=lambda: np.zeros(0, U))
     _known: dict[int, tuple[Value, Ring]] = field(default_factory=dict)
     _orders: dict[Any, Order | None] = field(default_factory=dict)
+    _words: dict[int, Ring] = field(default_factory=dict)
     _faulty: dict[Tensor, Operator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ends = [self.places.range_of(tensor)[1] for tensor in self.places.offsets]
+        self._ranges = {tensor: self.places.range_of(tensor) for tensor in self.places.offsets if tensor.nbytes}
+        ends = [end for _, end in self._ranges.values()]
         ends += [end for ranges in self.places.scratch.values() for _, end in ranges]
         self._bytes = self.keys.random((max(ends, default=0),), "before")
         self._fresh = 0
@@ -120,17 +122,17 @@ class _Memory:
 
     def ran(self, operator: Operator, read: Sequence[Pair], written: Sequence[Pair]) -> None:
         order = self._order(operator, dict(read))
-        self._reads(operator, order, read, written)
+        self._reads(operator, order, read)
         placed, written = self._placed(read), self._placed(written)
         self._scratch(operator, [*placed, *written])
         before = self._bytes.copy() if written else self._bytes
         for tensor, value in written:
-            low, end = self.places.range_of(tensor)
+            low, end = self._ranges[tensor]
             new, size = self._bytes_of(tensor, value), tensor.dtype.arena_bytes
             stays = np.zeros(new.size, bool)
             for source, held in placed:
                 stays |= self._over(operator, order, source, held, tensor, new)
-            stays = self._is_unwritten(tensor, value, stays)
+            stays = self._is_unwritten(tensor, value, stays & (before[low:end] != new))
             if order is not None and order.unwritten is not None:
                 stays |= np.repeat(order.unwritten, size)
             if order is not None and order.unknown is not None:
@@ -157,17 +159,11 @@ class _Memory:
         places = [None if each is None else self.places.offsets.get(each) for each in ends]
         return len(places) == 2 and places[0] is not None and places[0] == places[1]
 
-    def _reads(self, operator: Operator, order: Order | None, read: Sequence[Pair], written: Sequence[Pair]) -> None:
+    def _reads(self, operator: Operator, order: Order | None, read: Sequence[Pair]) -> None:
         """Look at the bytes that a kernel reads: a SLICE reads its box, an update in place nothing but the update."""
-        if operator.name == "SLICE" and len(read) == 3 and not any(is_ring(value) for _, value in read[1:]):
-            begin = read[1][1].ravel().tolist()
-            box = np.zeros(read[0][0].shape, bool)
-            box[tuple(slice(at, at + size) for at, size in zip(begin, written[0][0].shape, strict=True))] = True
-            self._hold("it", read[:1], "reads", box)
-            read = read[1:]
-        elif order is not None and order.unwritten is not None:
-            read = read[1:]
-        self._hold("it", read, "reads")
+        slots = (slot for slot, tensor in enumerate(operator.inputs) if tensor is not None)
+        for slot, pair in zip(slots, read, strict=True):
+            self._hold("it", [pair], "reads", None if order is None else order.reads.get(slot))
 
     def _over(
         self, operator: Operator, order: Order | None, source: Tensor, held: Value, output: Tensor, new: Ring
@@ -176,7 +172,7 @@ class _Memory:
 
         Raises BrokenModelError where a byte of the source is lost before it is read.
         """
-        (first, last), (low, end) = self.places.range_of(source), self.places.range_of(output)
+        (first, last), (low, end) = self._ranges[source], self._ranges[output]
         stays = np.zeros(new.size, bool)
         start, stop = max(first, low), min(last, end)
         if start >= stop:
@@ -194,7 +190,7 @@ class _Memory:
 
     def _is_lost(self, operator: Operator, order: Order | None, source: Tensor, output: Tensor, shared: Range) -> Any:
         """Return which of the bytes that a source and an output share are written before they were read."""
-        (first, _), (low, _), (start, stop) = self.places.range_of(source), self.places.range_of(output), shared
+        (first, _), (low, _), (start, stop) = self._ranges[source], self._ranges[output], shared
         if order is None or output is not operator.outputs[0]:
             return np.ones(stop - start, bool)
         is_alike = (source.dtype, source.shape, first) == (output.dtype, output.shape, low)
@@ -210,17 +206,17 @@ class _Memory:
     def _scratch(self, operator: Operator, pairs: Sequence[Pair]) -> None:
         for low, end in self.places.scratch.get(operator, ()):
             for tensor, _ in pairs:
-                first, last = self.places.range_of(tensor)
+                first, last = self._ranges[tensor]
                 if max(first, low) < min(last, end):
                     raise BrokenModelError(f"its scratch [{low}, {end}) lies on '{tensor.name}'")
             self._bytes[low:end] = self._garbage(end - low)
 
     def copied(self, source: Tensor, target: Tensor, value: Value) -> None:
-        if target not in self.places.offsets or not target.nbytes:
+        if target not in self._ranges:
             return
-        low, end = self.places.range_of(target)
-        if source in self.places.offsets:
-            first, last = self.places.range_of(source)
+        low, end = self._ranges[target]
+        if source in self._ranges:
+            first, last = self._ranges[source]
             if first == low:
                 return  # onto itself: overwritten bytes of it stay so
             self._hold("it", [(source, value)], "copies")
@@ -230,7 +226,7 @@ class _Memory:
 
     def put(self, pairs: Sequence[Pair]) -> None:
         for tensor, value in self._placed(pairs):
-            low, end = self.places.range_of(tensor)
+            low, end = self._ranges[tensor]
             self._bytes[low:end] = self._bytes_of(tensor, value)
 
     def unwritten(self, value: Ring) -> None:
@@ -250,15 +246,15 @@ class _Memory:
         return self.keys.random((count,), "overwritten", self._fresh)
 
     def _placed(self, pairs: Sequence[Pair]) -> list[Pair]:
-        return [(tensor, value) for tensor, value in pairs if tensor in self.places.offsets and tensor.nbytes]
+        return [(tensor, value) for tensor, value in pairs if tensor in self._ranges]
 
-    def _hold(self, who: str, pairs: Sequence[Pair], does: str, elements: Any = None) -> None:
-        """Look whether the bytes of tensors hold their values; ``elements``: which of the elements, None for all."""
+    def _hold(self, who: str, pairs: Sequence[Pair], does: str, last: Any = None) -> None:
+        """Look whether the bytes of tensors hold their values; ``last``: the step of each element's last read."""
         for tensor, value in self._placed(pairs):
-            low, end = self.places.range_of(tensor)
+            low, end = self._ranges[tensor]
             wrong = self._bytes[low:end] != self._bytes_of(tensor, value)
-            if elements is not None:
-                wrong &= np.repeat(elements.ravel(), tensor.dtype.arena_bytes)
+            if last is not None and wrong.any():
+                wrong &= np.repeat(last >= 0, tensor.dtype.arena_bytes)
             wrong &= ~self._is_unwritten(tensor, value, wrong)
             if wrong.any() and tensor in self._faulty:
                 raise UndecidedError(
@@ -285,8 +281,9 @@ class _Memory:
         if known is not None and known[0] is value:
             return known[1]
         flat, size = self.keys.constant(value).ravel(), tensor.dtype.arena_bytes
-        words = [U(self.keys.word("byte", size, number)) for number in range(size)]
-        found = np.stack([self.keys.mix(flat, word) for word in words], -1).ravel()
+        if size not in self._words:
+            self._words[size] = np.asarray([self.keys.word("byte", size, number) for number in range(size)], U)
+        found = self.keys.mix(flat[:, None], self._words[size]).ravel()
         self.bytes_seen += found.size
         if len(self._known) > 64:
             self._known.clear()

@@ -15,6 +15,7 @@ made to collide.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from enum import Enum
 from hashlib import blake2b
 from math import prod
@@ -142,16 +143,16 @@ class Floats(Enum):
 class Keys:
     """The random functions of one proof. ``seed`` fixes them, for tests.
 
-    ``hashed``: how many elements each random function was taken of, and the bits that a difference of two of them may
-    have lost.
+    It notes of how many elements each random function was taken, and the bits that a difference of two of them may have
+    lost.
     """
 
     def __init__(self, seed: bytes | None = None, floats: Floats = Floats.ANY) -> None:
         self.floats = floats
         self.ordered, self.is_finite = floats is not Floats.REAL, floats is not Floats.ANY
-        self.hashed: dict[int, tuple[int, float]] = {}
+        self._hashed: list[tuple[Ring, int, float]] = []
         self._seed = secrets.token_bytes(32) if seed is None else seed
-        self._words: dict[Any, int] = {}
+        self._words: dict[str, int] = {}
         self._factors = [U(self.word("factor", number) | 1) for number in range(3)]
         self._order: Ring = np.zeros(0, U)
         self.minus_zero = self.as_float(np.full(1, self.word("minus zero"), U))[0]
@@ -170,8 +171,15 @@ class Keys:
 
         A pair does with a chance of at most ``2**(bits - 64)`` (docs/exactness.md); ``least_bits``: of all of them.
         """
-        each = (count * count * 2.0 ** (max(bits, least_bits) - 65) for count, bits in self.hashed.values())
-        return float(min(1.0, sum(each)))
+        if not self._hashed:
+            return 0.0
+        words, counts, bits = zip(*self._hashed, strict=True)
+        sizes = [each.size for each in words]
+        functions, which = np.unique(np.concatenate(words), return_inverse=True)
+        elements = np.bincount(which, np.repeat(np.asarray(counts, np.float64), sizes))
+        lost = np.full(functions.size, least_bits, np.float64)
+        np.maximum.at(lost, which, np.repeat(np.asarray(bits, np.float64), sizes))
+        return float(min(1.0, (elements * elements * 2.0 ** (lost - 65)).sum()))
 
     def as_float(self, x: Ring) -> Ring:
         """Return random elements as those of floats: even, so that the last bit may say that one is never -0.
@@ -182,11 +190,22 @@ class Keys:
 
     def word(self, *what: Any) -> int:
         """Return a random number of 64 bits for this name: numbers, strings, bytes, None, and tuples of them."""
-        known = self._words.get(repr(what))
+        name = repr(what)
+        known = self._words.get(name)
         if known is None:
-            digest = blake2b(repr(what).encode(), digest_size=8, key=self._seed[:64]).digest()
-            known = self._words[repr(what)] = int.from_bytes(digest, "little")
+            digest = blake2b(name.encode(), digest_size=8, key=self._seed[:64]).digest()
+            known = self._words[name] = int.from_bytes(digest, "little")
         return known
+
+    def words(self, each: Sequence[Any], *what: Any) -> Ring:
+        """Return a random number for this name and each of some numbers."""
+        begun = blake2b(repr(what).encode(), digest_size=8, key=self._seed[:64])
+        digests = bytearray()
+        for number in each:
+            one = begun.copy()
+            one.update(repr(number).encode())
+            digests += one.digest()
+        return np.frombuffer(bytes(digests), "<u8").astype(U)
 
     def hash(self, x: Ring, *what: Any) -> Ring:
         """Return a random function of each element; which one is named by ``what``. It is a bijection."""
@@ -197,10 +216,8 @@ class Keys:
 
         ``bits``: that a difference of two elements may have lost.
         """
-        own = np.ravel(words).tolist()
-        for word in own:
-            count, lost = self.hashed.get(word, (0, 0.0))
-            self.hashed[word] = count + max(1, np.size(x) // len(own)), max(lost, bits)
+        own = np.ravel(words)
+        self._hashed.append((own, max(1, np.size(x) // max(1, own.size)), bits))
         return self.mix(x, words)
 
     def mix(self, x: Ring, words: Any) -> Ring:
@@ -248,7 +265,7 @@ class Keys:
 
     def digest(self, x: Ring) -> Ring:
         """One element for each row, the last axis: a function of its elements and their order."""
-        rows = (self.hash(x, "digest") * self.order(x.shape[-1])).sum(-1, dtype=U)
+        rows = (self.hash(x, "digest", x.shape[-1]) * self.order(x.shape[-1])).sum(-1, dtype=U)
         return self.hash(np.asarray(rows), "digested", x.shape[-1])
 
 

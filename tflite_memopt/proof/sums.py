@@ -244,10 +244,9 @@ def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
         raise CoarseError
     options = (call.option("quantizedBiasType", None), call.option("asymmetricQuantizeInputs", None))
     common = (call.operator.name, is_dense and has_several, w.dtype.name, *sides, options, more)
-    found = [call.keys.word("rescaled", common, scale) for scale in scales or (None,)]
-    if len(found) not in (1, output.shape[-1]):
+    if max(1, len(scales)) not in (1, output.shape[-1]):
         raise CoarseError
-    return np.broadcast_to(np.asarray(found, U), output.shape[-1:])
+    return np.broadcast_to(call.keys.words(scales or (None,), "rescaled", common), output.shape[-1:])
 
 
 def added(call: Call, a: Ring, b: Ring) -> Ring:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..analysis.loops import loops_of
 from ..analysis.side_effects import has_side_effects
-from ..ir.model import DType, Model
+from ..ir.model import DType, Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.figures import MemoryUse
 from ..options import Options
@@ -16,6 +16,8 @@ from .words import change_in_percent, percent
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """Kinds that the converter quantizes to int8."""
+_MOVERS = frozenset({"SLICE", "STRIDED_SLICE", "RESHAPE", "PAD", "TRANSPOSE"})
+"""Kinds that stand between an input and the QUANTIZE that came after it: stripes, and what converters leave."""
 _IMAGE_AXES = 4
 _MOSTLY = 0.5
 _WEIGHTY = 0.25
@@ -42,13 +44,23 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
 
 
 def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
-    """Yield the estimate for a float model converted to int8: a quarter of the bytes at the peak."""
-    inputs = (each.inputs[0] for each in model.main.operators if each.name in _LAYERS and each.inputs)
-    if memory.peak is None or not any(tensor is not None and tensor.dtype is DType.FLOAT32 for tensor in inputs):
+    """Yield other ways to convert the model: to int8, a quarter of the bytes at the peak, or for one sample.
+
+    TFLM's own structures get no smaller with either: nothing is said where they are most of the arena.
+    """
+    if memory.peak is None or memory.arena_bytes <= memory.tail_for_target:
         return
     live = memory.peak.live
-    share = sum(each.bytes for each in live if each.type == "float32") / max(1, sum(each.bytes for each in live))
-    if share < _MOSTLY:
+    whole = max(1, sum(each.bytes for each in live))
+    batches = {tensor.shape[0] if tensor.shape else 1 for tensor in (*model.main.inputs, *model.main.outputs)}
+    batch = min(batches, default=1)
+    if len(batches) == 1 and batch > 1 and sum(t.bytes for t in live if t.shape[:1] == (batch,)) > _MOSTLY * whole:
+        yield Advice(
+            "batch of 1", f"every input holds {batch} samples: converted for one, its tensors are that smaller"
+        )
+    inputs = (each.inputs[0] for each in model.main.operators if each.name in _LAYERS and each.inputs)
+    share = sum(each.bytes for each in live if each.type == "float32") / whole
+    if share < _MOSTLY or all(tensor is None or tensor.dtype is not DType.FLOAT32 for tensor in inputs):
         return
     yield Advice(
         "int8",
@@ -114,10 +126,20 @@ def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]
         )
 
 
+def _is_quantized_later(tensor: Tensor) -> bool:
+    """Return whether what takes a float tensor, or a part of it, is a QUANTIZE."""
+    return any(
+        use.operator.name == "QUANTIZE"
+        or (use.operator.name in _MOVERS and any(map(_is_quantized_later, use.operator.outputs)))
+        for use in tensor.uses
+    )
+
+
 def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
-    given = [use.operator for each in model.main.inputs if each.dtype is DType.FLOAT32 for use in each.uses]
     taken = [each.producer for each in model.main.outputs if each.dtype is DType.FLOAT32]
-    converts = any(each is not None and each.name in ("QUANTIZE", "DEQUANTIZE") for each in (*given, *taken))
+    converts = any(each is not None and each.name == "DEQUANTIZE" for each in taken) or any(
+        each.dtype is DType.FLOAT32 and _is_quantized_later(each) for each in model.main.inputs
+    )
     if options.io == "keep" and converts:
         yield Advice(
             "--io int8",

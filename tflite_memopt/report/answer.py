@@ -13,8 +13,7 @@ from ..io import offline_plan
 from ..ir.model import Model
 from ..kernels.faults import faults_in
 from ..kernels.profile import KernelProfile
-from ..memory.file import label_in_force
-from ..memory.layout import places_in_force
+from ..memory.file import label_in_force, places_in_force
 from ..memory.reserve import LibraryNeed
 from ..options import Objective
 from ..proof import Status, prove_plan

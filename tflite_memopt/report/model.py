@@ -79,7 +79,7 @@ class SearchUse:
     """The result of a scheduler."""
 
     method: str
-    """Name of the method, as --scheduler or --planner takes it."""
+    """Name of the method, as --orders or --offsets of compare takes it."""
     optimal: bool
     """True if it is proved that nothing smaller exists."""
     lower_bound: int
@@ -352,7 +352,7 @@ class MethodUse:
     """The result of one method in a comparison."""
 
     method: str
-    """Name of the method, as --scheduler or --planner takes it."""
+    """Name of the method, as --orders or --offsets of compare takes it."""
     bytes: int
     """Bytes: the largest working set of a scheduler, the head of a planner, the sum of shared objects."""
     lower_bound: int

@@ -18,7 +18,7 @@ _LEFT_OUT = frozenset({"jobs", "device"})
 _FILES = frozenset({"inputs"})
 """Named without their folder: a report says nothing of the machine that it was made on."""
 
-_CHECKS = frozenset({"samples", "inputs", "verify", "runtimes", "runner", "interpreter_seconds", "interpreter_memory"})
+_CHECKS = frozenset({"samples", "inputs", "verify", "runtimes", "runner"})
 """They decide how a file is verified, not its contents."""
 _SAID_APART = frozenset({"target", "kernels", "replay"})
 """The first two stand in the label by themselves; the others say how to come by the same file, or show more of it."""

@@ -292,7 +292,7 @@ def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Opera
     """Compute the bytes that are alive at each operator, in the best order, which is that of the operators here."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     limit = options.search_limit(_ORDER_WORK)
-    order = solve_schedule(problem, options.scheduler, limit).order
+    order = solve_schedule(problem, limit=limit).order
     needs = memory_graph(problem).needs_along(order)
     return {model.main.operators[at]: need for at, need in zip(order, needs, strict=True)}
 
