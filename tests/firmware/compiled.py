@@ -191,6 +191,11 @@ RIGHT = ("-DTF_LITE_STATIC_MEMORY", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT")
 OF_A_MODEL = ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino")
 
 
+def interface_folders() -> tuple[Path, Path]:
+    """Return the folders with our declarations of TFLM."""
+    return INTERFACE, _operators()
+
+
 def check_against_the_interface(folder: Path, *macros: str, mains: Sequence[str] = OF_A_MODEL) -> str:
     """Return the compiler's messages on generated files with TFLM's interface alone; empty when all is well."""
     return _said_of(folder, mains, *macros, f"-I{INTERFACE}", f"-I{_operators()}", f"-I{folder}")

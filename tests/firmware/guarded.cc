@@ -6,6 +6,9 @@
 #include <cstring>
 
 #include "arena.h"
+#if __has_include("apart_allocator.h")
+#include "apart_allocator.h"
+#endif
 #include "model_data.h"
 #include "planner.h"
 #include "resolver.h"

@@ -10,13 +10,17 @@ import re
 import shutil
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.firmware.compiled import DEBUG_LOG, built_tflm
+from tests.firmware.compiled import DEBUG_LOG, built_tflm, check_against_the_interface, interface_folders
+from tests.firmware.generated import generate
 from tests.models import mobile_chain
 from tflite_memopt import analyze, optimize
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options
 
@@ -255,3 +259,65 @@ def test_the_example_for_esp_idf_does_not_fit_without_the_tool(folder: Path, mon
     done = subprocess.run(folder / "build" / "main" / "main_component", capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "another model, or other kernels" in done.stdout
+
+
+# What codegen writes
+
+IDF_ALONE = """
+macro(project)
+  _project(${{ARGV}} C CXX)
+  function(idf_component_register)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "SRCS;INCLUDE_DIRS;REQUIRES")
+    if(arg_UNPARSED_ARGUMENTS OR NOT arg_REQUIRES STREQUAL "esp-tflite-micro")
+      message(FATAL_ERROR "wrong: ${{arg_UNPARSED_ARGUMENTS}}; ${{arg_REQUIRES}}")
+    endif()
+    add_library(main_component OBJECT ${{arg_SRCS}})
+    target_include_directories(main_component PRIVATE ${{arg_INCLUDE_DIRS}} {includes})
+    target_compile_definitions(main_component PRIVATE TF_LITE_STATIC_MEMORY)
+    set(COMPONENT_LIB main_component PARENT_SCOPE)
+  endfunction()
+  add_subdirectory(main)
+endmacro()
+"""
+
+
+@pytest.mark.parametrize("target", [None, "esp32"])
+def test_the_project_for_esp_idf_compiles_where_it_is_written(
+    target: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in for ESP-IDF's CMake functions, against the declarations of TFLM."""
+    skip_without_cmake()
+    data = write_model(mobile_chain(12))
+    write_folder(folder / "firmware", generate(data, target, planner="metadata"), (), force=True)
+    project = folder / "firmware" / "snippets" / "esp_idf"
+    idf = folder / "idf" / "tools" / "cmake"
+    idf.mkdir(parents=True)
+    includes = " ".join(f'"{each}"' for each in interface_folders())
+    (idf / "project.cmake").write_text(IDF_ALONE.format(includes=includes))
+    monkeypatch.setenv("IDF_PATH", str(folder / "idf"))
+    said = cmake(folder, "-DCMAKE_CXX_STANDARD=17", source=project)
+    assert not said.endswith("failed"), said
+    assert "main.cc" in (folder / "build" / "build.ninja").read_text()
+    pinned = yaml.safe_load((project / "main" / "idf_component.yml").read_text())
+    assert set(pinned["dependencies"]) == {"espressif/esp-tflite-micro", "espressif/esp-nn"}
+    defaults = dict(
+        line.split("=", 1) for line in (project / "sdkconfig.defaults").read_text().splitlines() if line[0] != "#"
+    )
+    assert defaults["CONFIG_NN_OPTIMIZED"] == "y"
+    assert defaults.get("CONFIG_IDF_TARGET") == (None if target is None else f'"{target}"')
+    settings = ConfigParser()
+    settings.read(project / "platformio.ini")
+    chips = {"esp32", "esp32c3", "esp32s3"} if target is None else {target}
+    assert {each for each in settings.sections() if each != "platformio"} == {f"env:{chip}" for chip in chips}
+    assert settings["platformio"]["src_dir"] == "main"
+    assert settings["env:esp32"]["framework"] == "espidf"
+
+
+def test_the_text_for_stm32cube_names_the_macros_and_files(tmp_path: Path) -> None:
+    files = generate(write_model(mobile_chain(12)), "cortex-m7")
+    text = files["snippets/stm32cube.md"].decode()
+    assert "`TF_LITE_STATIC_MEMORY`, `CMSIS_NN`" in text
+    assert all(each in files for each in re.findall(r"`(\w+\.cc)`", text))
+    assert "snippets/stm32cube.md" not in generate(write_model(mobile_chain(12)), "esp32")
+    write_folder(tmp_path, files, (), force=True)
+    assert check_against_the_interface(tmp_path, "-DCMSIS_NN", "-D__ARM_FEATURE_DSP", "-Dmain=RunModel") == ""

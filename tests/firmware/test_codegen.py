@@ -412,27 +412,24 @@ def test_the_size_is_that_of_the_report(target: str) -> None:
     assert int(sizes[3 if abi.word == 64 else 1 if abi.short_enums else 2]) == size
 
 
-EVERY = [f"snippets/{name}" for name in ("arduino.ino", "pico_CMakeLists.txt", "zephyr_CMakeLists.txt")]
-EVERY += [f"snippets/{name}" for name in ("zephyr_prj.conf", "esp_idf_CMakeLists.txt", "esp_idf_component.yml")]
+EVERY = [f"snippets/{name}" for name in ("arduino.ino", "pico_CMakeLists.txt", "zephyr_CMakeLists.txt", "stm32cube.md")]
+ESP_IDF = ("CMakeLists.txt", "sdkconfig.defaults", "platformio.ini", "main/CMakeLists.txt", "main/idf_component.yml")
+EVERY += ["snippets/zephyr_prj.conf", *(f"snippets/esp_idf/{path}" for path in ESP_IDF)]
 
 
 @pytest.mark.parametrize(
     ("target", "names"),
     [
-        (None, {"arduino", "pico", "zephyr", "esp_idf"}),
-        ("cortex-m4", {"zephyr"}),
-        ("pico", {"pico", "zephyr"}),
+        (None, {"arduino", "pico", "zephyr", "esp_idf", "stm32cube"}),
+        ("cortex-m4", {"zephyr", "stm32cube"}),
+        ("pico", {"pico", "zephyr", "stm32cube"}),
         ("esp32s3", {"esp_idf"}),
         ("host", set()),
     ],
 )
 def test_examples_are_for_the_kernels_of_the_plan(target: str | None, names: set[str]) -> None:
     files = generate(write_model(dense_model()), target)
-    assert {
-        path.split("/")[1].split("_CMake")[0].split("_c")[0].split("_p")[0].split(".")[0]
-        for path in files
-        if "/" in path
-    } == names
+    assert {re.split(r"_CMake|_prj|\.", path.split("/")[1])[0] for path in files if "/" in path} == names
     conf = files.get("snippets/zephyr_prj.conf", b"").decode()
     assert ("\nCONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in conf) == (target in ("cortex-m4", "pico"))
 
@@ -447,7 +444,7 @@ def test_no_sketch_for_an_operator_that_the_library_lacks() -> None:
 
 
 def test_the_pinned_kernels_are_those_of_the_profile() -> None:
-    pinned = generate(write_model(dense_model()), "esp32")["snippets/esp_idf_component.yml"].decode()
+    pinned = generate(write_model(dense_model()), "esp32")["snippets/esp_idf/main/idf_component.yml"].decode()
     assert pinned.endswith((Path(__file__).parents[2] / "docs/examples/esp_idf/main/idf_component.yml").read_text())
     (version,) = re.findall(r'esp-nn: "(.*)"', pinned)
     assert f"esp-nn {version} " in PROFILES["esp-nn"].description
@@ -457,7 +454,7 @@ def test_the_pinned_kernels_are_those_of_the_profile() -> None:
 def test_a_named_version_of_esp_nn_is_pinned(named: str, pinned: str) -> None:
     """The sizes hold for that version alone."""
     files = generate(write_model(dense_model()), f"esp32s3@esp-nn-{named}")
-    assert f'espressif/esp-nn: "{pinned}"' in files["snippets/esp_idf_component.yml"].decode()
+    assert f'espressif/esp-nn: "{pinned}"' in files["snippets/esp_idf/main/idf_component.yml"].decode()
 
 
 @pytest.mark.parametrize("macros", [(), ("-DPICO_ON_DEVICE=1",), ("-DPICO_ON_DEVICE=1", "-DLIB_PICO_STDIO_USB")])

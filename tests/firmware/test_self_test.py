@@ -148,7 +148,7 @@ def test_without_expected_outputs_it_says_that_nothing_was_checked() -> None:
     text = generate(write_model(dense_model()))["self_test.h"].decode()
     assert "constexpr bool kHasExpected = false;" in text
     assert 'MicroPrintf("NOT CHECKED: codegen ran without TFLM");' in text
-    assert "kDigests0" not in text
+    assert "kExpected0" not in text
 
 
 @needs_wheel
@@ -175,7 +175,7 @@ def test_the_command_writes_what_tflm_gave(tmp_path: Path) -> None:
     (tmp_path / "m.tflite").write_bytes(write_model(dense_model()))
     done = CliRunner().invoke(cli, ["codegen", str(tmp_path / "m.tflite"), "-o", str(tmp_path / "fw")])
     assert done.exit_code == 0, done.output
-    found = re.search(r"kDigests0\[\] = \{(.*)\};", (tmp_path / "fw" / "self_test.h").read_text())
+    found = re.search(r"kExpected0\[\] = \{(.*)\};", (tmp_path / "fw" / "self_test.h").read_text())
     assert found is not None
     assert len(found[1].split(", ")) == RUNS
 

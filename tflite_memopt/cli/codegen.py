@@ -77,6 +77,13 @@ if TYPE_CHECKING:
     help="The original model, whose outputs the test in main.cc expects. [default: OUT.tflite]",
 )
 @click.option(
+    "--esphome",
+    "manifest",
+    type=ModelPath,
+    metavar="MANIFEST.json",
+    help="Also write this manifest of micro_wake_word for OUT.tflite, with the arena that the model needs in ESPHome.",
+)
+@click.option(
     "--write-runner",
     is_flag=True,
     help="Write only runner.cc, the source of a program for verify --runner with your own build of TFLM.",
@@ -95,6 +102,7 @@ def codegen(
     ties: tuple[str, ...],
     temporaries_apart: bool,
     original: Path | None,
+    manifest: Path | None,
     write_runner: bool,
     force: bool,
 ) -> None:
@@ -120,10 +128,12 @@ def codegen(
             click.echo(path)
         return
     request = _request(memories, tail, external, ties, temporaries_apart)
-    is_plain = request.is_empty and not temporaries_apart and original is None
+    is_plain = request.is_empty and not temporaries_apart and original is None and manifest is None
     if len(sources) > 1:
         if not is_plain or planner is not None:
-            raise click.UsageError("--planner, --original, memories and buffers are for one model, not for several")
+            raise click.UsageError(
+                "--planner, --original, --esphome, memories and buffers are for one model, not for several"
+            )
         _codegen_shared(sources, output, target, name or "models", one_at_a_time, force)
         return
     if one_at_a_time:
@@ -135,7 +145,7 @@ def codegen(
         _codegen_program(source, output, target, name, force)
         return
     with naming(source.name):
-        files = _files_of_one(source, target, name, planner, request, original, force)
+        files = _files_of_one(source, target, name, planner, request, original, manifest, force)
     for path in write_folder(output, files, (source,), force):
         click.echo(path)
 
@@ -160,9 +170,11 @@ def _files_of_one(
     planner: Planner | None,
     request: MemoryRequest,
     original: Path | None,
+    manifest: Path | None,
     force: bool,
 ) -> dict[str, bytes]:
     from ..firmware.describe import describe
+    from ..firmware.esphome import manifest_of
     from ..firmware.files import files_of_model
     from ..firmware.self_test import expected_outputs
     from ..io.files import read_file
@@ -171,8 +183,16 @@ def _files_of_one(
     data = read_file(source)
     one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
     known = None if original is None else (original.name, read_file(original))
+    more = (
+        {}
+        if manifest is None
+        else {
+            f"esphome/{manifest.name}": manifest_of(one, read_file(manifest), manifest.name, source.name),
+            f"esphome/{source.name}": data,
+        }
+    )
     expected = expected_outputs(data, tie_positions(one.model, request.ties or labeled_ties(one.model)), known)
-    return files_of_model(one, expected)
+    return files_of_model(one, expected) | more
 
 
 def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:

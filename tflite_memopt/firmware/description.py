@@ -12,6 +12,7 @@ from ..ir.tensors import Affine, affine_of
 from ..kernels.profile import KernelProfile
 from .cpp_text import literal
 from .plan_table import Table
+from .resolver import Registrations
 from .sizes import ArenaSizes
 
 
@@ -40,6 +41,7 @@ class OneModel:
     name: str
     data: bytes
     model: Model
+    registrations: Registrations
     source: str | None
     whom: str
     profile: KernelProfile

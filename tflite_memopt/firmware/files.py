@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from zlib import adler32
 
 import jinja2
 
-from ..ir.model import Model
 from ..ir.tensors import zero_of
 from ..kernels.profile import KernelProfile
 from ..kernels.since import BUILDS, has_operators, needed_since
@@ -19,7 +18,7 @@ from ..version import __version__
 from .cpp_text import identifiers, literal
 from .description import Network, Networks, OneModel
 from .example import port_of
-from .resolver import every_builtin, registrations
+from .resolver import Registrations, every_builtin, registrations
 from .self_test import RUNS, Expected, kind_of, tested_outputs
 from .sizes import condition_of, larger_by_layout
 
@@ -36,6 +35,9 @@ FILES = (
 PLANNER_FILES = ("planner.h", "table_planner.h")
 PLANNER_FILE = PLANNER_FILES[0]
 _OF_A_PART = ("model_data.h", "model_data.cc", "arena.h", PLANNER_FILE)
+_ESP_IDF = ("CMakeLists.txt", "sdkconfig.defaults", "main/CMakeLists.txt", "main/idf_component.yml")
+_BOARDS: Mapping[str, str] = {"esp32": "esp32dev", "esp32c3": "esp32-c3-devkitm-1", "esp32s3": "esp32-s3-devkitc-1"}
+"""Of PlatformIO's espressif32 6.10 by chip; it has none with an ESP32-P4."""
 _CORES_OF_PICO = ("cortex-m0", "cortex-m33")
 
 
@@ -49,7 +51,7 @@ def files_of_model(one: OneModel, expected: Expected = Expected()) -> dict[str, 
         "frames": [at for at in range(len(inputs)) if at not in one.tied],
         "ports_in": [port_of(at, tensor) for at, tensor in enumerate(inputs)],
         "ports_out": [port_of(at, tensor, (one.model,)) for at, tensor in enumerate(outputs)],
-        **_resolver_words(one.model),
+        **_resolver_words(one.registrations),
     }
     added = [
         *(PLANNER_FILES if one.table is not None else ()),
@@ -70,7 +72,7 @@ def files_of_networks(every: Networks, expected: Sequence[Expected] = ()) -> dic
         "header": header,
         "object": f"{every.name}::Program program;" if every.is_one else f"{every.name}::Models networks;",
         "variables": max(part.model.variables for part in parts),
-        **_resolver_words(every.model),
+        **_resolver_words(registrations(every.model)),
     }
     files = dict[str, bytes]()
     for part in parts:
@@ -97,6 +99,7 @@ def runner_source() -> bytes:
 
 def _words_of(one: OneModel) -> dict[str, object]:
     since = needed_since(operator_kinds(one.model))
+    chip = (one.profile.target or "").partition("@")[0]
     return vars(one) | {
         "version": __version__,
         "origin": one.origin,
@@ -106,14 +109,16 @@ def _words_of(one: OneModel) -> dict[str, object]:
         "has_cmsis_nn": one.profile.name.startswith("cmsis-nn"),
         "esp_nn": esp_nn_to_pin(one.profile.target),
         "tflm_since": "Works with any TFLM." if since is None else f"Needs TFLM of {since} or later.",
+        "chip": chip,
+        "is_for_esp": is_for_esp(one.profile),
+        "boards": _boards(one.profile),
         "two_arenas": False,
         "network": None,
         "root": "",
     }
 
 
-def _resolver_words(model: Model) -> dict[str, object]:
-    needed = registrations(model)
+def _resolver_words(needed: Registrations) -> dict[str, object]:
     own = {function: each for each, function in identifiers("Register", needed.custom).items()}
     return {"registrations": needed, "custom": own}
 
@@ -136,11 +141,18 @@ def _snippets(one: OneModel) -> Iterator[str]:
     if profile.is_portable and has_operators(operator_kinds(one.model), BUILDS["arduino-2023"]):
         yield "snippets/arduino.ino"
     if is_arm:
-        yield from ("snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
+        yield from ("snippets/stm32cube.md", "snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
     if is_arm and profile.target in (None, *_CORES_OF_PICO):
         yield "snippets/pico_CMakeLists.txt"
     if is_for_esp(profile):
-        yield from ("snippets/esp_idf_CMakeLists.txt", "snippets/esp_idf_component.yml")
+        yield from (f"snippets/esp_idf/{path}" for path in _ESP_IDF)
+        if _boards(profile):
+            yield "snippets/esp_idf/platformio.ini"
+
+
+def _boards(profile: KernelProfile) -> dict[str, str]:
+    chip = (profile.target or "").partition("@")[0]
+    return {each: board for each, board in _BOARDS.items() if chip in ("", each)}
 
 
 def is_for_esp(profile: KernelProfile) -> bool:
