@@ -65,14 +65,14 @@ def describe(
     table = table_for(model, planned, profile, request) if is_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
-    needed, support = registrations(model), support_of(model)
+    support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     return OneModel(
         name=name,
         data=data,
         model=model,
-        registrations=needed,
+        registrations=registrations(model),
         source=source,
         whom=target or (None if label is None else label.device) or profile.target or "any 32-bit target",
         profile=profile,
