@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import jsonschema
 import numpy as np
@@ -17,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tflite_memopt
+from scripts.makers.mechanisms import ordered_by
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tests.profiles import examples
@@ -36,8 +35,7 @@ from tflite_memopt.ir.model import DType, Operator, OperatorOptions, Tensor
 from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.report.model import to_json
-from tflite_memopt.schedule import methods
-from tflite_memopt.schedule.methods import DEFAULT, METHODS
+from tflite_memopt.schedule.methods import METHODS
 
 SCHEMAS = Path(__file__).parent.parent / "schema"
 DAMAGEABLE = write_model(mobile_chain())
@@ -64,11 +62,6 @@ def test_planned_head_is_what_tflm_reports_and_never_above_stock(name: str) -> N
     jsonschema.validate(json.loads(to_json(tflite_memopt.analyze(result.model))), schema("analysis"))
 
 
-def scheduled(method: str) -> AbstractContextManager[object]:
-    """Order operators by another method of the table."""
-    return patch.object(methods, "METHODS", {**METHODS, DEFAULT: METHODS[method]})
-
-
 def test_reordering_is_proved_optimal_and_in_force() -> None:
     result = tflite_memopt.optimize(write_model(irregular_model()), QUICK)
     report, graph = result.report, read_model(result.model).main
@@ -76,7 +69,7 @@ def test_reordering_is_proved_optimal_and_in_force() -> None:
     assert report.after.peak_bytes == report.bounds.schedule == report.after.tflm["head"] == 2048 + 3 * 128
     assert (report.schedule.method, report.schedule.optimal) == ("best_first", True)
     assert [operator.outputs[0].shape[-1] for operator in graph.operators] == [32, 2, 32, 2, 32, 2, 6]
-    with scheduled("as_is"):
+    with ordered_by("as_is"):
         kept = tflite_memopt.optimize(write_model(irregular_model()), replace(QUICK, verify=False))
     assert (kept.report.after.peak_bytes, kept.report.schedule.optimal) == (report.before.peak_bytes, False)
 
@@ -84,13 +77,13 @@ def test_reordering_is_proved_optimal_and_in_force() -> None:
 def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
     model, as_written = irregular_model(), replace(QUICK, rewrite=False, verify=False)
     for method in METHODS:
-        with scheduled(method):
+        with ordered_by(method):
             result = tflite_memopt.optimize(write_model(mobile_chain()), as_written)
         names = [operator.outputs[0].name for operator in read_model(result.model).main.operators]
         assert names == [operator.outputs[0].name for operator in mobile_chain().main.operators], method
     orders = set[bytes]()
     for method in METHODS:
-        with scheduled(method):
+        with ordered_by(method):
             orders.add(tflite_memopt.optimize(write_model(model), replace(QUICK, verify=False)).model)
     assert len(orders) > 1
 

@@ -41,7 +41,7 @@ _MOST = 1024
 _ARENA = 1 << 20
 _FILL = 0x5A
 _RARE = 4
-"""Of so many numbers, one has the sorts that take seconds to make."""
+"""Numbers that are multiples of this have the sorts that take seconds to make, too."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scripts.makers.halos import halo_alone
+from scripts.makers.mechanisms import halo_alone
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.spaces import figures_of, space_of
 from tests.cascade.test_lower import assert_equal

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from scripts.makers.halos import halo_alone
+from scripts.makers.mechanisms import halo_alone
 from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cascade.stripes import even_ends

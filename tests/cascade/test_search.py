@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import tflite_memopt
-from scripts.makers.halos import halo_alone
+from scripts.makers.mechanisms import halo_alone
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import tflite_memopt
+from scripts.makers.mechanisms import ordered_by
 from tests.models import irregular_model
 from tflite_memopt import Options
 from tflite_memopt.graph.limits import SearchLimit
@@ -20,8 +21,6 @@ from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.plan.problem import PlanProblem, Solution
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
-from tflite_memopt.schedule import methods
-from tflite_memopt.schedule.methods import DEFAULT, METHODS
 
 OPTIONS = Options(verify=False, rewrite=False, cascade=False, kernels="reference")
 SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
@@ -63,9 +62,9 @@ def test_a_poor_planner_shows_its_gap_and_that_it_did_all_its_work() -> None:
     assert "above the lower bound; the search reached its limit of work" in shown(report)
 
 
-def test_an_order_that_is_not_the_best_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods, "METHODS", {**METHODS, DEFAULT: METHODS["as_is"]})
-    report = report_of(OPTIONS)
+def test_an_order_that_is_not_the_best_shows_its_gap() -> None:
+    with ordered_by("as_is"):
+        report = report_of(OPTIONS)
     assert (report.schedule.optimal, report.schedule.ended_by) == (False, "work_limit")
     assert report.schedule.gap_bytes == report.after.peak_bytes - report.schedule.lower_bound > 0
 

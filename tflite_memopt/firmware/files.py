@@ -99,7 +99,6 @@ def runner_source() -> bytes:
 
 def _words_of(one: OneModel) -> dict[str, object]:
     since = needed_since(operator_kinds(one.model))
-    chip = (one.profile.target or "").partition("@")[0]
     return vars(one) | {
         "version": __version__,
         "origin": one.origin,
@@ -109,7 +108,7 @@ def _words_of(one: OneModel) -> dict[str, object]:
         "has_cmsis_nn": one.profile.name.startswith("cmsis-nn"),
         "esp_nn": esp_nn_to_pin(one.profile.target),
         "tflm_since": "Works with any TFLM." if since is None else f"Needs TFLM of {since} or later.",
-        "chip": chip,
+        "chip": _chip(one.profile),
         "is_for_esp": is_for_esp(one.profile),
         "boards": _boards(one.profile),
         "two_arenas": False,
@@ -150,8 +149,13 @@ def _snippets(one: OneModel) -> Iterator[str]:
             yield "snippets/esp_idf/platformio.ini"
 
 
+def _chip(profile: KernelProfile) -> str:
+    """The target without the version of its kernels; empty for any."""
+    return (profile.target or "").partition("@")[0]
+
+
 def _boards(profile: KernelProfile) -> dict[str, str]:
-    chip = (profile.target or "").partition("@")[0]
+    chip = _chip(profile)
     return {each: board for each, board in _BOARDS.items() if chip in ("", each)}
 
 

@@ -321,7 +321,7 @@ def _check_tensor(tensor: Tensor, where: str) -> None:
 
 def _check_constant(tensor: Tensor, held: int, where: str) -> None:
     is_sparse = tensor.extras.get("sparsity") is not None
-    needed = -(-tensor.elements * tensor.dtype.packed_bits // 8)
+    needed = tensor.file_bytes
     if not is_sparse and held < needed:
         raise ModelFormatError(
             f"{where}: its buffer holds {held} bytes, shape {list(tensor.shape)} of {tensor.dtype.label} needs {needed}"

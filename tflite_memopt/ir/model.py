@@ -166,6 +166,11 @@ class Tensor:
         return self.elements * self.dtype.arena_bytes
 
     @property
+    def file_bytes(self) -> int:
+        """Bytes of a constant in the file: types of less than a byte are packed."""
+        return -(-self.elements * self.dtype.packed_bits // 8)
+
+    @property
     def is_constant(self) -> bool:
         """True when the values are in the file, so that the arena does not hold them."""
         return not self.buffer.is_empty

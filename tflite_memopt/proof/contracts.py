@@ -587,9 +587,8 @@ def _sound(tensor: Tensor) -> str | None:
     """Return what is wrong with a tensor and its quantization; None where kernels take it as the file says it."""
     if tensor.extras.get("externalBuffer", 0):
         return f"the values of '{tensor.name}' are in the file"
-    held = tensor.buffer.data
-    is_dense = tensor.is_constant and held is not None and tensor.extras.get("sparsity") is None
-    if is_dense and held is not None and held.size != -(-tensor.elements * tensor.dtype.packed_bits // 8):
+    held = tensor.buffer.data if tensor.is_constant and tensor.extras.get("sparsity") is None else None
+    if held is not None and held.size != tensor.file_bytes:
         return f"'{tensor.name}' has as many bytes as its shape says"
     found = tensor.quantization
     if found is None:

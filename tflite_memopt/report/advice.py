@@ -28,7 +28,7 @@ _CLEARLY = 0.02
 
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
     """Return the next steps, the surest first. ``model`` is the result."""
-    interface = (*of_types(report.after, model), *_of_interface(model, options))
+    interface = (*of_conversion(report.after, model), *_of_interface(model, options))
     if report.budget is not None and report.budget < least_as_one(report):
         # In one file nothing else helps.
         return (*interface, *_of_parts(report, model, options), *_of_feed(report, model, options))
@@ -43,7 +43,7 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
     )
 
 
-def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
+def of_conversion(memory: MemoryUse, model: Model) -> Iterator[Advice]:
     """Yield other ways to convert the model: to int8, a quarter of the bytes at the peak, or for one sample.
 
     TFLM's own structures get no smaller with either: nothing is said where they are most of the arena.
@@ -56,7 +56,8 @@ def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
     batch = min(batches, default=1)
     if len(batches) == 1 and batch > 1 and sum(t.bytes for t in live if t.shape[:1] == (batch,)) > _MOSTLY * whole:
         yield Advice(
-            "batch of 1", f"every input holds {batch} samples: converted for one, its tensors are that smaller"
+            "batch of 1",
+            f"every input holds {batch} samples: converted for one, its tensors take 1/{batch}",
         )
     inputs = (each.inputs[0] for each in model.main.operators if each.name in _LAYERS and each.inputs)
     share = sum(each.bytes for each in live if each.type == "float32") / whole

@@ -40,7 +40,7 @@ from ..proof import Proof
 from ..schedule.check import peak_of
 from ..schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
 from ..version import __version__
-from .advice import advice_for, of_types
+from .advice import advice_for, of_conversion
 from .answer import DeviceUse, answer_of, judged
 from .loops import loop_uses
 from .model import (
@@ -230,7 +230,7 @@ def build_analysis(
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
     support = support_of(model) if mended is None else mended
-    advice = tuple(of_types(memory, model))
+    advice = tuple(of_conversion(memory, model))
     judgement = judged(model, support.runs, profile)
     answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
     analysis = Analysis(

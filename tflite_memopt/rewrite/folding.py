@@ -37,7 +37,7 @@ def _check_constant_folding(match: Match) -> Folded | str | None:
     returned = next((tensor.name for tensor in operator.outputs if match.is_returned(tensor)), None)
     if returned is not None:
         return f"it writes '{returned}', which the graph returns"
-    before, after = _freed_bytes(match), sum(map(_flash_bytes, operator.outputs))
+    before, after = _freed_bytes(match), sum(each.file_bytes for each in operator.outputs)
     if after > before:
         return f"its values would take {after} bytes of flash, and free {before}"
     found = moved(operator)
@@ -55,12 +55,8 @@ def _freed_bytes(match: Match) -> int:
     """Flash of the constants that only the anchor reads; those that share their bytes with others stay."""
     own = {t for t in match.anchor.present_inputs() if all(use.operator is match.anchor for use in t.uses)}
     kept = {id(tensor.buffer) for tensor in match.graph.tensors if tensor not in own}
-    freed = {id(tensor.buffer): _flash_bytes(tensor) for tensor in own}
+    freed = {id(tensor.buffer): tensor.file_bytes for tensor in own}
     return sum(size for buffer, size in freed.items() if buffer not in kept)
-
-
-def _flash_bytes(tensor: Tensor) -> int:
-    return -(-tensor.elements * tensor.dtype.packed_bits // 8)
 
 
 def moved(operator: Operator) -> list[Array] | None:
