@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from scripts.makers import readme_table
 from scripts.makers.model_builder import ModelBuilder
+from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.models import mobile_chain
 from tests.recurrent import layers
 from tests.tflm import needs_wheel
@@ -137,6 +139,8 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for file in ("model.tflite", "original.tflite", "small.tflite", "kws.tflite", "vww.tflite"):
         (tmp_path / file).write_bytes(data)
     (tmp_path / "rnn.tflite").write_bytes(write_model(layers("gru")))
+    (tmp_path / "okay_nabu.tflite").write_bytes(write_model(wake_word()))
+    (tmp_path / "okay_nabu.json").write_text(json.dumps(MANIFEST))
     monkeypatch.chdir(tmp_path)
     lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line]
     for line in lines:

@@ -101,6 +101,16 @@ def test_real_numbers_are_finite() -> None:
             Keys(b"seed", Floats.REAL).constant(constant)
 
 
+def test_the_chance_is_the_same_with_every_seed() -> None:
+    found = set()
+    for seed in range(20):
+        keys = Keys(bytes([seed]) * 32)
+        for number in range(60):
+            keys.hash_by(np.arange(7 * number + 1, dtype=U), U(keys.word("function", number)), 0.37 * number)
+        found.add(keys.chance(0.0))
+    assert len(found) == 1
+
+
 def test_the_chance_counts_pairs_of_one_function_and_bits_that_a_sum_loses() -> None:
     keys, x = Keys(b"seed"), np.arange(1 << 10, dtype=U)
     keys.hash_by(x, U(1), 10.0)

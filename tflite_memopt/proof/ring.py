@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Sequence
 from enum import Enum
 from hashlib import blake2b
-from math import prod
+from math import fsum, prod
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,8 @@ class Keys:
         elements = np.bincount(which, np.repeat(np.asarray(counts, np.float64), sizes))
         lost = np.full(functions.size, least_bits, np.float64)
         np.maximum.at(lost, which, np.repeat(np.asarray(bits, np.float64), sizes))
-        return float(min(1.0, (elements * elements * 2.0 ** (lost - 65)).sum()))
+        # Functions are in a random order: only the exact sum is the same with all seeds.
+        return min(1.0, fsum(elements * elements * 2.0 ** (lost - 65)))
 
     def as_float(self, x: Ring) -> Ring:
         """Return random elements as those of floats: even, so that the last bit may say that one is never -0.
