@@ -125,7 +125,7 @@ def test_every_place_has_the_same_number(original: Path, target: str, tflm: str,
 
     # firmware: arena.h for TFLM's planner, and for the table that codegen writes by default
     for wanted, planned in (("metadata", size), (None, size if table is None else table)):
-        header = generate(made.read_bytes(), target=target, planner=wanted)["arena.h"].decode()  # type: ignore[arg-type]
+        header = generate(made.read_bytes(), target=target, planner=wanted)["arena.h"].decode()
         assert in_header(header, target, tflm) == planned
 
     # the budget is met to the byte, and says by which planner

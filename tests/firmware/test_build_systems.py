@@ -14,7 +14,7 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from tests.firmware.compiled import DEBUG_LOG, built_tflm, check_against_the_interface, interface_folders
 from tests.firmware.generated import generate

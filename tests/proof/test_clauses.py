@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,27 +71,28 @@ def _operand(operator: Operator, found: re.Match[str]) -> None:
     tensor.buffer = Buffer((tensor.buffer.data.view(np.int32)[::-1] + 1).view(np.uint8))
 
 
-def _option(value: int) -> Break:
-    def change(operator: Operator, found: re.Match[str]) -> None:
-        kind, fields = ("", {}) if operator.options is None else (operator.options.kind, operator.options.fields)
-        operator.options = OperatorOptions(kind, {**fields, found[1]: value})
+def _set(operator: Operator, **changed: Any) -> None:
+    kind, fields = ("", {}) if operator.options is None else (operator.options.kind, operator.options.fields)
+    operator.options = OperatorOptions(kind, {**fields, **changed})
 
-    return change
+
+def _option(value: int) -> Break:
+    return lambda operator, found: _set(operator, **{found[1]: value})
 
 
 def _kept(operator: Operator, found: re.Match[str]) -> None:
     assert operator.options is not None
-    operator.options.fields["keepDims"] = not operator.option("keepDims", False)
+    _set(operator, keepDims=not operator.option("keepDims", False))
 
 
 def _corners(operator: Operator, found: re.Match[str]) -> None:
     assert operator.options is not None
-    operator.options.fields.update(alignCorners=True, halfPixelCenters=True)
+    _set(operator, alignCorners=True, halfPixelCenters=True)
 
 
 def _masked(operator: Operator, found: re.Match[str]) -> None:
     assert operator.options is not None
-    operator.options.fields["beginMask"] = operator.options.fields["shrinkAxisMask"]
+    _set(operator, beginMask=operator.options.fields["shrinkAxisMask"])
 
 
 def _short(operator: Operator, found: re.Match[str]) -> None:
