@@ -58,6 +58,15 @@ def test_a_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
     assert "memory 0 is not aligned to 16 bytes" in said
 
 
+@pytest.mark.parametrize("program", ["main.cc", "example.cc"])
+def test_programs_reserve_what_the_table_takes(program: str, tmp_path: Path) -> None:
+    """An array that is too small would be noticed by nothing: what lies behind it is overwritten."""
+    write(tmp_path, optimized("mobile_chain", HOST), HOST, request=MemoryRequest(TWO))
+    text = (tmp_path / program).read_text()
+    arrays = re.findall(r"^alignas\(16\) uint8_t (\w+)\[(.*)\] TFLITE_MEMOPT_IN_(\w+);", text, re.MULTILINE)
+    assert arrays == [("dtcm", "model::kMemoryBytes[0]", "DTCM"), ("arena", "model::kArenaBytes", "SRAM")]
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
     assert check_against_the_interface(write(tmp_path, optimized(name, HOST), HOST, request=MemoryRequest(TWO))) == ""

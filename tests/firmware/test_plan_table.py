@@ -248,3 +248,13 @@ def test_where_the_planner_needs_more_than_the_head_a_table_is_advised() -> None
     assert after.temporaries_for_target > after.arena_bytes
     (said,) = (each.text for each in report.summary.advice if each.option == "codegen --planner table")
     assert said.startswith(f"{after.required_bytes['table']:,} bytes to reserve")
+
+
+def test_main_asks_for_an_intact_model_before_tflm_reads_it(tmp_path: Path) -> None:
+    """TFLM may crash on another model instead of refusing it."""
+    made(tmp_path, optimized("mobile_chain", HOST))
+    changed(tmp_path, "model_data.cc", r"(\n    \d+,\d+,\d+,\d+,\d+,\d+,\d+,\d+,)(\d+),", r"\g<1>255 - \2,")
+    code, said = run_on_tflm(tmp_path, "main.cc")
+    assert code == 2, said
+    assert "the model was changed" in said
+    assert "AllocateTensors" not in said

@@ -9,10 +9,12 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
+from tests.firmware.generated import generate_program
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
-from tests.program.test_program_firmware import RUNS, written
+from tests.program.test_program_firmware import RUNS, check_example, written
 from tflite_memopt import Options
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.editor import VALID
 from tflite_memopt.ir.model import Model
@@ -123,3 +125,18 @@ def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], t
     _, result = in_rows(name, 4)
     folder = written(tmp_path, result)
     assert check_against_the_interface(folder, *RIGHT, *macros, mains=OF_A_PROGRAM) == ""
+
+
+@pytest.mark.parametrize("name", ["chain", "residual"])
+def test_its_example_feeds_the_image_row_by_row(name: str, tmp_path: Path) -> None:
+    data, result = in_rows(name, 2)
+    check_example(tmp_path, data, result)
+
+
+def test_its_example_writes_the_inputs_beside_the_image(tmp_path: Path) -> None:
+    _, result = in_rows("beside", 2)
+    write_folder(tmp_path, generate_program(result.program, result.models), (), force=True)
+    assert check_against_the_interface(tmp_path, *RIGHT, mains=("example.cc",)) == ""
+    code, said = run_on_tflm(tmp_path, "example.cc")
+    assert code == 0, said
+    assert said.count("largest is element") == 2

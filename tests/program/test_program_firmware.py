@@ -13,9 +13,11 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate_program
+from tests.firmware.test_example import BODY, RAMP, lines
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
@@ -80,6 +82,22 @@ def test_parts_compute_what_the_model_does(name: str, tmp_path: Path) -> None:
 def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
     folder = written(tmp_path, in_parts(name)[1])
     assert check_against_the_interface(folder, *RIGHT, mains=OF_A_PROGRAM) == ""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_its_example_reads_what_the_model_gives(name: str, tmp_path: Path) -> None:
+    data, result = in_parts(name)
+    check_example(tmp_path, data, result)
+
+
+def check_example(folder: Path, data: bytes, result: ProgramResult) -> None:
+    """Run ``example.cc`` on the inputs of ``RAMP``, and compare what it prints with TFLM's run of the model."""
+    write_folder(folder, generate_program(result.program, result.models), (), force=True)
+    assert check_against_the_interface(folder, *RIGHT, mains=("example.cc",)) == ""
+    changed(folder, "example.cc", re.escape(BODY), RAMP)
+    code, said = run_on_tflm(folder, "example.cc")
+    assert code == 0, said
+    assert [line for line in said.splitlines() if "largest" in line] == lines(data, [])
 
 
 def test_an_input_that_is_given_up_leaves_no_trace(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from .compare import first_output_difference
 from .external_runner import RUNNER
 from .inputs import samples_for
 from .runner import Interpreters, ModelRunner
+from .runtimes import BetweenRuntimes, between_runtimes
 from .shapes import InferredModel, computed_tensors, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -60,6 +61,7 @@ class Baseline:
 
     ``data`` is the model as it came, which LiteRT has run; ``shaped`` has the shapes that LiteRT infers. TFLM, which
     infers none, has run that. ``findings``: faults of the original, in words for its owner, most serious first.
+    ``between``: how LiteRT and TFLM differ on it; None if they do not, or one of them did not run.
     """
 
     data: bytes
@@ -67,6 +69,7 @@ class Baseline:
     samples: list[Sample]
     runs: Mapping[str, BaselineRun]
     findings: tuple[str, ...]
+    between: BetweenRuntimes | None = None
 
     @property
     def model(self) -> Model:
@@ -102,7 +105,19 @@ def measure_baseline(data: bytes, model: Model, options: Options, interpreters: 
         runs[RUNNER] = _on_tflm(interpreters[RUNNER], shaped, samples, LARGEST_ARENA)
         _check_pointers(runs[RUNNER], options)
     ran = any(each.run is not None for each in runs.values())
-    return Baseline(data, shaped, samples if ran else [], runs, tuple(_findings(shaped, runs)))
+    between = None if shaped.wrong else _between(shaped, samples, runs, interpreters)
+    findings = (*_findings(shaped, runs), *(() if between is None else (str(between),)))
+    return Baseline(data, shaped, samples if ran else [], runs, findings, between)
+
+
+def _between(
+    shaped: InferredModel, samples: list[Sample], runs: Mapping[str, BaselineRun], interpreters: Interpreters
+) -> BetweenRuntimes | None:
+    litert, tflm = (runs[name].run if name in runs else None for name in (LITERT, "tflm"))
+    if litert is None or tflm is None or not runs["tflm"].is_sound:
+        return None
+    arena = arena_for(shaped.model)
+    return between_runtimes(shaped.data, samples, litert, tflm, interpreters["tflm"], arena)
 
 
 def _on_litert(data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample]) -> BaselineRun:

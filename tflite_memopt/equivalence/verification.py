@@ -23,6 +23,7 @@ from .external_runner import RUNNER
 from .interface import SAME, Interface, interface_between, interface_differences
 from .judge import Candidate, RuntimeResult, judge_on_all, judge_steps
 from .runner import Interpreters, ProcessLimits
+from .runtimes import BETWEEN, BetweenRuntimes
 from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
 from .subject import FailedVerificationError, Subject
@@ -137,7 +138,23 @@ def verify(
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
     differences = interface_differences(*models)
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
-    return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
+    verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
+    return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
+
+
+def _of_runtimes(found: BetweenRuntimes) -> Verdict:
+    """Return the figures of a difference that says nothing of the second model."""
+    gap = found.gap
+    return Verdict(
+        samples=found.samples,
+        equal=None,
+        max_abs_diff=gap.max_abs_diff,
+        reason=str(found),
+        max_relative_diff=gap.max_relative_diff,
+        max_lsb_diff=gap.max_lsb_diff,
+        differing_share=gap.differing_share,
+        agreeing_argmax_share=gap.agreeing_argmax_share,
+    )
 
 
 def verify_steps(
