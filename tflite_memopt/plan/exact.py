@@ -135,9 +135,6 @@ class CapacitySearch(Protocol):
     @property
     def first_nodes(self) -> int: ...
 
-    def _zeros(self, length: int) -> Any:
-        return [0] * length if self._code is disjunctive else array("q", bytes(length * array("q").itemsize))
-
     def run(self, capacity: int, rule: str, nodes: int, allowance: Allowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes in at most so many ``nodes``; work comes from the allowance."""
 

@@ -22,7 +22,8 @@ from ..ir.editor import Editor
 from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike
 from ..kernels.relations import operands
-from ..kernels.support import TYPES, TflmSupport, support_of
+from ..kernels.support import TflmSupport, support_of
+from ..operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, Folded, fold
@@ -202,7 +203,7 @@ Exact: c is 0 or 1. TFLM has no SELECT, and no SELECT_V2 of integers of 32 bits.
 def _check_added_axis(match: Match) -> Operator | None:
     expand = match.anchor
     source = expand.inputs[0]
-    return None if source is None or source.dtype in TYPES["EXPAND_DIMS"] else expand
+    return None if source is None or OPERATORS["EXPAND_DIMS"].tflm.takes(source.dtype) else expand
 
 
 def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
@@ -223,9 +224,11 @@ Exact: both copy the same bytes, whatever they mean.
 def _check_unpacked(match: Match) -> Operator | str | None:
     unpack = match.anchor
     source = unpack.inputs[0]
-    if source is None or source.dtype in TYPES["UNPACK"]:
+    if source is None or OPERATORS["UNPACK"].tflm.takes(source.dtype):
         return None
-    return unpack if source.dtype in TYPES["SLICE"] else f"TFLM has no SLICE of {source.dtype.label} either"
+    return (
+        unpack if OPERATORS["SLICE"].tflm.takes(source.dtype) else f"TFLM has no SLICE of {source.dtype.label} either"
+    )
 
 
 def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
