@@ -10,6 +10,7 @@ from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
 from ..kernels.faults import FORGETS
+from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.support import said_of
 from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.work import slowdowns
@@ -277,7 +278,10 @@ def done_of(report: Report) -> str:
     mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
-    others = len(report.rewrites) - len(regions) - len(dead)
+    apart = [use for use in report.rewrites if use.rule == PADDING_APART]
+    others = len(report.rewrites) - len(regions) - len(dead) - len(apart)
+    if apart:
+        mends.append(f"{counted(len(apart), 'operator')} that kernels compute wrongly now right: padded by a PAD")
     parts = [*mends, *(f"removed {use.rule.partition(': ')[2]} that nothing uses" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""

@@ -9,6 +9,7 @@ from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, UNCALLED
 from ..ir.check import NPU_HAS_ADDRESSES, has_npu
 from ..ir.model import Model
+from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.profile import KernelProfile
 from ..options import Options
 from .model import Analysis, FaultUse, Report
@@ -116,13 +117,15 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
     for name, (was, need) in report.answer.more_than_before.items():
-        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes; name your chip by --target"
+        advice = "; name your chip by --target" if report.target is None else ""
+        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
-    if after.arena_bytes > before.arena_bytes:
+    is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
+    if after.arena_bytes > before.arena_bytes and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 
 
