@@ -1,5 +1,7 @@
 """Figures for docs/results.md.
 
+scripts/bench models FOLDER...   RAM, run time and flash of models, by target: docs/results/models.csv
+scripts/bench --stale   tables with figures of other versions
 scripts/bench people SOURCE... [-o PAGE.md]   the networks of `scripts/zoo --people`
 scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --others`
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
@@ -16,6 +18,8 @@ import click
 
 from .ablations import ablations
 from .faults import faults
+from .figures import stale as stale_figures
+from .models import models
 from .others import others
 from .people import people
 from .plan import plan
@@ -24,12 +28,15 @@ from .strangers import strangers
 from .tail import tail
 
 
-@click.group()
-def cli() -> None:
+@click.group(invoke_without_command=True, no_args_is_help=True)
+@click.option("--stale", is_flag=True, help="List the tables that have figures of other versions of the package.")
+def cli(stale: bool) -> None:
     """Benchmarks of tflite_memopt."""
+    for name, version, count in stale_figures() if stale else ():
+        click.echo(f"{name}: {count} figures of {version}")
 
 
-for _command in (people, others, schedule, plan, strangers, faults, tail, ablations):
+for _command in (models, people, others, schedule, plan, strangers, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":
