@@ -533,7 +533,7 @@ _TYPES_SPLIT_GROUPED_CONVOLUTION = (DType.FLOAT32, DType.INT8, DType.INT16)
 def _check_split_grouped_convolution(match: Match) -> ChannelSplit | str | None:
     x, weights = (*match.anchor.inputs, None)[:2]
     if x is None or weights is None or weights.shape[-1:] == x.shape[-1:]:
-        return None  # Its filters see all channels, so that it sums over all parts: partial_convolution.py.
+        return None  # Its filters see all channels, so that it sums over all parts: partial.py.
     reader = channel_reader(match, multiplier=None)
     if isinstance(reader, str):
         return reader
