@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+import click
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "results"
 
@@ -76,3 +78,44 @@ def stale() -> Iterator[tuple[str, str, int]]:
 
 def _git(*arguments: str) -> str:
     return subprocess.run(("git", *arguments), cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def of_row(columns: list[str], cells: list[str], version: str, options: str = "") -> Iterator[Figure]:
+    """The figures of a row of a Markdown table: "target" is the target, the first other column the model."""
+    named = dict(zip(columns, cells, strict=True))
+    target = named.pop("target", "")
+    (_, model), *others = named.items()
+    for name, value in others:
+        if value:
+            yield Figure(model, target, options, name, value, version)
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of a line of a Markdown table."""
+    return [cell.strip().replace("\0", "|") for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
+
+
+class Echo:
+    """Prints lines, and puts the rows of the first Markdown table among them into a table of figures at once."""
+
+    def __init__(self, name: str, options: str = "") -> None:
+        self._name, self._options = name, options
+        self._columns: list[str] | None = None
+        self._is_over = False
+
+    def __call__(self, line: str) -> None:
+        """Print a line, and keep its figures."""
+        click.echo(line)
+        if self._is_over or not line.startswith("|"):
+            self._is_over = self._is_over or self._columns is not None
+        elif self._columns is None:
+            self._columns = cells_of(line)
+        elif not line.startswith("|---"):
+            add(self._name, of_row(self._columns, cells_of(line), version(), self._options))
+
+
+def echo_text(name: str, text: str) -> None:
+    """Print a whole page, and keep the figures of its first table."""
+    echo = Echo(name)
+    for line in text.splitlines():
+        echo(line)
