@@ -56,7 +56,7 @@ def _advice(operator: Operator, said: str) -> str:
     if _is_elsewhere(operator, said):
         return f": {_ELSEWHERE}"
     if _NODE.search(said) is None:
-        return f": {_OWN if is_own(operator) else advice_on(kind_of_missing(operator), operator.name)}"
+        return f": {_OWN if is_own(operator) else advice_on(kind_of_missing(operator), operator.opcode.label)}"
     kind = kind_by_types(operator)
     # The reason may be other than the types if these are common ones.
     return "" if kind == "types" else f": {advice_on(kind)}"

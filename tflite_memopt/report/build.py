@@ -231,7 +231,7 @@ def build_analysis(
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
     support = support_of(model) if mended is None else mended
-    advice = tuple(of_conversion(memory, model))
+    advice = tuple(of_conversion(memory, model, mended))
     judgement = judged(model, support.runs, profile)
     answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
     analysis = Analysis(
