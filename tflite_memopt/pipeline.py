@@ -21,7 +21,7 @@ from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import Decision, without_faults
-from .ir.check import has_npu
+from .ir.check import is_fixed_by_npu
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.faults import faults_in, new_faults
@@ -134,7 +134,7 @@ def optimize(
         calls=1 if steps is None else steps.calls,
     )
     report = build_report(facts, candidate.model, outcome, options)
-    if not has_npu(candidate.model):
+    if not is_fixed_by_npu(candidate.model):
         _check_runs(report.tflm, options)
     return Result(done.written, report)
 
@@ -283,7 +283,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
 
     Raises UnsupportedModelError for what no rewrite makes TFLM run, EquivalenceError for a rewrite that is not proved.
     """
-    if has_npu(model):
+    if is_fixed_by_npu(model):
         return None
     found = mended(model)
     _check_runs(support_of(model) if found is None else found.after, options)

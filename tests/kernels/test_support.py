@@ -97,6 +97,27 @@ def test_operators_that_tflm_lacks(name: str, custom: str | None, kind: str | No
     assert [each.kind for each in support_of(b.finish(y)).reasons] == ([] if kind is None else [kind])
 
 
+@pytest.mark.parametrize(
+    ("name", "custom", "types", "layer"),
+    [
+        ("REDUCE_ANY", None, (DType.BOOL, DType.BOOL), "keras.layers.Masking, mask_zero=True"),
+        ("UNPACK", None, (DType.BOOL, DType.BOOL), "keras.layers.Masking, mask_zero=True"),
+        ("GELU", None, (DType.FLOAT32, DType.FLOAT32), "keras.activations.hard_silu, torch.nn.Hardswish"),
+        ("ONE_HOT", None, (DType.INT32, DType.FLOAT32), "CategoryEncoding"),
+        ("BITCAST", None, (DType.FLOAT32, DType.INT32), "keras.ops.argmax"),
+        ("CUSTOM", "FlexTensorListReserve", (DType.INT32, DType.FLOAT32), "keras.Input(..., batch_size=1)"),
+        ("LESS", None, (DType.INT16, DType.BOOL), "convert to int8 or float"),
+    ],
+)
+def test_the_layer_to_replace_has_its_name_in_keras(
+    name: str, custom: str | None, types: tuple[DType, DType], layer: str
+) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (2,), types[0]), b.tensor("y", (2,), types[1])
+    b.graph.add_operator(Operator(OpCode(name, 1, custom), (x,), (y,)))
+    assert layer in said_of(support_of(b.finish(y)))
+
+
 def test_positions_are_in_32_bits_and_called_subgraphs_count() -> None:
     b = ModelBuilder()
     condition, x = b.input("condition", (1,), DType.BOOL), b.input("x", (1, 4), DType.FLOAT32)

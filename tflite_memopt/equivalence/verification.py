@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
 from ..ir.change import Exactness
-from ..ir.check import check_model, has_npu
+from ..ir.check import check_model, first_on_npu
 from ..ir.model import Graph, Model
 from ..kernels.faults import faults_in
 from ..options import Options
@@ -60,17 +60,21 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     """Measure the original before any search; None when no verification is asked for.
 
     ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
-    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs.
+    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs, or if nothing
+    runs it.
     """
     if not options.verify:
         return None
-    progress(f"checking the original on {', '.join(_asked(options))}")
     model = read_model(data)
+    _check_npu(model, options)
+    progress(f"checking the original on {', '.join(_asked(options))}")
     with _open(options, running) as interpreters:
         found = measure_baseline(data, model, options, interpreters)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
         raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
+    if all(each.run is None for each in found.runs.values()):
+        raise _unverifiable(found, options, {name: each.reason for name, each in found.runs.items()})
     return found
 
 
@@ -225,9 +229,7 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
             hint = _hint(baseline.model, options) if runtime == RUNNER else ""
             raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}")
     if not any(verdict.equal for verdict in verdicts.values()):
-        reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
-        said = f"nothing can be verified: no interpreter runs the original model ({reasons})"
-        raise EquivalenceError(f"{said}; {_way_out(baseline, options)}")
+        raise _unverifiable(baseline, options, {runtime: verdict.reason for runtime, verdict in verdicts.items()})
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
     basis = _basis(baseline, results)
@@ -247,13 +249,36 @@ def _hint(model: Model, options: Options) -> str:
     return other + _SOME_FAULTY.format(faults) if options.profile.libraries else _FAULTY_KERNELS.format(faults)
 
 
+def _check_npu(model: Model, options: Options) -> None:
+    """Raise EquivalenceError for operators that run on an NPU alone, unless a runner has it."""
+    found = first_on_npu(model)
+    if found is None or options.runner is not None:
+        return
+    where, npu = found
+    does = (
+        "places tensors anew that the NPU does not touch; its commands have addresses, so the graph and the order stay"
+        if npu.has_addresses
+        else "optimizes what runs on the CPU, and leaves the NPU's operators as they are"
+    )
+    raise EquivalenceError(
+        f"{where} runs on {npu.name} alone, so nothing can be verified here: --no-verify {does}; verify then proves "
+        "the result equal, and the chip has to run it"
+    )
+
+
+def _unverifiable(baseline: Baseline, options: Options, reasons: Mapping[str, str | None]) -> EquivalenceError:
+    """Return the error where no interpreter has verified anything. ``reasons``: by runtime."""
+    said = "; ".join(f"{runtime}: {reason}" for runtime, reason in reasons.items())
+    return EquivalenceError(
+        f"nothing can be verified: no interpreter runs the original model ({said}); {_way_out(baseline, options)}"
+    )
+
+
 def _way_out(baseline: Baseline, options: Options) -> str:
     """Return what would let an interpreter run the original: inputs that it takes, or its own kernels."""
-    if has_npu(baseline.model):
-        return "it runs on the chip alone: --no-verify writes the result without it"
     if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
         return "give inputs that it takes with --inputs"
-    return "give a TFLM that has its kernels with --runner"
+    return "give a TFLM that has its kernels with --runner, or --no-verify"
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:

@@ -23,6 +23,7 @@ ObstacleKind = Literal[
     "float16",
     "int16",
     "positions",
+    "masks",
     "types",
     "shapes",
     "computed_size",
@@ -43,7 +44,8 @@ class Obstacle:
 
     kind: ObstacleKind
     """ "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": no kernel
-    for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that computes shapes.
+    for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
+    values. "shapes": an operator that computes shapes.
     "computed_size": the size of its output depends on values. "computed": an operand that its kernel takes as a
     constant alone. "dimensions": more or fewer than its kernel takes. "bias": it has none. "flex": one of TensorFlow's
     own. "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a
@@ -77,12 +79,14 @@ class TflmSupport:
 RUNS = TflmSupport(True)
 MAX_PARTS = 10
 """Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
+_MASK = "leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
 _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
     "weights_only": ("weights alone are quantized", "give the converter a representative dataset"),
     "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
     "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
     "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
     "positions": ("TFLM gives positions in 32 bits alone", "ask for these (tf.argmax(..., output_type=tf.int32))"),
+    "masks": ("TFLM has no kernel for masks here", _MASK),
     "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
     "shapes": ("it works out shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
     "computed_size": (
@@ -108,21 +112,27 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
     "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
 }
 """The problem and its remedy, by kind."""
+_LIST = "give the recurrent layer's network a batch size (keras.Input(..., batch_size=1)), without SELECT_TF_OPS"
 _POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
 _PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
 _RECURRENT = "unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
 _SQUARES = "write a product (x * x), or sqrt and exp"
 _LAYERS: Mapping[str, str] = {
+    "BITCAST": "use tf.argmax(..., output_type=tf.int32) instead of keras.ops.argmax, or compute it in the firmware",
     "BIDIRECTIONAL_SEQUENCE_LSTM": _RECURRENT,
     "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
     "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
     "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
     "DENSIFY": "convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)",
+    "FlexTensorListFromTensor": _LIST,
+    "FlexTensorListReserve": _LIST,
     "GELU": _PLAIN,
     "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
     "NON_MAX_SUPPRESSION_V4": _POST,
     "NON_MAX_SUPPRESSION_V5": _POST,
+    "ONE_HOT": "leave CategoryEncoding (keras.ops.one_hot) out, and let the firmware give the vector",
     "POW": _SQUARES,
+    "REDUCE_ANY": _MASK,
     "RELU_0_TO_1": _PLAIN,
     "RELU_N1_TO_1": _PLAIN,
     "RFFT2D": "compute the spectrum before the model, with TFLM's signal library",
@@ -179,7 +189,7 @@ def said_of(support: TflmSupport, mended: str | None = None) -> str:
 def advice_on(kind: ObstacleKind, operator: str = "") -> str:
     """Return the problem and its remedy, for an operator of this name."""
     problem, remedy = _ADVICE[kind]
-    return f"{problem}, {_LAYERS.get(operator, remedy) if kind == 'missing' else remedy}"
+    return f"{problem}, {_LAYERS.get(operator, remedy) if kind in ('missing', 'flex') else remedy}"
 
 
 def _said(obstacle: Obstacle, with_remedy: bool) -> str:
@@ -195,6 +205,9 @@ def kind_by_types(operator: Operator) -> ObstacleKind:
     kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
     if operator.name in _ARGUMENTS and I64 in kinds:
         return "positions"
+    activation = _input(operator, _ACTIVATION.get(operator.name, 0))
+    if activation is not None and activation.dtype is DType.BOOL:
+        return "masks"
     for dtype, kind in _BY_TYPE.items():
         if dtype in kinds:
             return kind

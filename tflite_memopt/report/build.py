@@ -61,6 +61,7 @@ from .summary import summary_of, summary_of_analysis
 from .warnings import (
     FailedStep,
     of_cleared,
+    of_estimate,
     of_failure,
     of_faults,
     of_metadata,
@@ -94,7 +95,7 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
     arena = arena_map(model, layout, planned, memory, profile)
     needs = needs_by_library(model, planned, profile)
     kinds, digest = operator_kinds(model), _digest(data)
-    warnings = (*of_npu(model, options), *of_open_sides(model))
+    warnings = (*of_npu(model, options.verify), *of_open_sides(model))
     return ModelFacts(name, len(data), digest, memory, interface_of(model), kinds, needs, arena, warnings)
 
 
@@ -230,7 +231,7 @@ def build_analysis(
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
     support = support_of(model) if mended is None else mended
-    advice = tuple(of_conversion(memory, model))
+    advice = tuple(of_conversion(memory, model, mended))
     judgement = judged(model, support.runs, profile)
     answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
     analysis = Analysis(
@@ -254,7 +255,8 @@ def build_analysis(
         faults=_fault_uses(model, profile),
         right_with=_right_with(model, profile),
     )
-    return replace(analysis, summary=summary_of_analysis(analysis, advice))
+    warnings = (*of_npu(model, True), *of_open_sides(model), *of_estimate(memory), *of_faults(analysis))
+    return replace(analysis, warnings=warnings, summary=summary_of_analysis(analysis, advice))
 
 
 def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:

@@ -206,6 +206,8 @@ class Analysis:
     """Operators that the kernels compute wrongly."""
     right_with: str | None = None
     """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
+    warnings: tuple[str, ...] = ()
+    """Warnings on the figures and the kernels."""
 
 
 @dataclass(frozen=True)

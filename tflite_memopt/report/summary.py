@@ -9,6 +9,7 @@ from itertools import zip_longest
 from ..equivalence.verdict import Verdict
 from ..errors import printable
 from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
+from ..ir.check import NPUS
 from ..kernels.faults import FORGETS
 from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.support import said_of
@@ -67,6 +68,9 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
         if answer.judgement == "faulty kernels":
             text = "writes such an operator in a way that the kernels compute right, where there is one"
             advice = (*advice, Advice("tflite-memopt optimize", text))
+    elif any(step.operator in NPUS for step in analysis.steps):
+        text = "makes a model that may need less; only the chip can run it, and verify proves it equal"
+        advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif analysis.planned_for is None:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))

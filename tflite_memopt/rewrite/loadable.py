@@ -200,6 +200,31 @@ Exact: c is 0 or 1. TFLM has no SELECT, and no SELECT_V2 of integers of 32 bits.
 """
 
 
+def _check_chosen(match: Match) -> Operator | str | None:
+    select = match.anchor
+    condition, *chosen = operands(select, 3)
+    output = select.outputs[0]
+    if any(each is None or each.shape != output.shape for each in (condition, *chosen)):
+        return "its operands have several shapes"
+    if output.dtype not in TYPES["SELECT_V2"]:
+        return f"TFLM has no SELECT_V2 of {output.dtype.label} either"
+    alike = (each is not None and quantized_alike(each.quantization, output.quantization) for each in chosen)
+    return select if all(alike) else f"'{output.name}' is quantized otherwise than what it chooses from"
+
+
+def _rewrite_chosen(select: Operator, edit: Editor) -> None:
+    edit.operator("SELECT_V2", tuple(operands(select, 3)), (select.outputs[0],), "SelectV2Options")
+
+
+CHOSEN = Rule("chosen", Pattern("select", ("SELECT",)), _check_chosen, _rewrite_chosen)
+"""A SELECT of operands of one shape, as of Keras's selu, is a SELECT_V2, which TFLM has.
+
+    SELECT(c, x, y)        =>        SELECT_V2(c, x, y)
+
+Exact: without broadcasting both are the same.
+"""
+
+
 def _check_added_axis(match: Match) -> Operator | None:
     expand = match.anchor
     source = expand.inputs[0]
@@ -254,7 +279,7 @@ Exact: both copy the same bytes.
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, CHOSEN, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
     (TILES,),
 )
 """In this order: copies that nobody needs are not made at all."""
