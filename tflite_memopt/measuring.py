@@ -1,4 +1,4 @@
-"""Commands that change no model: what one needs, whether two are equal, and methods side by side."""
+"""The commands that change no model: analyze, verify, compare."""
 
 from __future__ import annotations
 

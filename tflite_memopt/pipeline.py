@@ -79,8 +79,9 @@ def optimize(
 ) -> Result:
     """Optimize a .tflite given as bytes or as a path.
 
-    What makes a library need more, and what is not equal, is left out: stripes first, then rewrites; the report's
-    warnings say what failed. ``cache``: for runs under several limits.
+    Actions of a decision that make the result fail its proof or a run are left out, and otherwise stripes, then
+    rewrites; these also where a library needs more. The report's warnings say what failed. ``cache``: for runs under
+    several limits.
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """

@@ -1,4 +1,4 @@
-"""The RAM of a model as one number: for training loops and searches for architectures."""
+"""Compute the RAM of a model as one number, for training loops and architecture searches."""
 
 from __future__ import annotations
 

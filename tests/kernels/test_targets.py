@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -202,15 +200,6 @@ def test_no_chip_is_of_two_families() -> None:
     for target, each in CHIPS.items():
         assert target in TARGETS
         assert [target_named(chip).name for chip in each] == [target] * len(each)
-
-
-def test_the_documentation_has_every_chip_beside_its_target() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "fit.md").read_text()
-    rows = dict(re.findall(r"^\| (.*?) \| `(\w[\w-]*)` \|", page, re.MULTILINE))
-    described = {target: chips for chips, target in rows.items()}
-    assert set(described) == set(TARGETS)
-    for target, chips in CHIPS.items():
-        assert ", ".join(chips) in described[target]
 
 
 def test_a_program_gets_values() -> None:

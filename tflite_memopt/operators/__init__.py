@@ -1,4 +1,4 @@
-"""One table of operator kinds, which all that cuts or turns operators asks."""
+"""The table of operator kinds: rows, overrides in another shape, phases, sequences along H."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""One step of a recurrent network as a model of its own: it takes one frame, and its state stays in the arena.
+r"""Write one time step of a recurrent network as a model that takes a frame per call and keeps its state in the arena.
 
     x (all frames) -- WHILE -- ys -- head -- y       a turn:   row = x[t],  h' = step(h, row),  ys[t] = h'
 
