@@ -293,8 +293,8 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
-            f"{said_of(found.before)}; the rewrite that mends it takes TFLM of {needed_since(new)} or later, and "
-            f"--tflm says {options.tflm}"
+            f"{said_of(found.before)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, and "
+            f"--tflm is {options.tflm}"
         )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
@@ -302,7 +302,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
         found = mended(read_model(shapes.data)) or found
     proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
     if not proof.proved:
-        raise EquivalenceError(f"{said_of(found.before)}; it has no proof of the rewrite that mends it: {proof}")
+        raise EquivalenceError(f"{said_of(found.before)}; the rewrite that fixes it is not proved: {proof}")
     return found
 
 

@@ -9,7 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+import click
+
 from tests.test_imports import LEVELS, PACKAGE
+from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
 from tflite_memopt.ir import change, copying
 from tflite_memopt.kernels import mend
@@ -62,6 +65,7 @@ def page() -> str:
     """Return the text of docs/reference.md."""
     sections = (
         ("Exit codes", "They are the same in every command.", ("code", "meaning"), _exit_codes()),
+        ("Options", _OPTIONS, ("option", "commands", "meaning"), _options()),
         ("Targets", _TARGETS, ("target", "cores and chips", "kernels", "measured", "read from source"), _targets()),
         ("Builds of TFLM", _BUILDS, ("`--tflm`", "source before", "static memory", "enums", "kernels"), _builds()),
         ("Rewrites", _REWRITES, ("rewrite", "effect"), _rewrites()),
@@ -75,6 +79,7 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_OPTIONS = "As `tflite-memopt COMMAND --help` shows them; it also has the defaults."
 _TARGETS = (
     "What `--target` accepts; `tflite-memopt targets` also lists boards and chips with their RAM and flash. The last\n"
     "two columns say where the sizes and the permitted overlaps of a target come from."
@@ -99,6 +104,18 @@ _PARTS = "From the highest level to the lowest; [architecture](architecture.md#t
 def _exit_codes() -> Iterator[tuple[str, str]]:
     for each in EXIT_CODES:
         yield str(each.code), each.meaning
+
+
+def _options() -> Iterator[tuple[str, str, str]]:
+    by_text: dict[tuple[str, str], list[str]] = {}
+    for command in load(COMMANDS):
+        for option in command.params:
+            if isinstance(option, click.Option):
+                value = f" {option.metavar}" if option.metavar else ""
+                names = ", ".join(f"`{name}{value}`" for name in (*option.opts, *option.secondary_opts))
+                by_text.setdefault((names, _first(option.help)), []).append(str(command.name))
+    for (names, text), commands in by_text.items():
+        yield names.replace("|", r"\|"), "all" if len(commands) == len(COMMANDS) else ", ".join(commands), text
 
 
 def _targets() -> Iterator[tuple[str, ...]]:

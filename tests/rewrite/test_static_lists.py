@@ -102,7 +102,7 @@ def test_operands_that_do_not_fit_are_no_items() -> None:
 
 
 def test_an_older_tflm_lacks_what_writes_items_in_place() -> None:
-    with pytest.raises(UnsupportedModelError, match="takes TFLM of 2025-11-10 or later, and --tflm says 2025-01-01"):
+    with pytest.raises(UnsupportedModelError, match="needs TFLM of 2025-11-10 or later, and --tflm is 2025-01-01"):
         optimize(write_model(loop_with_a_list()), Options(tflm="2025-01-01"))
 
 

@@ -254,7 +254,7 @@ def _way_out(baseline: Baseline, options: Options) -> str:
         return "it runs on the chip alone: --no-verify writes the result without it"
     if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
         return "give inputs that it takes with --inputs"
-    return "give a TFLM that has its kernels with --runner"
+    return "--no-verify writes the result without it; verify --runner runs it on a TFLM that has its kernels"
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
