@@ -60,8 +60,8 @@ def test_a_target_with_a_version_of_esp_nn() -> None:
     assert options.profile.description.startswith("esp-nn 1.1 on ESP32-S3, ")
     assert profile_for(options.target, "reference").name == "reference"
     for wrong, reason in (
-        ("cortex-m4@esp-nn-1.1", "name none"),
-        ("esp32@esp-nn-1.1", "name none"),
+        ("cortex-m4@esp-nn-1.1", "omit it"),
+        ("esp32@esp-nn-1.1", "omit it"),
         ("esp32s3@1.1", "esp-nn-1.1"),
     ):
         with pytest.raises(UsageError, match=reason):
