@@ -92,8 +92,7 @@ def verify_result(
 
     ``baseline`` is that of :func:`inspect`, if it was called; ``running`` as there. Raises FailedVerificationError
     when something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
-    verified, when ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has
-    no verdict.
+    verified, and when a runner has no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}

@@ -57,7 +57,7 @@ class AlongH:
 
 @dataclass(frozen=True)
 class OperatorKind:
-    """All that is known of one kind of operator.
+    """How one kind of operator is cut into rows, laid along H, and run by phases.
 
     ``rows``: how one is run for some of its rows, or why it is not. ``resized``: the operand that must get another
     number of rows. ``beyond``: what it sees where it pads by itself. ``is_elementwise``: an output pixel depends on the
