@@ -83,7 +83,7 @@ def test_shapes_that_hold_for_no_turn_are_proved_of_the_original_alone() -> None
 )
 def test_what_is_no_item_of_a_list_stays_refused(model: Model) -> None:
     assert make_lists_static(copy_model(model)) == ()
-    with pytest.raises(UnsupportedModelError, match="the size of its output is computed from values"):
+    with pytest.raises(UnsupportedModelError, match="the size of its output depends on values"):
         optimize(write_model(model), Options(runtimes=("litert",)))
 
 
