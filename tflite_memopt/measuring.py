@@ -1,4 +1,4 @@
-"""Commands that change no model: what one needs, whether two are equal, and methods side by side."""
+"""The commands that change no model: analyze, verify, compare."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _verify_step(
     """Compare calls of one step with the model of all: by a proof, and over sequences on each runtime."""
     model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
     if not is_step_of(result, model):
-        raise UsageError("the models cannot be compared: the second one is a step of another model than the first one")
+        raise UsageError("the models cannot be compared: the second one is a step of a different model")
     proof = prove_steps(model, result, ties)
     loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
     runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress)

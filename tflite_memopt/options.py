@@ -1,4 +1,4 @@
-"""The options of a run."""
+"""Define and validate the options of a run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Options:
     ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
     ``step``: write one time step of a recurrent network, which takes a frame and keeps its state in the arena.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
-    requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
+    rounded once more, so that outputs differ. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_slowdown``: how much longer the
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each

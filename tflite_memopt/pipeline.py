@@ -79,8 +79,9 @@ def optimize(
 ) -> Result:
     """Optimize a .tflite given as bytes or as a path.
 
-    What makes a library need more, and what is not equal, is left out: stripes first, then rewrites; the report's
-    warnings say what failed. ``cache``: for runs under several limits.
+    Actions of a decision that make the result fail its proof or a run are left out, and otherwise stripes, then
+    rewrites; these also where a library needs more. The report's warnings say what failed. ``cache``: for runs under
+    several limits.
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
@@ -292,8 +293,8 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
-            f"{said_of(found.before)}; the rewrite that mends it takes TFLM of {needed_since(new)} or later, and "
-            f"--tflm says {options.tflm}"
+            f"{said_of(found.before)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, and "
+            f"--tflm is {options.tflm}"
         )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
@@ -301,7 +302,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
         found = mended(read_model(shapes.data)) or found
     proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
     if not proof.proved:
-        raise EquivalenceError(f"{said_of(found.before)}; it has no proof of the rewrite that mends it: {proof}")
+        raise EquivalenceError(f"{said_of(found.before)}; the rewrite that fixes it is not proved: {proof}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""A receipt: an in-toto statement of a result, its proofs, and the requirements on its firmware.
+"""Write and check a receipt: an in-toto statement of a result, its proofs, and the requirements on its firmware.
 
 Signing it is the user's (docs/exactness.md). It is checked without the optimizer that made the result: digests are
 compared, and the proofs made again.

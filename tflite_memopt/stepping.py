@@ -1,4 +1,4 @@
-"""One step of a recurrent network in the run: made of the whole, proved and verified equal over sequences of calls."""
+"""Write one step of a recurrent network, and prove and verify it over sequences of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transform a model under the limits of a run: rewritten, in stripes, in tiles, ordered and placed.
+"""Transform a model under the limits of a run: rewrites, stripes, tiles, order, offsets.
 
 The result is the best under the limits that were asked for and under narrower ones.
 """

@@ -154,7 +154,7 @@ def test_a_size_that_is_computed_from_values_is_read_from_the_file() -> None:
     model.graphs.pop(0)
     (found,) = support_of(model).reasons
     assert (found.kind, found.subgraph, found.operator) == ("computed_size", 0, "SLICE")
-    with pytest.raises(UnsupportedModelError, match="the size of its output is computed from values"):
+    with pytest.raises(UnsupportedModelError, match="the size of its output depends on values"):
         tflite_memopt.optimize(write_model(model), Options(verify=False))
 
 

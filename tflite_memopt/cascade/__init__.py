@@ -1,4 +1,4 @@
-"""Run a region of operators stripe by stripe, so that the tensors inside it never exist whole.
+"""Run a region stripe by stripe: rows, writers, bounds, measures, selection, and the search.
 
 ``search`` is the stage. ``measure`` keeps the measurements of earlier searches; ``region``, ``loop`` and ``loop_rows``
 are for ``program/``, whose fed fronts are loops, too.

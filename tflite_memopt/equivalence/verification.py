@@ -96,7 +96,7 @@ def verify_result(
 
     ``baseline`` is that of :func:`inspect`, if it was called; ``running`` as there. Raises FailedVerificationError
     when something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
-    verified, and when there is a runner and it has no verdict.
+    verified, and when a runner has no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
@@ -278,7 +278,7 @@ def _way_out(baseline: Baseline, options: Options) -> str:
     """Return what would let an interpreter run the original: inputs that it takes, or its own kernels."""
     if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
         return "give inputs that it takes with --inputs"
-    return "give a TFLM that has its kernels with --runner, or --no-verify"
+    return "--no-verify writes the result without it; verify --runner runs it on a TFLM that has its kernels"
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:

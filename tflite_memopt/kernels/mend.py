@@ -1,4 +1,4 @@
-r"""Operators that meet a fault of a kernel library, written otherwise: the padding by an operator of its own.
+r"""Write the padding of an operator that meets a fault of a kernel library as an operator of its own.
 
     x --CONV_2D, SAME--> y               =>   x --PAD--> p --CONV_2D, VALID--> y
 

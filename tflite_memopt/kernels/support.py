@@ -81,25 +81,28 @@ MAX_PARTS = 10
 """Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
 _MASK = "leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
 _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
-    "weights_only": ("weights alone are quantized", "give the converter a representative dataset"),
+    "weights_only": ("only the weights are quantized", "give the converter a representative dataset"),
     "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
     "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
     "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
-    "positions": ("TFLM gives positions in 32 bits alone", "ask for these (tf.argmax(..., output_type=tf.int32))"),
+    "positions": ("TFLM computes positions only in 32 bits", "ask for these (tf.argmax(..., output_type=tf.int32))"),
     "masks": ("TFLM has no kernel for masks here", _MASK),
     "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
-    "shapes": ("it works out shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
+    "shapes": ("it computes shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
     "computed_size": (
-        "the size of its output is computed from values, and TFLM plans that of the file",
-        "in a recurrent layer unroll it (unroll=True) or return its last step alone, elsewhere give sizes as numbers",
+        "the size of its output depends on values, and TFLM takes the size in the file",
+        "in a recurrent layer unroll it (unroll=True) or return only its last step, elsewhere give sizes as numbers",
     ),
     "computed": (
-        "TFLM takes this operand as a constant alone, and the model computes it",
+        "TFLM takes this operand only as a constant, and the model computes it",
         "give the network's input a batch size (keras.Input(..., batch_size=1)), and sizes and indices as numbers",
     ),
-    "dimensions": ("TFLM takes another number of dimensions here", "reshape around the layer"),
-    "bias": ("TFLM crashes on this layer of floats without a bias", "give it one, of zeros if need be"),
-    "flex": ("it is TensorFlow's own", "convert without SELECT_TF_OPS and replace the layer that is refused then"),
+    "dimensions": ("TFLM's kernel takes a different number of dimensions", "reshape around the layer"),
+    "bias": ("TFLM crashes on this float layer without a bias", "give it one, such as zeros"),
+    "flex": (
+        "it is an operator of TensorFlow",
+        "convert without SELECT_TF_OPS, and replace the layer that the converter refuses",
+    ),
     "missing": ("TFLM has no such kernel", "replace the layer that makes it"),
     "unassigned": (
         "the file has no weights, since nothing assigns this variable",

@@ -7,7 +7,7 @@ What cuts and turns operators asks the table, and knows no names. To add a kind:
 2. The entry in ``OPERATORS``: an ``OperatorKind`` with these rows; elementwise kinds begin with ``_UNARY`` or
    ``_BINARY``. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
    operator pads by itself), ``by_phase`` and ``along_h``; ``tflm``: the types and operands that TFLM's kernel takes.
-3. Its row in the table of docs/how_it_works.md, which a test compares with this one.
+3. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
 4. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
    ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
    place in ``OPERATORS`` or ``KEEPING_ROWS``. Then ``tests/cascade/test_lower.py`` compares its stripes.

@@ -1,4 +1,4 @@
-"""Equality of two models for all inputs, and of a plan for all of them: by one run on random values.
+"""Prove two models equal for all inputs, and a memory plan correct, by one run on random values.
 
 It imports the intermediate representation alone, and knows nothing of rules, stripes, schedules or kernels' code: it
 judges the work of others.

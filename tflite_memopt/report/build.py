@@ -103,9 +103,9 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
 class RunOutcome:
     """The results of the stages of one run, for the report.
 
-    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
-    head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes.
-    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
+    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``seconds`` by
+    stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``: a lower bound of the objective over all that the
+    search for stripes considers.
     ``metadata_left_out``: by name, since it counts operators by their old positions. ``calls``: of the result, for one
     of the original.
     """

@@ -297,7 +297,7 @@ class Report:
     basis: Basis
     """The basis of the verdicts."""
     runner: dict[str, dict[str, int | str]] | None
-    """Measurements by the user's --runner of the model "before" and "after"; null without one."""
+    """Measurements of the model "before" and "after" by the runner in Options; null without one."""
     file_bytes: dict[str, int]
     """Size of the file "before" and "after", in bytes."""
     sha256: dict[str, str]

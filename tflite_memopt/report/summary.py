@@ -66,7 +66,7 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
     elif answer.judgement != "right":
         first = f"{wrong_in_words(analysis)}. {first}"
         if answer.judgement == "faulty kernels":
-            text = "writes such an operator in a way that the kernels compute right, where there is one"
+            text = "rewrites such an operator so that the kernels compute it correctly, if that is possible"
             advice = (*advice, Advice("tflite-memopt optimize", text))
     elif any(step.operator in NPUS for step in analysis.steps):
         text = "makes a model that may need less; only the chip can run it, and verify proves it equal"
@@ -264,7 +264,10 @@ def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]
             yield "", command
     if report.ways and not any(way.fits for way in report.ways):
         least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
-        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
+        yield (
+            "",
+            f"nothing that was tried fits; the smallest needs {min(least, report.after.required_for_target):,} bytes",
+        )
 
 
 _WAYS = {"--feed": "row by row", "--parts": "in parts", "--changes": "one file"}
@@ -332,15 +335,15 @@ def needed_of(report: Report, memory: MemoryUse) -> int:
 
 
 _PLAIN: Mapping[str, str] = {
-    "dead_tensors": "nothing reads these tensors and constants: removed",
-    "dead_operators": "nothing reads the results of these operators: removed",
+    "dead_tensors": "removed tensors and constants that nothing reads",
+    "dead_operators": "removed operators whose results nothing reads",
     "share_constants": "equal constants are stored once",
     "steps_in_a_loop": "unrolled steps run as a loop",
-    "channel_tiles": "some channels at a time",
+    "channel_tiles": "computes some channels at a time",
     "sequences_along_h": "the sequence lies along the height of an image, so that it can run in stripes",
-    BOUNDARY: "the model takes and gives integers",
-    UNCALLED: "nothing calls these subgraphs: removed",
-    INFERRED_SHAPES: "shapes in the file are wrong: corrected",
+    BOUNDARY: "the model takes and returns integers",
+    UNCALLED: "removed subgraphs that nothing calls",
+    INFERRED_SHAPES: "corrected wrong shapes in the file",
     STATIC_LISTS: "loops set the items of lists in place",
 }
 _FORM = re.compile(r" \(.*\)|clamped |masked ")  # of stripes: -v has these words

@@ -158,7 +158,7 @@ def _of_values(report: Report) -> Iterator[str]:
         return
     measured = [verdict for verdict in report.equivalence.values() if verdict.equal is not None]
     yield (
-        "--allow-approximate: integers are requantized once more, the result need NOT equal the original; "
+        "--allow-approximate: integers are rounded differently, so the result may NOT equal the original; "
         f"{_measured(measured)}; check the accuracy with your own data"
     )
 
@@ -173,7 +173,7 @@ def _of_searches(report: Report) -> Iterator[str]:
 
 def _measured(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
-        return "how far outputs differ was not measured"
+        return "the difference of the outputs was not measured"
     steps = max((each.max_lsb_diff for each in verdicts if each.max_lsb_diff is not None), default=None)
     farthest = max(each.max_abs_diff for each in verdicts)
     size = f"{farthest:g}" if steps is None else f"{steps:g} LSB"
@@ -189,7 +189,7 @@ def _of_uncalled(report: Report) -> Iterator[str]:
     for use in report.rewrites:
         if use.rule == UNCALLED:
             names = ", ".join(f"'{name}'" for name in use.operators)
-            yield f"{names} left out: TFLM runs the first signature alone; convert each signature to a file of its own"
+            yield f"{names} left out: TFLM runs only the first signature; convert each signature to a file of its own"
 
 
 def _of_interface(report: Report, options: Options) -> Iterator[str]:

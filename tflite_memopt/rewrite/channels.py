@@ -429,7 +429,7 @@ def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor], start
 LEGAL_CONCATENATION = Rule(
     "legal_concatenation", CONCATENATION, _check_legal_concatenation, _rewrite_legal_concatenation
 )
-r"""A CONCATENATION of more inputs than TFLM takes: nested ones.
+r"""Nest a CONCATENATION of more than ten inputs, the most that TFLM accepts.
 
     a1 ---\                       a1  ... a10 -- CONCATENATION --\
     ...    CONCATENATION -- y =>  a11 ... a17 -- CONCATENATION --- CONCATENATION -- y
@@ -513,7 +513,7 @@ NESTED_CONCATENATION = Rule(
     _check_nested_concatenation,
     _rewrite_nested_concatenation,
 )
-r"""A CONCATENATION that another one on the same axis joins: its inputs go into that one.
+r"""Merge a CONCATENATION into the one on the same axis that reads it.
 
     a --\                                    a --\
     b -- CONCATENATION --\              =>   b -- CONCATENATION -- y
@@ -562,7 +562,7 @@ SPLIT_GROUPED_CONVOLUTION = Rule(
     _check_split_grouped_convolution,
     run_on_parts,
 )
-"""A grouped convolution of a concatenation whose parts are whole groups becomes one convolution for each part.
+"""Replace a grouped convolution of a concatenation of whole groups by one convolution for each part.
 
     a --+                            a -- CONV_2D (its groups) --+
         +-- CONCATENATION -- CONV_2D  =>                         +-- CONCATENATION
@@ -630,7 +630,7 @@ SPLIT_DEPTHWISE = Rule(
     _check_split_depthwise,
     run_on_parts,
 )
-"""A depthwise convolution of a channel concatenation: one convolution for each part.
+"""Replace a depthwise convolution of a concatenation along channels by one convolution for each part.
 
     a --+                                       a -- DEPTHWISE[Wa, Ba] --+
         +-- CONCATENATION -- DEPTHWISE[W, B] =>                          +-- CONCATENATION
@@ -866,7 +866,7 @@ def _rule_split_channelwise(row: _Row) -> Rule[ChannelSplit]:
 
 
 SPLIT_CHANNELWISE: Sequence[Rule[ChannelSplit]] = tuple(map(_rule_split_channelwise, _TABLE))
-"""Operators that do not mix channels: of a channel concatenation, one operator for each part.
+"""Replace an operator that does not mix channels, behind a concatenation along channels, by one for each part.
 
     a --+                           a -- op --+
         +-- CONCATENATION -- op =>            +-- CONCATENATION
@@ -898,7 +898,10 @@ def tile_sizes(channels: int, count: int) -> tuple[int, ...]:
 
 @cache
 def channel_tiles(count: int) -> Rule[FanOutOperand]:
-    """The rule that makes ``count`` tiles."""
+    """Compute some output channels at a time, of a convolution, FULLY_CONNECTED, or GATHER of a table.
+
+    Returns the rule that makes ``count`` tiles.
+    """
 
     def check(match: Match) -> FanOutOperand | str | None:
         readers = [use.operator.name for output in match.anchor.outputs for use in output.uses]

@@ -1,4 +1,4 @@
-"""Sequences laid along H, so that they lie along the rows of an image: stripes are cut along rows.
+"""Lay a sequence along the rows of an image of one column, since stripes are cut along rows.
 
 Keras converts a convolution of one dimension so, and leaves tensors between two of them in three dimensions:
 
@@ -217,7 +217,7 @@ def _slice(edit: Editor, x: Tensor, begin: Sequence[int], size: Sequence[int], n
 
 
 SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODUCT,)), _check, _rewrite)
-"""The heads of an attention are split, so that the queries of each are one sequence: stripes can run along it.
+"""Split the heads of an attention, so that the queries of each head form one sequence that stripes can cut.
 
     q (1, L, H, d) -- TRANSPOSE (1, H, L, d) --+
                           keys  (1, H, S, d) --+- BATCH_MATMUL (1, H, L, S) -- MUL, SOFTMAX --+
