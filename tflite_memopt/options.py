@@ -55,6 +55,11 @@ class Hop:
     input: str | None = None
     window: int | None = None
 
+    @property
+    def calls(self) -> int:
+        """Calls from the first one on that give all rows of a window; 1 where that is not said."""
+        return 1 if self.window is None else -(-self.window // self.rows)
+
     def __str__(self) -> str:
         window = "" if self.window is None else f"/{self.window}"
         return f"{self.rows}{window}" + ("" if self.input is None else f",input={self.input}")

@@ -28,6 +28,7 @@ from .operators.rows import is_image
 from .options import Hop, Options
 from .proof import Proof, Status, prove_slide, prove_steps
 from .report.model import SlideUse
+from .report.words import short_name
 from .rewrite.in_one_row import lay_in_one_row
 from .rewrite.one_step import one_step
 from .rewrite.sequences_along_h import image_given, sequences_along_h
@@ -178,7 +179,7 @@ def _sliding_input(model: Model, asked: Hop) -> int:
 
 def why_it_ends(found: Sliding) -> str:
     """Say which operator ends sliding first, and why; empty where none does."""
-    said = (f"{operator.name} '{label(operator)}': {reason}" for operator, reason in found.ends.items())
+    said = (f"{operator.name} '{short_name(label(operator))}': {reason}" for operator, reason in found.ends.items())
     return next(said, "")
 
 

@@ -119,7 +119,7 @@ def _interior_of(operator: Operator, row_map: RowMap, interiors: Mapping[Tensor,
         return "it makes several rows of one"
     step, remainder = divmod(found[0].step, axis.stride)
     if remainder:
-        return f"its input moves by {found[0].step} rows in a hop, no multiple of its stride, {axis.stride}"
+        return f"a hop moves its input by {found[0].step}, no multiple of its stride, {axis.stride}"
     first, last = max(each.rows.start for each in found), min(each.rows.end for each in found)
     start = max(0, -(-(first + axis.before) // axis.stride))
     end = min(axis.outputs, (last + axis.before - axis.reach) // axis.stride + 1)
@@ -241,6 +241,8 @@ class _Writer:
         drop_dead_tensors(model)
         drop_unused_codes(model)
         new.name = source.name
+        for tensor, after in nexts.items():
+            after.name = edit.unique(f"{states[tensor].name}_next")
         for tensor, name in zip(outputs, names, strict=True):
             tensor.name = name
         check_model(model)

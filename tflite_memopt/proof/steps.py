@@ -95,8 +95,11 @@ def hops_of(slide: Model, original: Model) -> tuple[int, int]:
     if len(found) != 1 or len(sides) < len(original.main.inputs):
         return 0, 0
     new, whole = sides[found[0]]
-    is_alike = all(a.dtype is b.dtype and a.elements == b.elements for a, b in sides if a is not new)
-    return found[0], -(-whole.elements // new.elements) if is_alike and new.dtype is whole.dtype else 0
+    others = [each for each in sides if each[0] is not new]
+    others += zip(slide.main.outputs, original.main.outputs, strict=False)
+    is_alike = all(a.dtype is b.dtype and a.elements == b.elements for a, b in others) and new.dtype is whole.dtype
+    is_whole = len(slide.main.outputs) >= len(original.main.outputs)
+    return found[0], -(-whole.elements // new.elements) if is_alike and is_whole else 0
 
 
 def _zeros(keys: Keys, step: Model, at: int) -> Value:
