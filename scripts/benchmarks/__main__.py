@@ -8,6 +8,7 @@ scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' ta
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench strangers FOLDER...   the answer to every file of folders
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
+scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
@@ -24,6 +25,7 @@ from .others import others
 from .people import people
 from .plan import plan
 from .schedule import schedule
+from .slide import slide
 from .strangers import strangers
 from .tail import tail
 
@@ -36,7 +38,7 @@ def cli(stale: bool) -> None:
         click.echo(f"{name}: {count} figures of {version}")
 
 
-for _command in (models, people, others, schedule, plan, strangers, faults, tail, ablations):
+for _command in (models, people, others, schedule, plan, strangers, slide, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

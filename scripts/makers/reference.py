@@ -12,6 +12,7 @@ from types import ModuleType
 import click
 
 from tests.test_imports import LEVELS, PACKAGE
+from tflite_memopt.cascade import slide
 from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
 from tflite_memopt.ir import change, copying
@@ -48,6 +49,7 @@ _OTHERS: dict[str, object] = {
     mend.NAME: mend,
     change.STATIC_LISTS: static_lists,
     change.ONE_STEP: one_step,
+    change.ONE_HOP: slide,
     "dead_tensors": copying.drop_dead_tensors,
     "share_constants": copying.share_constants,
 }

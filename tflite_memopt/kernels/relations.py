@@ -429,7 +429,7 @@ def slice_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     # Reads are ahead of writes by the omitted elements: by least at the first one. A run must clear its source.
     ahead = int(np.ravel_multi_index(tuple(box.first), source.shape))
     run = box.count[-1] if operator.name == "STRIDED_SLICE" else 1
-    distance = max(-ahead, run - ahead if run > 1 else 0)
+    distance = (run if run > 1 else 0) - ahead
     return (KernelReuse(source, output, distance * source.dtype.arena_bytes, "overlap"),)
 
 

@@ -208,7 +208,7 @@ def kind_by_types(operator: Operator) -> ObstacleKind:
     kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
     if operator.name in _ARGUMENTS and I64 in kinds:
         return "positions"
-    activation = _input(operator, _ACTIVATION.get(operator.name, 0))
+    activation = _input(operator, kind_of(operator).tflm.activation)
     if activation is not None and activation.dtype is DType.BOOL:
         return "masks"
     for dtype, kind in _BY_TYPE.items():

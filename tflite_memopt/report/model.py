@@ -227,6 +227,22 @@ class Way:
 
 
 @dataclass(frozen=True)
+class SlideUse:
+    """A window that moves along a signal, one hop per call."""
+
+    hop: int
+    """Rows of the input per call."""
+    window: int
+    """Rows of the whole window."""
+    calls: int
+    """Calls from Reset() on until the outputs are those of a window: of the last one, and of every later call."""
+    kept: tuple[str, ...]
+    """Tensors whose rows are kept from call to call, the input among them."""
+    ends: str
+    """The operator at which sliding ends, and why; the rest runs whole."""
+
+
+@dataclass(frozen=True)
 class DeclinedUse:
     """A smaller result that costs too much to be the default: new operators, or a newer TFLM, for few bytes."""
 
@@ -323,11 +339,13 @@ class Report:
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)
-    """Proofs for all inputs, of the "result", of its "plan" and, with --step, of its calls ("step"); empty without
-    verification."""
+    """Proofs for all inputs, of the "result", of its "plan" and, with --step or --slide, of its calls ("step"); empty
+    without verification."""
     calls: int = 1
     """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
     that of one step."""
+    slide: SlideUse | None = None
+    """The hop that a call takes, with --slide; the run time "before" is that of a whole window."""
     faults: tuple[FaultUse, ...] = ()
     """Operators of the result that the kernels compute wrongly, as they do those of the original."""
     right_with: str | None = None

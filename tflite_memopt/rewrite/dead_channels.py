@@ -1,5 +1,4 @@
-r"""Delete channels that no non-zero weight reads, or that are the zero point for all inputs, with the weights that compute
-them; integers only.
+r"""Delete channels of integers that no non-zero weight reads, or that are the zero point for all inputs.
 
     x --> CONV_2D --> y, of which channel c is read with weights that are all 0        =>  y without channel c,
                       y --> DEPTHWISE_CONV_2D --> z --> CONV_2D (w[..., c] = 0)             and all weights that make it

@@ -206,7 +206,7 @@ def _check_chosen(match: Match) -> Operator | str | None:
     output = select.outputs[0]
     if any(each is None or each.shape != output.shape for each in (condition, *chosen)):
         return "its operands have several shapes"
-    if output.dtype not in TYPES["SELECT_V2"]:
+    if not OPERATORS["SELECT_V2"].tflm.takes(output.dtype):
         return f"TFLM has no SELECT_V2 of {output.dtype.label} either"
     alike = (each is not None and quantized_alike(each.quantization, output.quantization) for each in chosen)
     return select if all(alike) else f"'{output.name}' is quantized otherwise than what it chooses from"
