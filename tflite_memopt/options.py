@@ -206,10 +206,10 @@ class Options:
             yield "runtimes", f"choose one or more of {', '.join(RUNTIMES)}"
         for option, least in (("seed", 0), ("jobs", 1)):
             if not least <= getattr(self, option) < math.inf:
-                yield option, f"must be a number from {least}"
+                yield option, f"must be at least {least}"
         for option, least in (("budget", 1), ("samples", 1)):
             if getattr(self, option) is not None and getattr(self, option) < least:
-                yield option, f"must be None or a number from {least}"
+                yield option, f"must be at least {least}, or None"
         yield from self._other_faults()
 
     def _other_faults(self) -> Iterator[tuple[str, str]]:
@@ -223,9 +223,9 @@ class Options:
                 yield "slide", "a window slides or a network steps: leave out --step"
         for name in ("ties", "step", "slide") if self.io != "keep" else ():
             if getattr(self, name):
-                yield name, "states keep their types: leave out --io int8"
+                yield name, "states keep their types: omit --io int8"
         if self.runner is not None and not self.verify:
-            yield "runner", "it is part of the verification, which is switched off"
+            yield "runner", "a runner is part of the verification, which is switched off"
 
 
 def fallbacks(options: Options) -> list[tuple[Step, Options]]:

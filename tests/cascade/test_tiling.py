@@ -87,7 +87,7 @@ def test_what_is_no_tiling_is_said_in_one_line(part: str) -> None:
         ("0-2 unrolled 3,2,24 rolling pad", "24 rows cannot be cut at"),
         ("0-2 unrolled 8,16 rolling pad", "24 rows cannot be cut at"),
         ("0-2 clamped 24", "24 rows are all of 24"),
-        ("0-9 masked 1", "are no region"),
+        ("0-9 masked 1", "do not form a region"),
         ("7-7 masked 1", "the model has steps 0 to"),
         ("0-1000 masked 1", "the model has steps 0 to"),
         ("1-2 masked 1; 0-2 clamped 1", "'0-2 clamped 1' and '1-2 masked 1' have steps in common"),

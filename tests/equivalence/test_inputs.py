@@ -69,5 +69,5 @@ def test_nothing_to_prove_with_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'x' holds no sample at all"):
         inputs_from_npz(path, dense_model())
     b = ModelBuilder()
-    with pytest.raises(UsageError, match="the model takes no inputs"):
+    with pytest.raises(UsageError, match="the model has no inputs"):
         inputs_from_npz(path, b.finish(b.constant("c", np.zeros((1, 4), np.int8))))

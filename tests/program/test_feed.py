@@ -405,10 +405,10 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
     [
         ("mobile_chain", ("0",), "'0' is not a number of rows; write auto, or a number"),
         ("mobile_chain", ("steps=4",), "'steps=4' is not a number of rows"),
-        ("mobile_chain", ("5",), "--feed: 5 rows of the image make no whole rows of"),
+        ("mobile_chain", ("5",), "--feed: 5 rows of the image do not make whole rows of"),
         ("mobile_chain", ("8", "--report", "r.svg"), "a program has only a .json report"),
         ("mobile_chain", ("8", "--parts", "1"), "--feed: "),
-        ("mobile_chain", ("2", "--tflm", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
+        ("mobile_chain", ("2", "--tflm", "2025-01-01"), "it needs TFLM of 2025-11-10 or later, and"),
         ("dense_model", ("1",), "has no rows; those are of [1, rows, columns, channels]"),
         ("streaming_model", ("1",), "keeps state over invocations"),
     ],

@@ -141,7 +141,7 @@ def test_the_command_shows_both_problems(tmp_path: Path) -> None:
 
 
 def test_a_model_of_other_layers_is_refused() -> None:
-    with pytest.raises(UnsupportedModelError, match="begins with none of them; leave out --with msf-cnn"):
+    with pytest.raises(UnsupportedModelError, match="begins with none of them; omit --with msf-cnn"):
         compare(write_model(dense_model()), ("rpo",), ("naive",), beside=("msf-cnn",))
     with pytest.raises(UsageError, match="unknown method 'streamnet'; choose 'all' or some of msf-cnn"):
         compare(write_model(dense_model()), ("rpo",), ("naive",), beside=("streamnet",))

@@ -173,7 +173,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert [label.options.get("ties") for label in labels if label is not None] == [["state_next:state"]] * 2
     wrong = {
         ("--parts", "2"): "--step does not work with --parts",
-        ("--io", "int8"): "leave out --io int8",
+        ("--io", "int8"): "omit --io int8",
         ("--tie", "a:b"): "--step ties the states of the network by itself: omit --tie",
     }
     for more, said in wrong.items():

@@ -198,11 +198,11 @@ def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterato
         first = shaped.wrong[0]
         yield (
             f"TFLM computes this model wrongly from {first.where} on: the file says shape {list(first.said)}, "
-            f"its operands give {list(first.inferred)}; LiteRT works that out, TFLM believes the file. The result has "
-            "the right shapes; figures of the original are those of the file with the right shapes"
+            f"its operands give {list(first.inferred)}; LiteRT infers the shape, TFLM trusts the file. The result has "
+            "the right shapes, and the figures of the original are for the right shapes"
         )
     if not all(each.is_sound or each.faults for each in runs.values()):
         yield (
-            "TFLM itself does not give the same outputs twice for this model, with its tensors in other places and its "
-            "arena filled with another pattern: an operator reads memory that is not its own"
+            "TFLM does not compute the same outputs twice for this model, with tensors at other offsets and the arena "
+            "filled with another pattern: an operator reads memory that is not its own"
         )

@@ -35,7 +35,7 @@ _REFUSED = (
     "TFLM, {}, refuses the {:,} bytes of arena that are counted for it and accepts {:,}: reserve that many more on the "
     "device, too"
 )
-_UNSOUND = "TFLM does not give the same outputs twice for the original"
+_UNSOUND = "TFLM does not compute the same outputs twice for the original"
 _FAULTY = "TFLM's kernels are known to compute wrongly: {}"
 _UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
 
@@ -185,7 +185,7 @@ class _Judge:
             noise = signal_to_noise(before.outputs, restored)
             if reason is None and noise < candidate.least_decibels:
                 wanted = candidate.least_decibels
-                reason = f"the approximation leaves {noise:.1f} dB of signal to noise, {wanted:g} are wanted"
+                reason = f"the signal-to-noise ratio of the approximation is {noise:.1f} dB, less than {wanted:g} dB"
         return Verdict(
             samples=len(self.baseline.samples),
             equal=reason is None,

@@ -66,7 +66,7 @@ def fed(front: Model, rows: int, image: int = 0, pieces: int = 1) -> Fed | str:
     model, region, stride = found
     shown = region.operators[0].outputs[0]
     if rows % stride:
-        return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
+        return f"{rows} rows of the image do not make whole rows of '{region.exit.name}': give a multiple of {stride}"
     turns = masked(region, rows // stride, (shown,), pieces=pieces)
     if isinstance(turns, str):
         turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
@@ -88,7 +88,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
     others = (*graph.inputs[:at], *graph.inputs[at + 1 :])
     made = [tensor for tensor in graph.outputs if tensor not in others]
     if len(made) != 1:
-        return f"{len(made)} tensors come out: one can be in rows"
+        return f"the front has {len(made)} outputs: only one can be in rows"
     image = image_given(graph, at)
     if len(image.shape) != 4 or image.shape[0] != 1:
         return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
@@ -116,7 +116,7 @@ def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.iteration.kept())]
     fills = tuple(byte for byte in padding if byte is not None)
     if len(fills) < len(padding):
-        return "the zero point of rows that it keeps is no single byte"
+        return "the zero point of rows that it keeps is not a single byte"
     turn = IterationGraph(model, region, count, region.exit)
     rows = turn.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]

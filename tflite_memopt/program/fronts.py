@@ -120,7 +120,7 @@ class FeedCosts(StretchCosts):
         names = [operator.name for operator in way.model.main.operators]
         if has_operators(names, self.options.build):
             return way
-        return f"it takes TFLM of {needed_since(names)} or later, and --tflm says {self.options.tflm}"
+        return f"it needs TFLM of {needed_since(names)} or later, and --tflm is {self.options.tflm}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""

@@ -40,7 +40,7 @@ def chain_of(graph: Graph) -> tuple[Layer, ...]:
     if not layers:
         raise UnsupportedModelError(
             "msf-CNN fuses convolutions and pools from the model's one input on, "
-            "and this model begins with none of them; leave out --with msf-cnn"
+            "and this model begins with none of them; omit --with msf-cnn"
         )
     return tuple(layers)
 
