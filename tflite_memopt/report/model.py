@@ -481,6 +481,8 @@ class FrontPoint:
     """The total with the planner that codegen writes; null where it writes none by default."""
     most: int | None = None
     """The total with the kernel library that needs the most; null where that is the one that is counted."""
+    hop: int | None = None
+    """Rows that a call takes of a sliding window, with --slide; null for a call on the whole input."""
 
 
 @dataclass(frozen=True)

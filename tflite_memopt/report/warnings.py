@@ -112,7 +112,12 @@ def _of_basis(report: Report) -> Iterator[str]:
         yield f"equal as a graph only: TFLM did not execute the plan ({report.basis.reason})"
 
 
-_PROVED: Mapping[str, str] = {"result": "the result", "plan": "the memory plan", "stripes": "the graph after rewrites"}
+_PROVED: Mapping[str, str] = {
+    "result": "the result",
+    "step": "what its calls compute",
+    "plan": "the memory plan",
+    "stripes": "the graph after rewrites",
+}
 
 
 def _of_proofs(report: Report) -> Iterator[str]:
