@@ -8,13 +8,14 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers import readme_table
+from scripts.makers import readme_table, reference
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.models import mobile_chain
@@ -23,6 +24,7 @@ from tests.tflm import needs_wheel
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.rewrite import stage
 
 ROOT = Path(__file__).parent.parent
 _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -31,10 +33,11 @@ RUN = (
     *("README.md", "docs/index.md", "docs/fit.md", "docs/optimize.md", "docs/exactness.md", "docs/device.md"),
     *("docs/parts.md", "docs/recurrent.md", "docs/ci.md", "docs/results.md"),
 )
-"""Pages whose commands are run, one after the other, on a small model; those of docs/batch.md on a folder of models."""
+"""Pages whose commands are run, one after the other, on a small model; ``batch`` on a folder of models."""
 DEMO = ROOT / "scripts" / "models" / "demo_int8.tflite"
 _RUNNER = "my_runner"
 """A line with this word needs a runner."""
+_BATCH = "tflite-memopt batch"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
 
@@ -100,6 +103,16 @@ def test_the_tables_of_the_readme_are_printed_by_their_command() -> None:
     assert all(f"| {name} |" in (ROOT / "README.md").read_text() for name in readme_table.NAMES.values())
 
 
+def test_the_reference_tables_are_those_of_the_code() -> None:
+    assert reference.PAGE.read_text() == reference.page(), "run python -m scripts.makers.reference"
+
+
+def test_every_rule_is_described() -> None:
+    rules = (*stage.CLEAN_UP, *stage.SPLITS, *chain(*stage.AFTER_STRIPES))
+    names = re.findall(r"`(\w+)`", reference.page().partition("## Rewrites")[2].partition("## ")[0])
+    assert {rule.name for rule in rules} <= set(names)
+
+
 def test_no_command_has_a_placeholder() -> None:
     for page in PAGES:
         assert "OWNER" not in page.read_text(), name_of(page)
@@ -142,7 +155,7 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "okay_nabu.tflite").write_bytes(write_model(wake_word()))
     (tmp_path / "okay_nabu.json").write_text(json.dumps(MANIFEST))
     monkeypatch.chdir(tmp_path)
-    lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line]
+    lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line and not line.startswith(_BATCH)]
     for line in lines:
         words = shlex.split(line, comments=True)
         forced = ["--force"] if words[1] in ("optimize", "codegen", "analyze") and "--force" not in words else []
@@ -155,7 +168,8 @@ def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "models" / "inner").mkdir(parents=True)
     (tmp_path / "models" / "inner" / "model.tflite").write_bytes(write_model(mobile_chain()))
     monkeypatch.chdir(tmp_path)
-    lines = [line for line in commands_of(ROOT / "docs" / "batch.md") if "--cluster" not in line]
+    batches = [line for line in commands_of(ROOT / "docs" / "ci.md") if line.startswith(_BATCH)]
+    lines = [line for line in batches if "--cluster" not in line]
     for line in lines:
         run_line(line.replace("--jobs 8", "--jobs 1"))
     assert lines
@@ -184,5 +198,4 @@ def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_command_is_only_parsed(page: Path) -> None:
-    known = {*RUN, "docs/batch.md"}
-    assert name_of(page) in known or not commands_of(page)
+    assert name_of(page) in RUN or not commands_of(page)

@@ -1,4 +1,4 @@
-"""The one error tree, and text of a file in a message. Every message names the fault, its location, and the fix."""
+"""Define the error tree. Every message names the fault, its location, and the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run of ``explore``: results of ``optimize`` under limits from wide to narrow, and their Pareto front."""
+"""Explore the Pareto front of RAM against run time: runs of ``optimize`` under several limits."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
 from .rewrite.loadable import Mended, mended
-from .stepping import NOT_EQUAL, InSteps, in_steps
+from .stepping import NOT_EQUAL, InSteps, in_hops, in_steps
 from .transform import Cache, Candidate, Progress, RunContext, subject_of, worthy_candidate
 
 _REFUTED = {
@@ -79,8 +79,9 @@ def optimize(
 ) -> Result:
     """Optimize a .tflite given as bytes or as a path.
 
-    What makes a library need more, and what is not equal, is left out: stripes first, then rewrites; the report's
-    warnings say what failed. ``cache``: for runs under several limits.
+    Actions of a decision that make the result fail its proof or a run are left out, and otherwise stripes, then
+    rewrites; these also where a library needs more. The report's warnings say what failed. ``cache``: for runs under
+    several limits.
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
@@ -90,7 +91,7 @@ def optimize(
         given = _given(source, options, progress)
         data, model, found, steps, facts = given.data, given.model, given.found, given.steps, given.facts
         if steps is not None:
-            options = replace(options, ties=steps.ties, inputs=None)
+            options = replace(options, ties=steps.ties, slide=steps.said, inputs=None)
         if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
             options = replace(options, loops=False)
 
@@ -131,7 +132,8 @@ def optimize(
         proofs=done.proofs,
         declined=declined,
         mended=None if found is None else found.before,
-        calls=1 if steps is None else steps.calls,
+        calls=1 if steps is None or steps.slide is not None else steps.calls,
+        slide=None if steps is None else steps.slide,
     )
     report = build_report(facts, candidate.model, outcome, options)
     if not is_fixed_by_npu(candidate.model):
@@ -263,16 +265,17 @@ def _given(source: Source, options: Options, progress: Progress) -> _Given:
     """Load a model. Raises as :func:`optimize`."""
     original, name = load(source)
     data, model = original, read_planned(original, name)
-    if options.ties and not options.step:
+    is_called = options.step or options.slide is not None
+    if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
     found = loadable(data, model, options, progress)
     if found is not None:
         data = write_model(found.model)
         model = read_planned(data)
     facts = facts_of(model, name, original, options)
-    if not options.step:
+    if not is_called:
         return _Given(name, original, data, model, found, None, facts, facts.libraries)
-    steps = in_steps(data, model, options)
+    steps = in_steps(data, model, options) if options.step else in_hops(data, model, options, progress)
     model = read_planned(steps.data)
     libraries = needs_by_library(model, {}, options.profile)
     return _Given(name, original, steps.data, model, found, steps, facts, libraries)
@@ -292,8 +295,8 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
-            f"{said_of(found.before)}; the rewrite that mends it takes TFLM of {needed_since(new)} or later, and "
-            f"--tflm says {options.tflm}"
+            f"{said_of(found.before)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, and "
+            f"--tflm is {options.tflm}"
         )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
@@ -301,7 +304,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
         found = mended(read_model(shapes.data)) or found
     proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
     if not proof.proved:
-        raise EquivalenceError(f"{said_of(found.before)}; it has no proof of the rewrite that mends it: {proof}")
+        raise EquivalenceError(f"{said_of(found.before)}; the rewrite that fixes it is not proved: {proof}")
     return found
 
 

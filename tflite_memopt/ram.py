@@ -1,4 +1,4 @@
-"""The RAM of a model as one number: for training loops and searches for architectures."""
+"""Compute the RAM of a model as one number, for training loops and architecture searches."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def ram_of(
     if planner == "tflm":
         return need.required
     if need.table is None:
-        raise UsageError("codegen writes a table where the target is known and its kernels were measured: name it")
+        raise UsageError("codegen writes a plan table only for a target whose kernels were measured: name the target")
     return need.table

@@ -1,7 +1,7 @@
 """The documentation site, built by scripts/docs.
 
-The navigation comes from the lists of links in docs/index.md. The reference page is generated from the options of the
-commands, the docstrings of the API, and the descriptions of the report's fields.
+The navigation comes from the lists of links in docs/index.md. The page of commands is generated from their options, the
+docstrings of the API, and the descriptions of the report's fields.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ def _add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
     if name != "index":
         return
     sections = {title: _PAGE.findall(links) for title, links in _SECTION.findall(source[0])}
-    for title, pages in (sections | {"Reference": ["_made/reference"]}).items():
+    sections["Reference"].append("_made/commands")
+    for title, pages in sections.items():
         source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```\n"
 
 
-def _reference() -> str:
-    """Return the text of the reference page."""
-    parts = ["# Reference\n\n## Commands"]
+def _commands() -> str:
+    """Return the text of the page of commands."""
+    parts = ["# Commands, Python, fields\n\n## Commands"]
     parts += [
         _directives(f".. click:: tflite_memopt.cli.{name}:{name}\n   :prog: tflite-memopt {name}") for name in COMMANDS
     ]
@@ -78,4 +79,4 @@ def _directives(text: str) -> str:
 
 
 _MADE.mkdir(exist_ok=True)
-(_MADE / "reference.md").write_text(_reference())
+(_MADE / "commands.md").write_text(_commands())

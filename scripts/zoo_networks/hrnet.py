@@ -44,7 +44,7 @@ TINY_W32 = Settings(4, 2, 4, 1, (1, 2, 1), 4, (1, 1, 2, 2), 8, 10)
 
 
 def hrnet(settings: Settings, size: int = 256) -> keras.Model:
-    """256x256 pixels, not 224x224: the published peaks (see docs/zoo.md) are those of 256x256."""
+    """256x256 pixels, not 224x224: the published peaks (see README.md) are those of 256x256."""
     source = image(size)
     x = conv(conv(source, settings.stem, 3, 2), settings.stem, 3, 2)
     for _ in range(settings.first_blocks):

@@ -163,7 +163,9 @@ def test_a_tiling_that_is_no_region_says_why() -> None:
     b = ModelBuilder()
     y = b.conv(b.input("x", (1, 6, 4, 2)), 2, seed=1)
     model = b.finish(y, b.conv(y, 2, seed=2))
-    with pytest.raises(InfeasibleError, match="steps 0 to 2 are no region: 'conv0' is read outside the region as well"):
+    with pytest.raises(
+        InfeasibleError, match="steps 0 to 2 do not form a region: 'conv0' is read outside the region as well"
+    ):
         apply_tilings(model, [Tiling(0, 2, Unrolled((3, 6), "recompute", "pad"))])
 
 

@@ -190,7 +190,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
     monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
     report = tflite_memopt.optimize(planned, BOTH).report
     [warning, *_] = [each for each in report.warnings if "approximate" in each]
-    assert warning.startswith("--allow-approximate: integers are requantized once more, the result need NOT equal")
+    assert warning.startswith("--allow-approximate: integers are rounded differently, so the result may NOT equal")
     assert "LSB" in warning
     samples = report.equivalence["tflm"].samples
     assert f"over {samples} samples, the largest score is the same one in" in warning

@@ -114,9 +114,9 @@ def test_a_model_that_esphome_cannot_run_is_refused(build: Callable[[], Model], 
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
-        ([], "is no manifest of version 2"),
-        (MANIFEST | {"version": 1}, "is no manifest of version 2"),
-        (MANIFEST | {"type": "macro"}, "is no manifest of version 2"),
+        ([], "is not a version 2 manifest"),
+        (MANIFEST | {"version": 1}, "is not a version 2 manifest"),
+        (MANIFEST | {"type": "macro"}, "is not a version 2 manifest"),
         (MANIFEST | {"author": None}, "'author' is missing"),
         (MANIFEST | {"micro": {"feature_step_size": 10}}, "'probability_cutoff' is missing"),
         (MANIFEST | {"micro": 1}, "'micro' is missing"),
@@ -145,4 +145,4 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     manifest.write_text("{")
     done = CliRunner().invoke(cli, [*words, "--force"])
     assert isinstance(done.exception, MemoptError)
-    assert "'w.json' is no JSON" in str(done.exception)
+    assert "'w.json' is not JSON" in str(done.exception)

@@ -226,7 +226,7 @@ def late() -> Model:
 @pytest.mark.parametrize(
     ("build", "request_", "said"),
     [
-        (cell, MemoryRequest(ties=("h:out",)), "write OUTPUT:INPUT, names of the model's own; outputs are"),
+        (cell, MemoryRequest(ties=("h:out",)), "write OUTPUT:INPUT with names of the model; outputs are"),
         (cell, MemoryRequest(ties=("h:out:x:0", "h:out:h:in")), "'h:out' is in another tie"),
         (late, MemoryRequest(ties=("state:h",)), "'state' is written where 'h' lies, and ADD reads 'h' then, or later"),
         (cell, MemoryRequest(external=("h:inn",)), "no tensor of the arena has this name; did you mean 'h:in'"),

@@ -195,7 +195,7 @@ def test_the_runner_compiles_with_the_headers_of_a_tflm(tmp_path: Path) -> None:
 
 @pytest.mark.device
 def test_the_runner_answers_requests(tmp_path: Path) -> None:
-    """On a TFLM that was built, in the protocol of docs/exactness.md."""
+    """On a TFLM that was built, in the protocol of runner.cc."""
     tflm = built_tflm()
     (tmp_path / "runner.cc").write_bytes(runner_source())
     includes = [f"-isystem{each}" for each in tflm.includes]

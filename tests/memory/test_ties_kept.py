@@ -144,10 +144,10 @@ def test_any_order_that_keeps_a_tie_is_found(reads: list[str], state: int) -> No
 @pytest.mark.parametrize(
     ("build", "arguments", "said"),
     [
-        (cell, ("--tie", "h:out"), "--tie h:out: write OUTPUT:INPUT, names of the model's own; outputs are"),
+        (cell, ("--tie", "h:out"), "--tie h:out: write OUTPUT:INPUT with names of the model; outputs are"),
         (late, ("--tie", "state:h"), "'state' is written where 'h' lies, and ADD reads 'h' then, or later"),
         (cell, ("--tie", "h:out:h:in", "--io", "int8"), "states keep their types: leave out --io int8"),
-        (cell, ("--tie", "h:out:h:in", "--parts", "2"), "--tie has no meaning with --parts"),
+        (cell, ("--tie", "h:out:h:in", "--parts", "2"), "--tie does not work with --parts"),
     ],
 )
 def test_what_cannot_be_tied_is_refused_in_a_line(

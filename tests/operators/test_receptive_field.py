@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, Operator, OperatorOptions, Tensor
 from tflite_memopt.operators.rows import Axis, RowMap, Rows
-from tflite_memopt.operators.table import OPERATORS, OperatorKind, row_map_of
+from tflite_memopt.operators.table import row_map_of
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:
@@ -103,19 +102,6 @@ def test_reads_of_several_rows_are_those_of_each(size: int, reach: int, stride: 
     assert above + reads.count + below == (out.count - 1) * stride + reach
     assert (above > 0) <= (reads.start == 0)
     assert (below > 0) <= (reads.end == size)
-
-
-def test_the_documentation_says_what_the_table_says() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "how_it_works.md").read_text()
-    rows = text.partition("| operators | rows of the input for row r |")[2].partition("\n\n")[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-    names = [(name, sequences) for found, _, _, sequences in cells for name in found.split(", ")]
-    assert sorted(names) == sorted((name, _of_sequences(kind)) for name, kind in OPERATORS.items())
-
-
-def _of_sequences(kind: OperatorKind) -> str:
-    """What can be done with sequences, as the documentation says it."""
-    return ", ".join(word for word, how in (("along H", kind.along_h), ("phases", kind.by_phase)) if how is not None)
 
 
 def test_padding_of_the_whole_is_that_of_the_axis() -> None:

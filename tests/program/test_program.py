@@ -183,7 +183,7 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
     fields = json.loads((tmp_path / MANIFEST).read_text())
     fields["parts"][0]["file"] = path
     (tmp_path / MANIFEST).write_text(json.dumps(fields))
-    with pytest.raises(ModelFormatError, match="its parts are no files beside it"):
+    with pytest.raises(ModelFormatError, match="its parts are not files in the same folder"):
         read_program(tmp_path)
 
 

@@ -23,7 +23,7 @@ from tflite_memopt.report.pictures.pages import analysis_page, report_page
 
 HYBRID = write_model(with_weights("CONV_2D", DType.FLOAT32, DType.INT8))
 UINT8 = write_model(alone("AVERAGE_POOL_2D", DType.UINT8))
-FIRST = "TFLM cannot run this model: weights alone are quantized, give the converter a representative dataset"
+FIRST = "TFLM cannot run this model: only the weights are quantized, give the converter a representative dataset"
 
 
 def test_an_analysis_says_so_first_and_that_it_fits_nowhere() -> None:

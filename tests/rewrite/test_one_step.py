@@ -104,7 +104,7 @@ def test_other_commands_know_a_step(gru: tuple[bytes, Result]) -> None:
     assert {name: verdict.equal for name, verdict in verify(data, result.model).items()} == dict.fromkeys(
         ("proof", "plan", "litert", "tflm"), True
     )
-    with pytest.raises(UsageError, match="the second one is a step of another model"):
+    with pytest.raises(UsageError, match="the second one is a step of a different model"):
         verify(write_model(dense_model()), result.model)
     receipt = receipt_of(result.report, result.model, "step.tflite")
     assert json.loads(receipt)["predicate"]["proofs"]["step"]["status"] == "proved"
@@ -167,12 +167,12 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     Path(source).write_bytes(write_model(layers("gru")))
     run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--step"])
     assert run.exit_code == 0, run.output
-    assert "input 'state' is a state, zeros before the first frame" in " ".join(run.output.split())
+    assert "input 'state' is a state, zeros before the first call" in " ".join(run.output.split())
     assert CliRunner().invoke(cli, ["optimize", source, "-o", again, "--replay", output]).exit_code == 0
     labels = [plan_label.decode(read_model(Path(path).read_bytes())) for path in (output, again)]
     assert [label.options.get("ties") for label in labels if label is not None] == [["state_next:state"]] * 2
     wrong = {
-        ("--parts", "2"): "--step has no meaning with --parts",
+        ("--parts", "2"): "--step does not work with --parts",
         ("--io", "int8"): "leave out --io int8",
         ("--tie", "a:b"): "--step ties the states of the network by itself: omit --tie",
     }

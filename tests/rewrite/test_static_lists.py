@@ -83,7 +83,7 @@ def test_shapes_that_hold_for_no_turn_are_proved_of_the_original_alone() -> None
 )
 def test_what_is_no_item_of_a_list_stays_refused(model: Model) -> None:
     assert make_lists_static(copy_model(model)) == ()
-    with pytest.raises(UnsupportedModelError, match="the size of its output is computed from values"):
+    with pytest.raises(UnsupportedModelError, match="the size of its output depends on values"):
         optimize(write_model(model), Options(runtimes=("litert",)))
 
 
@@ -102,7 +102,7 @@ def test_operands_that_do_not_fit_are_no_items() -> None:
 
 
 def test_an_older_tflm_lacks_what_writes_items_in_place() -> None:
-    with pytest.raises(UnsupportedModelError, match="takes TFLM of 2025-11-10 or later, and --tflm says 2025-01-01"):
+    with pytest.raises(UnsupportedModelError, match="needs TFLM of 2025-11-10 or later, and --tflm is 2025-01-01"):
         optimize(write_model(loop_with_a_list()), Options(tflm="2025-01-01"))
 
 

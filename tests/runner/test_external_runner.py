@@ -75,10 +75,10 @@ def runner(folder: Path, body: str) -> list[str]:
         ("kill -SEGV $$", "the runner crashed (SIGSEGV) before it answered"),
         ("exit 0", "the runner ended with code 0 before it answered"),
         ("echo model model0.tflite; echo log so it is; echo error too small", "too small (so it is)"),
-        (ANSWER.replace("head", "heat") + "echo done", "docs/exactness.md: it lacks head"),
-        (ANSWER.replace("head 1", "head one") + "echo done", "docs/exactness.md: invalid literal"),
+        (ANSWER.replace("head", "heat") + "echo done", "codegen --write-runner: it lacks head"),
+        (ANSWER.replace("head 1", "head one") + "echo done", "codegen --write-runner: invalid literal"),
         (ANSWER.replace("%08d", "%07d") + "echo done", "its outputs have 7 bytes, the model's have 8"),
-        (ANSWER.replace("outputs0", "elsewhere") + "echo done", "docs/exactness.md: [Errno 2] No such file"),
+        (ANSWER.replace("outputs0", "elsewhere") + "echo done", "codegen --write-runner: [Errno 2] No such file"),
     ],
 )
 def test_what_a_runner_does_wrong_is_said(tmp_path: Path, body: str, reason: str | None) -> None:

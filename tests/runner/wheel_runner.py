@@ -1,4 +1,4 @@
-"""A runner over the tflite-micro wheel, in the protocol of docs/exactness.md: wheel_runner.py REQUESTS."""
+"""A runner over the tflite-micro wheel, in the protocol of runner.cc: wheel_runner.py REQUESTS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of a model's order for memory and arithmetic: lifetimes, working sets, loops, MACs."""
+"""What the order of a model means for memory and arithmetic: lifetimes, working sets, loops, MACs, side effects."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
     plans = Plans(variant.model, profile, variant.options, variant.finish)
     plans.tiled(chosen)  # says what does not fit
     if plans.full([chosen], ANY) == [None]:
-        raise InfeasibleError("the decision is beyond the limits on run time and operators: allow more of them")
+        raise InfeasibleError("the decision exceeds the limits on run time and operators: raise them")
     return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen))
 
 

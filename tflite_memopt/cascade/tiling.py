@@ -150,7 +150,7 @@ def apply_tilings(model: Model, chosen: Sequence[Tiling]) -> Model:
     for each in chosen:
         region = region_of(model.main, operators[each.first : each.end])
         if isinstance(region, str):
-            raise InfeasibleError(f"steps {each.first} to {each.end} are no region: {region}")
+            raise InfeasibleError(f"steps {each.first} to {each.end} do not form a region: {region}")
         reason = _apply(model, model.main, region, each.form)
         if reason is not None:
             raise InfeasibleError(f"'{each}': {reason}")

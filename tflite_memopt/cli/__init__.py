@@ -131,7 +131,7 @@ def _unwritten(error: OSError) -> str:
     if error.filename is not None:
         return f"{error.strerror or error}: '{error.filename}'; nothing was written"
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left is lost, and Python would complain of it at exit)
-    return f"cannot print the answer ({error.strerror or error}); files that were asked for are written"
+    return f"cannot print the answer ({error.strerror or error}); the output files are written"
 
 
 def _interrupt(signum: int, frame: Any) -> NoReturn:

@@ -55,7 +55,7 @@ def check(
     as_json: bool,
     force: bool,
 ) -> None:
-    """Print the RAM of the given models, or of all models below this folder, as the files are.
+    """Print the RAM that the given models need, or all models below the current folder.
 
     For pull requests and hooks: fails if a model is over the budget, needs more RAM than at a revision, cannot be
     run by TFLM, or computes wrongly with the kernels of the target.

@@ -46,8 +46,8 @@ from .types import ModelPath
     "beside",
     multiple=True,
     type=click.Choice(["msf-cnn"]),
-    help="Also fuse blocks from the input of the model on: the least RAM for a limit on MACs, and the fewest MACs "
-    "for a limit on RAM.",
+    help="Also show msf-CNN, which fuses blocks that begin at the input of the model: the least RAM for a limit on "
+    "MACs, and the fewest MACs for a limit on RAM.",
 )
 @TARGET
 @KERNELS
@@ -57,7 +57,7 @@ from .types import ModelPath
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest that each method may run.",
+    help="Time limit of each method.",
 )
 @SEED
 @report_option(".json")

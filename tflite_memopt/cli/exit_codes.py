@@ -27,18 +27,18 @@ EXIT_CODES = (
     ExitCode(DONE, "done"),
     ExitCode(
         NOT_EQUAL,
-        "not equal, not verified although requested, or a file that computes wrongly with the kernels; no model is "
-        "written. batch: a model has no result",
+        "the models are not equal, the runner has no verdict, or a file computes wrongly with the target's kernels; no "
+        "model is written. batch: a model has no result",
     ),
     ExitCode(
         BAD_INPUT,
-        "bad input: a file, a flag, or a model that TFLM cannot run; nothing is written, but for uint8 models, which "
-        "older versions run",
+        "bad input: a file, an option, or a model that TFLM cannot run; nothing is written, except for models with "
+        "uint8 activations, which old versions of TFLM run",
     ),
-    ExitCode(OVER_BUDGET, "over budget (the model is still written), or larger than the baseline"),
-    ExitCode(INTERNAL_ERROR, "internal error, please report it; nothing is written"),
-    ExitCode(CONTRADICTED, "verify: a runtime differs where the proof says equal, please report it"),
-    ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which the same command continues"),
+    ExitCode(OVER_BUDGET, "over budget (the model is written all the same), or larger than the baseline"),
+    ExitCode(INTERNAL_ERROR, "internal error: please report it; nothing is written"),
+    ExitCode(CONTRADICTED, "verify: a runtime differs where the proof says equal: please report both files"),
+    ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which continues with the same command"),
 )
 
 

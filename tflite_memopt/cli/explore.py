@@ -85,8 +85,8 @@ def explore(
 ) -> None:
     """Show how little RAM IN.tflite can need, and the price in run time, operators, and file size.
 
-    Each point is what `optimize` writes with the flags beside it and the other flags given here; a file that is
-    written is verified as well.
+    `optimize` writes a point with the options beside it and the other options given here. A file that explore writes is
+    verified.
     """
     from ..exploring import explore as run
     from ..io.files import write_files
@@ -96,7 +96,7 @@ def explore(
 
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
-        raise click.UsageError("--parts only shows parts: to write them, run optimize with the flags of the point")
+        raise click.UsageError("--parts only shows parts: to write them, run optimize with the options of the point")
     options = Options(jobs=usable_cores(), every_byte=True, **chosen)
     is_chosen = output is not None or options.budget is not None
     # Runs are long enough to report progress in a pipe, too.

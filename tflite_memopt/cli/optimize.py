@@ -66,13 +66,19 @@ if TYPE_CHECKING:
     "ties",
     multiple=True,
     metavar="OUT:IN",
-    help="Put this output in place of this input, so that the next run takes it without a copy. Repeat for more "
-    "states.",
+    help="Let this output share the buffer of this input, so that the next run reads it without a copy. Repeat it for "
+    "more states.",
 )
 @click.option(
     "--step",
     is_flag=True,
-    help="Write one time step of a recurrent network: it takes one frame per call, and keeps its state in the arena.",
+    help="Write one time step of a recurrent network, which takes one frame per call and keeps its state in the arena.",
+)
+@click.option(
+    "--slide",
+    metavar="HOP[,input=NAME]",
+    help="For a window that moves along a signal: write a model that takes the next HOP rows of the window per call, "
+    "keeps what windows share, and gives the outputs of the window that ends there.",
 )
 @OBJECTIVE
 @click.option(
@@ -80,14 +86,14 @@ if TYPE_CHECKING:
     type=ByteSize(),
     metavar="SIZE",
     help="Available RAM, for example 64K, 64KiB, or 0.5M. The search stops at the fastest result that fits. If "
-    "none fits, the smallest file is still written and the exit code is 3.",
+    "none fits, the smallest file is written and the exit code is 3.",
 )
 @EFFORT
 @INPUTS
 @click.option(
     "--no-verify",
     is_flag=True,
-    help="Write the result without verification. TFLM's own measurements are then missing.",
+    help="Write the result without a proof or a run. TFLM's own measurements are then missing.",
 )
 @click.option(
     "--parts",
@@ -101,15 +107,15 @@ if TYPE_CHECKING:
     type=RowCount(),
     metavar="N|auto",
     help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
-    "whole image is never in the arena; auto: try several numbers. OUT is then a folder as with --parts, whose "
-    "default is 2.",
+    "whole image is never in the arena; auto: try several numbers. OUT is then a folder, and the default of --parts "
+    "is 2: the first layers and the rest.",
 )
 @click.option("--feed-input", metavar="NAME", help="The input that --feed is for. [default: the largest]")
 @click.option(
     "--replay",
     metavar="TEXT|FILE",
-    help="Repeat the decision of another run without a search: the decision in its report, or the .tflite that it "
-    "wrote, whose target, kernels, and options apply unless given here.",
+    help="Repeat the decision of another run without a search: the text of the decision in its report, or the .tflite "
+    "that it wrote, whose target, kernels, and options apply unless given here.",
 )
 @report_option(".json", ".html", ".svg")
 @JSON

@@ -55,25 +55,25 @@ SEED = click.option(
     type=click.IntRange(min=0),
     default=Options.seed,
     show_default=True,
-    help="Seed of the random inputs; equal seeds give equal results.",
+    help="Seed of random choices; equal seeds give equal results.",
 )
 RUNNER = click.option(
     "--runner",
     metavar="COMMAND",
-    help="Command that runs models on your own kernels, a board, or an emulator; the result is verified there too "
-    "(docs/exactness.md).",
+    help="Command that runs models on your own kernels, a board, or an emulator, to verify B.tflite there as well; "
+    "codegen --write-runner writes the source of one.",
 )
 SAMPLES = click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=Options.samples,
-    help="Number of inputs to compare on every runtime: extremes, then random ones. [default: 10 to 30, by the work of "
-    "the model; 30 if no proof covers all inputs]",
+    help="Number of inputs to compare on every runtime: extremes, then random ones. [default: 10 to 30, fewer for "
+    "larger models; 30 if no proof covers all inputs]",
 )
 APPROXIMATE = click.option(
     "--allow-approximate",
     is_flag=True,
-    help="Allow changes that round integers once more or otherwise. Outputs may then differ; the report says how much.",
+    help="Allow changes that round integers differently. Outputs may then differ; the report says how much.",
 )
 TFLM = click.option(
     "--tflm",

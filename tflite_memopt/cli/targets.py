@@ -13,10 +13,10 @@ _COLUMNS = 100
 @click.command(short_help="List the cores and chips that --target knows.")
 @JSON
 def targets(as_json: bool) -> None:
-    """List the cores and chips that --target knows: kernels, and whether they were run; with --json all facts.
+    """List the cores and chips that --target knows, their kernels, and whether these were measured.
 
     Below them are the builds of TFLM that --tflm knows, boards and chips with their RAM and flash, and the chips whose
-    memories `codegen --memory CHIP` knows.
+    memories `codegen --memory CHIP` knows. With --json, print all facts about the targets.
     """
     from ..report.targets import render_builds, render_devices, render_memories, render_targets, targets_json
 

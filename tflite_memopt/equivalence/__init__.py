@@ -1,1 +1,1 @@
-"""Verification that two models compute the same: real interpreters in subprocesses, same inputs, compared bytes."""
+"""Verify that two models compute the same: interpreters in subprocesses, inputs, comparison, verdicts."""

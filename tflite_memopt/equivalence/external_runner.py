@@ -1,4 +1,6 @@
-"""A runner of the user's beside the tflite-micro wheel: a board, Renode, QEMU. docs/exactness.md has the protocol.
+"""A runner of the user's beside the tflite-micro wheel: a board, Renode, QEMU.
+
+The protocol is in ``firmware/templates/runner.cc.jinja``.
 
 A runner is a command. It is called in a folder of its own with the name of a file of requests, one run a line:
 
@@ -42,7 +44,9 @@ def command_of(text: str | os.PathLike[str]) -> list[str]:
     """
     words = [str(text)] if os.path.exists(text) else _words(os.fspath(text))
     if not words or not os.access(words[0], os.X_OK) or Path(words[0]).is_dir():
-        raise UsageError(f"the runner '{text}' is not an executable file; see docs/exactness.md")
+        raise UsageError(
+            f"the runner '{text}' is not an executable file; codegen --write-runner writes the source of one"
+        )
     # Not resolved: a link to Python in a virtual environment is that environment.
     return [str(Path(words[0]).absolute()), *words[1:]]
 
@@ -181,7 +185,7 @@ def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -
             raise ValueError(f"it lacks {' and '.join(missing)}")
         outputs = _outputs((folder / f"outputs{number}.bin").read_bytes(), job)
     except (OSError, ValueError) as error:
-        problem = f"the runner does not keep to the protocol of docs/exactness.md: {error}"
+        problem = f"the runner does not follow the protocol in runner.cc of codegen --write-runner: {error}"
         return Run(error=problem, kernels=kernels, commit=commit)
     return Run(outputs, facts=facts, kernels=kernels, commit=commit)
 

@@ -127,7 +127,7 @@ def inputs_from_npz(path: str | PathLike[str], model: Model) -> list[Sample]:
     Raises UsageError when the file, a name, a type or a shape does not fit, and when there is nothing to give.
     """
     if not model.main.inputs:
-        raise UsageError(f"inputs '{path}': the model takes no inputs; leave --inputs out")
+        raise UsageError(f"inputs '{path}': the model has no inputs; omit --inputs")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -13,7 +13,7 @@ _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 """micro_interpreter_graph.cc: an operator's Prepare or Eval failed."""
 _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a runner's may have fewer."""
-_OWN = "the firmware must bring its kernel, and a --runner with that can verify the result"
+_OWN = "the firmware must provide its kernel; verify --runner verifies the result with it"
 _ON_NPU = "it runs on {} alone"
 _ELSEWHERE = "TFLM has a kernel for it: the runtime used here lacks it, the tflite-micro wheel has it"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
+from ..analysis.macs import model_macs
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
 from ..ir.change import Exactness
@@ -17,14 +18,16 @@ from ..ir.check import check_model, first_on_npu
 from ..ir.model import Graph, Model
 from ..kernels.faults import faults_in
 from ..options import Options
-from ..proof import Proof, Status, prove
+from ..proof import Proof, Status, hops_of, prove
+from .adapter import Sample
 from .baseline import LITERT, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
+from .inputs import samples_for, verification_inputs
 from .interface import SAME, Interface, interface_between, interface_differences
 from .judge import Candidate, RuntimeResult, judge_on_all, judge_steps
 from .runner import Interpreters, ProcessLimits
 from .runtimes import BETWEEN, BetweenRuntimes
-from .sequences import difference_in_sequence
+from .sequences import difference_in_sequence, windows_of
 from .shapes import InferredModel, shaped_by_litert
 from .subject import FailedVerificationError, Subject
 from .verdict import FILE, PROOF, Basis, Verdict
@@ -33,6 +36,9 @@ Progress = Callable[[str], None]
 Facts = dict[str, int | str]
 LEAST_DECIBELS = 10.0
 """Signal to noise that an approximation must leave."""
+WINDOWS, _LEAST_WINDOWS = 1_000, 50
+"""Hops of a sliding window that are verified, and the fewest for a large model."""
+_MOST_MACS = 10_000_000_000
 LIMITS = ProcessLimits(300.0, 16 << 30)
 """Of each interpreter process, for one model: seconds, and bytes of address space."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
@@ -96,8 +102,7 @@ def verify_result(
 
     ``baseline`` is that of :func:`inspect`, if it was called; ``running`` as there. Raises FailedVerificationError
     when something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
-    verified, when ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has
-    no verdict.
+    verified, and when a runner has no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
@@ -162,18 +167,31 @@ def _of_runtimes(found: BetweenRuntimes) -> Verdict:
 
 
 def verify_steps(
-    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None
+    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None, slides: bool = False
 ) -> dict[str, RuntimeResult]:
     """Run the original over sequences, and its step once for each frame of them; with TFLM's facts on the original.
 
-    Raises UsageError for wrong inputs.
+    ``slides``: the original over windows of a signal, and its hop along that. Raises UsageError for wrong inputs.
     """
     model, step = read_model(subject.original), read_model(subject.optimized)
     with _open(options, running) as interpreters:
-        baseline = measure_baseline(subject.original, model, options, interpreters)
-        progress(f"calling one step at a time on {', '.join(baseline.runs)}: {len(baseline.samples)} sequences")
+        samples = _windows(model, step, options) if slides else None
+        baseline = measure_baseline(subject.original, model, options, interpreters, samples)
+        what, over = ("hop", "windows") if slides else ("step", "sequences")
+        where = ", ".join(baseline.runs)
+        progress(f"calling one {what} at a time on {where}: {len(baseline.samples)} {over}")
         candidate = _candidate(subject, baseline, step, SAME, options)
-        return {name: judge_steps(baseline, candidate, name, interpreters[name]) for name in baseline.runs}
+        return {name: judge_steps(baseline, candidate, name, interpreters[name], slides) for name in baseline.runs}
+
+
+def _windows(model: Model, slide: Model, options: Options) -> list[Sample]:
+    """Return windows of one signal, each a hop after the one before; those inputs that a run takes make it up."""
+    at, _ = hops_of(slide, model)
+    count = options.samples or max(_LEAST_WINDOWS, min(WINDOWS, _MOST_MACS // max(1, model_macs(model))))
+    hop = slide.main.inputs[at].elements
+    needed = 1 + count * hop // model.main.inputs[at].elements
+    given = None if options.inputs is None else samples_for(model, options)
+    return windows_of(given or verification_inputs(model, needed, options.seed), at, hop, count)
 
 
 def verdict_of(proof: Proof) -> Verdict:
@@ -279,7 +297,7 @@ def _way_out(baseline: Baseline, options: Options) -> str:
     """Return what would let an interpreter run the original: inputs that it takes, or its own kernels."""
     if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
         return "give inputs that it takes with --inputs"
-    return "give a TFLM that has its kernels with --runner, or --no-verify"
+    return "--no-verify writes the result without it; verify --runner runs it on a TFLM that has its kernels"
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:

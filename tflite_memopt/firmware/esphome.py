@@ -63,15 +63,15 @@ def _read(text: bytes, name: str) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except ValueError as error:
-        raise ModelFormatError(f"'{name}' is no JSON: {error}") from None
+        raise ModelFormatError(f"'{name}' is not JSON: {error}") from None
     if not isinstance(manifest, dict) or manifest.get("type") != "micro" or manifest.get("version") != 2:
-        raise ModelFormatError(f"'{name}' is no manifest of version 2 for micro_wake_word")
+        raise ModelFormatError(f"'{name}' is not a version 2 manifest for micro_wake_word")
     micro = manifest.get("micro")
     given = [(_FIELDS, manifest), (_FIELDS_OF_MICRO, micro if isinstance(micro, dict) else {})]
     for fields, values in given:
         for field, kind in fields.items():
             if not isinstance(values.get(field), kind):
-                raise ModelFormatError(f"'{name}': '{field}' is missing, or of a wrong type, for ESPHome")
+                raise ModelFormatError(f"'{name}': '{field}' is missing or has the wrong type")
     return manifest
 
 

@@ -123,14 +123,14 @@ def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfil
         return Table(rows, (ARENA,), (max((row.offset + row.bytes for row in rows), default=0),), 0)
     layout = memory_layout(model, profile)
     if any(tensor.fixed_offset is not None for tensor in layout.tensors):
-        raise UsageError("commands of an NPU have addresses in the arena: its tensors cannot lie elsewhere")
+        raise UsageError("an NPU's commands contain addresses in the arena: its tensors cannot be placed elsewhere")
     names, capacities, arena = _memories(model, profile, request)
     external = _external(model, layout, request.external)
     ties = ties_named(model, request.ties)
     prices = prices_for(request.sizes, request.prices) if request.sizes else ()
     spread = spread_model(model, layout, profile, capacities, SearchLimit(), ties, external, prices)
     if len(spread.used) > _MOST_MEMORIES:
-        raise UsageError(f"{len(spread.used)} memories and buffers: a table has room for {_MOST_MEMORIES}")
+        raise UsageError(f"{len(spread.used)} memories and buffers: a table holds at most {_MOST_MEMORIES}")
     rows = tuple(_rows(layout, spread.offsets, spread.memories, moves_of(model, layout)))
     outside = [next(row.name for row in rows if row.memory == at) for at in range(len(names), len(spread.used))]
     return Table(rows, names, spread.used, arena, tuple(outside))

@@ -137,7 +137,7 @@ def _check_interface(model: Model, original: Model, name: str) -> None:
     for side in ("inputs", "outputs"):
         ours, theirs = ([(t.dtype, t.shape) for t in getattr(each.main, side)] for each in (model, original))
         if ours != theirs:
-            raise UsageError(f"--original '{name}' has other {side} than the model: leave it out, or name the original")
+            raise UsageError(f"--original '{name}' has other {side} than the model: omit it, or name the original")
 
 
 @dataclass(frozen=True)

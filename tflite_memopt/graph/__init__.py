@@ -1,4 +1,4 @@
-"""Tools that schedulers, planners and analyses share: integers only, no model."""
+"""Tools that schedulers, planners, and analyses share: alignment, intervals, dependencies, limits; integers only."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
 def _check_size(nbytes: int) -> None:
     if nbytes > _MOST_BYTES:
         raise UnsupportedModelError(
-            f"the associated files behind the model take {nbytes:,} bytes; over {_MOST_BYTES:,} are not carried along: "
+            f"the associated files behind the model take {nbytes:,} bytes; over {_MOST_BYTES:,} are not copied: "
             "remove them, and append them to the result"
         )
 

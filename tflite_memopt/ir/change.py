@@ -104,7 +104,7 @@ def decision_in(text: str) -> Decision:
     tilings = [part for part in parts if part[0].isdigit()]
     words = parts.count(_ROLLED) + parts.count(_ALONG_H)
     if len(orders) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
-        raise UsageError(f"'{text}' is no decision; one is such as 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
+        raise UsageError(f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
     return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts)
 
 
@@ -113,7 +113,7 @@ def _order_in(text: str) -> tuple[int, ...]:
         ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
         return tuple(position for each in ends for position in range(each[0], each[-1] + 1))
     except ValueError:
-        raise UsageError(f"'{text}' is no order of operators; one is such as '0-3,5,4'") from None
+        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'") from None
 
 
 def _ranges(order: Sequence[int]) -> Iterator[str]:
@@ -131,15 +131,17 @@ EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
 DEAD_CHANNELS = "dead_channels"
 """The first word of the rule that deletes channels, in reports."""
 BOUNDARY = "boundary"
-"""The rule of ``--io int8``, by which the model takes and gives integers."""
+"""Remove QUANTIZE and DEQUANTIZE at inputs and outputs (``--io int8``)."""
 UNCALLED = "uncalled_subgraphs"
-"""The rule by which subgraphs that nothing calls are dropped, as those of a second signature."""
+"""Drop subgraphs that nothing calls, such as those of a second signature."""
 INFERRED_SHAPES = "inferred_shapes"
-"""The rule by which static shapes become those that LiteRT infers from the operands."""
+"""Replace shapes of the file by those that LiteRT infers from the operands."""
 STATIC_LISTS = "static_lists"
 """The rule by which loops set items of lists in place (``rewrite/static_lists.py``)."""
 ONE_STEP = "one_step"
 """The rule of ``--step``, by which a recurrent network takes one frame per call (``rewrite/one_step.py``)."""
+ONE_HOP = "one_hop"
+"""The rule of ``--slide``, by which a network takes one hop of a sliding window per call (``cascade/slide.py``)."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]
 """``judged``: by the rule or the cost. ``out_of_time``: in reports of earlier versions alone.
 ``needs_approximation``: it would change values more than is allowed."""

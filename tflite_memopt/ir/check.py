@@ -285,13 +285,13 @@ def _check_sizes(graph: Graph, index: int) -> None:
                 raise ModelFormatError(f"{here}: it has a block of {min(map(int, blocks))}")
         size = _size_said(operator)
         if size is not None and min(size, default=1) < 0:
-            raise ModelFormatError(f"{here}: its operands say a shape of {size}")
+            raise ModelFormatError(f"{here}: its operands request shape {size}")
         if size is not None and operator.name.startswith("RESIZE") and 0 in size:
             raise ModelFormatError(f"{here}: it resizes to {size[0]} x {size[1]}")
         if size is not None and prod(size) * operator.outputs[0].dtype.arena_bytes > MAX_ACTIVATION_BYTES:
             raise UnsupportedModelError(
-                f"{here}: its operands say a size of {' x '.join(map(str, size))}: no microcontroller has the bytes, "
-                f"and tensors of over {MAX_ACTIVATION_BYTES:,} are not planned"
+                f"{here}: its operands request a size of {' x '.join(map(str, size))}: no microcontroller has the "
+                f"bytes, and tensors of over {MAX_ACTIVATION_BYTES:,} are not planned"
             )
 
 
@@ -339,7 +339,8 @@ def _check_tensor(tensor: Tensor, where: str) -> None:
         raise ModelFormatError(f"{where}: shape {shape} has a negative size")
     if tensor.nbytes > MAX_TENSOR_BYTES:
         raise UnsupportedModelError(
-            f"{where}: shape {shape} of {tensor.dtype.label} overflows: {tensor.nbytes} bytes of {MAX_TENSOR_BYTES}"
+            f"{where}: shape {shape} of {tensor.dtype.label} takes {tensor.nbytes:,} bytes, more than "
+            f"{MAX_TENSOR_BYTES:,}"
         )
     if not tensor.is_constant and tensor.nbytes > MAX_ACTIVATION_BYTES:
         raise UnsupportedModelError(

@@ -89,7 +89,10 @@ def _copy_operator(operator: Operator, twins: dict[Tensor, Tensor]) -> Operator:
 
 
 def drop_dead_tensors(model: Model) -> tuple[Tensor, ...]:
-    """Remove dead tensors, and the buffers that only they used; returns the removed tensors."""
+    """Remove tensors and constants that nothing reads.
+
+    Returns the removed tensors.
+    """
     kept, removed = tensors_to_keep(model), list[Tensor]()
     for graph in model.graphs:
         dead = [t for t in graph.tensors if t.producer is None and not t.uses and id(t) not in kept]
@@ -138,7 +141,10 @@ def _drop_buffers(model: Model, removed: list[Tensor]) -> None:
 
 
 def share_constants(model: Model, most_bytes: int | None = None) -> tuple[Tensor, ...]:
-    """Merge equal constants of at most ``most_bytes`` each, if given; returns the tensors that are no longer there."""
+    """Store equal constants once.
+
+    ``most_bytes``: the largest constant that is merged; None for any. Returns the tensors that are no longer there.
+    """
     _share_buffers(model, most_bytes)
     kept = tensors_to_keep(model)
     return tuple(tensor for graph in model.graphs for tensor in _share_tensors(graph, kept))

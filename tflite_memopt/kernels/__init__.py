@@ -1,4 +1,4 @@
-"""The guarantees and requests of kernel libraries: profiles, and the cost model of TFLM's arena.
+"""What kernel libraries request and permit: profiles, prices, targets, faults, and TFLM's arena, replayed.
 
 ``requests`` has the bytes that a kernel asks for, ``relations`` where its output may lie on its input, ``arena`` TFLM's
 allocator replayed, ``faults`` the operators that a library is known to compute wrongly and ``mend`` how they are

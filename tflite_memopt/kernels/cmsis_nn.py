@@ -27,7 +27,7 @@ Where CMSIS-NN's kernels let an output lie on the input that they still read.
 
 Each rule was probed on the library itself: for int8, called with overlapping buffers on Cortex-M3, M7 and M55 at the
 bound and above it, in 145,000 random cases without a wrong byte; for int16 and several batches, models of one operator
-on the runners; docs/limits.md has the tables. Where nothing was probed, or where something was wrong, nothing is
+on the runners; docs/kernels.md has the table. Where nothing was probed, or where something was wrong, nothing is
 permitted: 4-bit filters, groups, 1x1 convolutions of several batches.
 
 Source: CMSIS-NN commit 4ab83cc3, files of Source/ named below; who is called for which type: tflite-micro commit

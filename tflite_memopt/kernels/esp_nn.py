@@ -325,7 +325,7 @@ def of_version(profile: KernelProfile, version: str) -> KernelProfile:
     Raises UsageError for a version that was not read, and for a profile that does not depend on it.
     """
     if profile.name not in _CHIPS:
-        raise UsageError(f"the scratch of {profile.name} does not depend on a version: name none")
+        raise UsageError(f"the scratch of {profile.name} does not depend on a version: omit it")
     meant = [each for each in VERSIONS if f"{each}.".startswith(f"{version}.")]
     if not meant:
         raise UsageError(

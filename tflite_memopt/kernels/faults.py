@@ -7,7 +7,7 @@ with stand-ins for its assembly), or *read* in the source and in the change that
 
 Releases of esp-nn are versions. CMSIS-NN and TFLM's own kernels come with TFLM, so that theirs are days of TFLM:
 CMSIS-NN's are the days on which TFLM's makefile began to download the mended commit. Rows without an end were not
-mended in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c (1.2.3).
+fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c (1.2.3).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Fault:
             start, end = (None if each is None else str(each) for each in (self.since, self.until))
             library, newest = TFLM if self.library == TFLM else f"{self.library} in TFLM", str(READ_AT)
         first = "" if start is None else f" from {start} on"
-        return f"{library}{first}, {f'until {newest}, the newest that was read' if end is None else f'mended in {end}'}"
+        return f"{library}{first}, {f'until {newest}, the newest that was read' if end is None else f'fixed in {end}'}"
 
 
 def _dotted(version: Version) -> str:
@@ -352,7 +352,7 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "leading pads other than (0, 0) and (1, 1); from 1.2.1 on, such 3x3 of over 40 KB with padding at the end "
             "alone; before 1.2.0 multipliers of 4 and 8",
             "writes beyond its scratch",
-            f"{_ISSUES}/30 for the first, mended by pull request 37 of 2026-08-26; the second is in a file that has "
+            f"{_ISSUES}/30 for the first, fixed by pull request 37 of 2026-08-26; the second is in a file that has "
             "that pull request, and not in a later one; commit dd785b0 (1.2.0) for the third",
             "run",
             _writes_too_far,

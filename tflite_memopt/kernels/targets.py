@@ -107,7 +107,7 @@ def target_named(name: str) -> Target:
     ``esp32s3@esp-nn-1.1`` is a target with one version of esp-nn. Raises UsageError for an unknown one.
     """
     if not isinstance(name, str):
-        raise UsageError(f"target {name!r} is no name of a target")
+        raise UsageError(f"target {name!r} is not the name of a target")
     name, at, library = name.partition("@")
     if at:
         return _with_version(target_named(name), library)

@@ -1,4 +1,4 @@
-"""The model as integers and back: lifetimes and kernels become problems, solutions become offsets and figures."""
+"""Turn a model into integers and back: storages, problems, arrangement and cost, offsets, figures."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
         for tensor in (*operator.present_inputs(), *operator.outputs):
             if in_head(tensor) and tensor not in planned:
                 raise UnsupportedModelError(
-                    f"operator {operator.opcode.label}: the file has no offset for its tensor '{tensor.name}', which "
-                    "the NPU's commands have addresses in; compile the model with Vela again"
+                    f"operator {operator.opcode.label}: the file has no offset for its tensor '{tensor.name}', to "
+                    "which the NPU's commands refer; compile the model with Vela again"
                 )
         for tensor, life in timeline.tensors.items():
             if tensor in planned and intersect(life, span):

@@ -157,7 +157,7 @@ def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor
         pairs = [(text[:at], text[at + 1 :]) for at in cuts if text[:at] in outputs and text[at + 1 :] in inputs]
         if len(pairs) != 1:
             known = f"outputs are {', '.join(outputs)}; inputs are {', '.join(inputs)}"
-            raise UsageError(f"--tie {text}: write OUTPUT:INPUT, names of the model's own; {known}")
+            raise UsageError(f"--tie {text}: write OUTPUT:INPUT with names of the model; {known}")
         output, source = outputs[pairs[0][0]], inputs[pairs[0][1]]
         for tensor in (output, source):
             if any(tensor in pair for pair in found):

@@ -1,4 +1,4 @@
-"""One table of operator kinds, which all that cuts or turns operators asks."""
+"""One table of operator kinds: how each is cut, what it may overwrite, and what TFLM takes."""
 
 from __future__ import annotations
 

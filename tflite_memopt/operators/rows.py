@@ -111,7 +111,7 @@ _HYBRID = "it is hybrid: its float input is quantized by the range of all rows"
 
 
 def convolution_rows(operator: Operator) -> RowMap | str:
-    """CONV_2D and DEPTHWISE_CONV_2D, whose window is that of the filters."""
+    """Row r reads rows from r * stride - padding on, as many as the dilated filter covers; not hybrid."""
     source, filters = (*operator.inputs, None)[:2]
     if filters is None or len(filters.shape) != 4:
         return _window(operator, "its weights are not a 4-dimensional constant")
@@ -119,7 +119,7 @@ def convolution_rows(operator: Operator) -> RowMap | str:
 
 
 def pool_rows(operator: Operator) -> RowMap | str:
-    """A pool, whose options say the window."""
+    """Row r reads rows from r * stride - padding on, as many as the window covers."""
     return _window(operator, (operator.option("filterHeight", 0), operator.option("filterWidth", 0)))
 
 
@@ -149,6 +149,7 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
 
 
 def pad_rows(operator: Operator) -> RowMap | str:
+    """Row r reads row r - (rows padded above), if there is one: constant paddings, not negative, none of the batch."""
     source, output = operator.inputs[0], operator.outputs[0]
     amounts = integers(operator.inputs[1])
     if source is None or not is_image(source) or amounts is None or amounts.size != 8:
@@ -165,6 +166,7 @@ def pad_rows(operator: Operator) -> RowMap | str:
 
 
 def elementwise_rows(operator: Operator) -> RowMap | str:
+    """Row r reads row r: no constant that differs between rows."""
     output = operator.outputs[0]
     height = output.shape[1]
     sliced = []
@@ -190,6 +192,7 @@ def _same(output: Tensor, sliced: tuple[int, ...], passes_on: bool = False) -> R
 
 
 def concatenation_rows(operator: Operator) -> RowMap | str:
+    """Row r reads row r: along columns or channels, no constants."""
     output = operator.outputs[0]
     if int(operator.option("axis", 0)) % 4 not in (2, 3):
         return "it joins tensors along their rows"
@@ -200,7 +203,7 @@ def concatenation_rows(operator: Operator) -> RowMap | str:
 
 
 def mirror_rows(operator: Operator) -> RowMap | str:
-    """Columns and channels may be mirrored; rows would come from elsewhere in the image."""
+    """Row r reads row r: only columns and channels are mirrored."""
     source, output, amounts = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or not is_image(source) or amounts is None or amounts.size != 8 or amounts[:4].any():
         return "it mirrors rows"
@@ -209,7 +212,7 @@ def mirror_rows(operator: Operator) -> RowMap | str:
 
 
 def dense_rows(operator: Operator) -> RowMap | str:
-    """FULLY_CONNECTED of every pixel by itself."""
+    """Row r reads row r: per pixel (``keep_num_dims``), constant weights, not hybrid."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not is_image(source) or source.shape[:3] != output.shape[:3]:
         return "it is not computed pixel by pixel"
@@ -222,7 +225,9 @@ def dense_rows(operator: Operator) -> RowMap | str:
 
 
 def product_rows(operator: Operator) -> RowMap | str:
-    """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention.
+    """Row r reads row r of an input with one matrix per row, and all of a matrix that exists once: not hybrid.
+
+    The rows of BATCH_MATMUL are the matrices of a batch, such as the heads of an attention.
 
     A matrix that is there once is the same for all rows: then these are the vectors of a sequence, such as queries.
 
@@ -241,7 +246,7 @@ def product_rows(operator: Operator) -> RowMap | str:
 
 
 def argument_rows(operator: Operator) -> RowMap | str:
-    """ARG_MAX and ARG_MIN over the channels of every pixel: the result has none."""
+    """Row r reads row r: over channels, which the result lacks, so that a region ends here."""
     source, output, axis = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or not is_image(source) or axis is None:
         return "its input is not an NHWC tensor with batch 1, or its axis is computed"
@@ -251,7 +256,7 @@ def argument_rows(operator: Operator) -> RowMap | str:
 
 
 def slice_rows(operator: Operator) -> RowMap | str:
-    """SLICE of columns and channels: all rows stay."""
+    """Row r reads row r: along columns and channels, by int32 constants."""
     source, output = operator.inputs[0], operator.outputs[0]
     begin, size = (integers(tensor) for tensor in operator.inputs[1:3])
     if source is None or not is_image(source) or begin is None or size is None:
@@ -264,7 +269,7 @@ def slice_rows(operator: Operator) -> RowMap | str:
 
 
 def reshape_rows(operator: Operator) -> RowMap | str:
-    """RESHAPE of columns and channels: all rows stay, and so do their bytes."""
+    """Row r reads row r: keeps rows, and is neither first nor last in a region."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not is_image(source) or len(operator.inputs) != 2:
         return _NO_IMAGE
@@ -274,7 +279,7 @@ def reshape_rows(operator: Operator) -> RowMap | str:
 
 
 def reduction_rows(operator: Operator) -> RowMap | str:
-    """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
+    """Row r reads row r: over columns and channels, with ``keep_dims``."""
     source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or not is_image(source) or axes is None:
         return "its input is not an NHWC tensor with batch 1, or its axes are computed"
@@ -284,7 +289,7 @@ def reduction_rows(operator: Operator) -> RowMap | str:
 
 
 def space_to_depth_rows(operator: Operator) -> RowMap | str:
-    """SPACE_TO_DEPTH: rows become channels."""
+    """Row r reads rows r * block to (r + 1) * block."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not is_image(source):
         return _NO_IMAGE
@@ -294,12 +299,12 @@ def space_to_depth_rows(operator: Operator) -> RowMap | str:
 
 
 def depth_to_space_rows(operator: Operator) -> RowMap | str:
-    """DEPTH_TO_SPACE: channels become rows."""
+    """Row r reads row r / block."""
     return _enlarged(operator, 0, int(operator.option("blockSize", 1)))
 
 
 def nearest_rows(operator: Operator) -> RowMap | str:
-    """RESIZE_NEAREST_NEIGHBOR by a whole number, where every row is repeated as often.
+    """Row r reads row r / n: enlarged by an integer n, corners not aligned.
 
     The row is computed in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
     scale is the same float for any number of rows.
@@ -316,7 +321,10 @@ def nearest_rows(operator: Operator) -> RowMap | str:
 
 
 def bilinear_rows(operator: Operator) -> RowMap | str:
-    """RESIZE_BILINEAR by a power of two: the weights of two rows are exact (reference/resize_bilinear.h)."""
+    """Row r reads row r / n and the one beside it: n a power of two, so that weights are exact; corners not aligned.
+
+    The weights are those of reference/resize_bilinear.h.
+    """
     factor = _factor(operator)
     if isinstance(factor, str):
         return factor
@@ -339,7 +347,10 @@ def _factor(operator: Operator) -> int | str:
 
 
 def transposed_convolution_rows(operator: Operator) -> RowMap | str:
-    """TRANSPOSE_CONV, whose padding is that of the convolution that it reverses (micro/kernels/transpose_conv.cc)."""
+    """Row r reads the rows whose window reaches r: constant weights and shape, not hybrid, a stride of rows per row.
+
+    The padding is that of the convolution that it reverses (micro/kernels/transpose_conv.cc).
+    """
     shape, filters, source = operator.inputs[:3]
     output, stride = operator.outputs[0], int(operator.option("strideH", 1))
     if source is None or filters is None or integers(shape) is None or not filters.is_constant or not is_image(source):

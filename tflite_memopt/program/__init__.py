@@ -1,1 +1,1 @@
-"""A model as a program of several models in one arena, and input that arrives row by row."""
+"""Programs: several models in one arena, cuts, fed fronts, handover between parts, files."""

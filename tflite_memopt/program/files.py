@@ -183,7 +183,7 @@ def _program_in(fields: Any) -> Program:
         for part in fields["parts"]
     )
     if not parts or any(Path(part.file).name != part.file for part in parts):
-        raise ValueError("its parts are no files beside it")
+        raise ValueError("its parts are not files in the same folder")
     feed = fields.get("feed")
     if feed is not None:
         inputs = tuple(feed.get("inputs", (0,)))

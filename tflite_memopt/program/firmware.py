@@ -96,7 +96,7 @@ def one_library(source: Source, target: str | None) -> KernelProfile:
     if profile.target is None:
         raise UsageError("an arena is for one kernel library: name your chip or core with --target")
     if profile.libraries:
-        raise UsageError("an arena is for one kernel library: leave --kernels out")
+        raise UsageError("an arena is for one kernel library: omit --kernels")
     return profile
 
 

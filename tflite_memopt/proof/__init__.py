@@ -1,4 +1,4 @@
-"""Equality of two models for all inputs, and of a plan for all of them: by one run on random values.
+"""Prove two models equal for all inputs, and a memory plan correct, by one run on random values.
 
 It imports the intermediate representation alone, and knows nothing of rules, stripes, schedules or kernels' code: it
 judges the work of others.
@@ -10,7 +10,7 @@ from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .plan import Places, prove_plan
 from .ring import Keys
 from .run import Run
-from .steps import is_step_of, prove_steps
+from .steps import hops_of, is_step_of, prove_slide, prove_steps
 
 __all__ = [
     "FACTS",
@@ -23,10 +23,12 @@ __all__ = [
     "Run",
     "Status",
     "UndecidedError",
+    "hops_of",
     "inputs_of",
     "is_step_of",
     "prove",
     "prove_computed",
     "prove_plan",
+    "prove_slide",
     "prove_steps",
 ]

@@ -12,7 +12,7 @@ A kernel that is not here is taken to write all of its outputs before it has rea
 Found on the kernels: tests/proof/test_orders.py runs single operators of TFLM's reference kernels with overlapping
 buffers at every distance (tflite-micro commit 90b983c2b3f1). CMSIS-NN (4ab83cc3, on Cortex-M3, M7 and M55 in QEMU) and
 esp-nn's generic C (d45b843c) were probed the same way, with 145,000 random shapes of int8 at the bounds that follow
-from these orders and above: docs/limits.md. Of vector code for the ESP32-S3 and P4 nothing is known.
+from these orders and above: docs/kernels.md. Of vector code for the ESP32-S3 and P4 nothing is known.
 """
 
 from __future__ import annotations
@@ -371,7 +371,7 @@ def _is_of_bytes(operator: Operator) -> bool:
 
 
 def _cmsis_convolution(operator: Operator, known: Known, build: str) -> Order | None:
-    """1x1, 1xN and im2col; docs/limits.md has what was measured of each.
+    """1x1, 1xN and im2col; docs/kernels.md has what was measured of each.
 
     1x1 of stride 1 goes over all pixels for two channels at a time, with another stride row by row
     (arm_nn_mat_mult_nt_t_s8.c, arm_convolve_1x1_s8.c); Helium reads four pixels before it writes the first.

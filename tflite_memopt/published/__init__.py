@@ -1,1 +1,1 @@
-"""Methods of published papers, to compare with: loaded only when somebody asks for one of them."""
+"""Methods of published papers for `compare`, loaded only when somebody asks for one of them."""

@@ -1,1 +1,1 @@
-"""The results of a run, for machines (JSON) and for people (console)."""
+"""The report of a run: its data, sentences, console, plots, and pages."""

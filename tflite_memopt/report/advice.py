@@ -69,7 +69,7 @@ def of_conversion(memory: MemoryUse, model: Model, mended: TflmSupport | None) -
     if len(batches) == 1 and batch > 1 and sum(t.bytes for t in live if t.shape[:1] == (batch,)) > _MOSTLY * whole:
         yield Advice(
             "batch of 1",
-            f"every input holds {batch} samples: converted for one, its tensors take 1/{batch}",
+            f"every input holds {batch} samples; converted for one sample, the tensors take 1/{batch}",
         )
     inputs = (each.inputs[0] for each in model.main.operators if each.name in _LAYERS and each.inputs)
     share = sum(each.bytes for each in live if each.type == "float32") / whole
@@ -169,7 +169,7 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
-            "concatenations can be split, or unrolled steps run as a loop, only if integers are rounded otherwise; "
+            "concatenations can be split, or unrolled steps run as a loop, only if integers are rounded differently; "
             "outputs then differ",
         )
 

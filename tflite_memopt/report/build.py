@@ -55,6 +55,7 @@ from .model import (
     Report,
     SearchUse,
     SectionUse,
+    SlideUse,
 )
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
@@ -103,11 +104,11 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
 class RunOutcome:
     """The results of the stages of one run, for the report.
 
-    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
-    head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes.
-    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
+    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``seconds`` by
+    stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``: a lower bound of the objective over all that the
+    search for stripes considers.
     ``metadata_left_out``: by name, since it counts operators by their old positions. ``calls``: of the result, for one
-    of the original.
+    of the original. ``slide``: what a call takes of a window.
     """
 
     arrangement: Arrangement
@@ -125,6 +126,7 @@ class RunOutcome:
     declined: Declined | None = None
     mended: TflmSupport | None = None
     calls: int = 1
+    slide: SlideUse | None = None
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
@@ -191,6 +193,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         tflm=support,
         mended=outcome.mended,
         calls=outcome.calls,
+        slide=outcome.slide,
         device=device,
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
         faults=_fault_uses(model, profile),

@@ -92,7 +92,7 @@ def interface_lines(report: Report) -> Iterator[str]:
     """Yield the inputs and outputs whose types changed, with the meaning of their integers."""
     for before, after in _interface_pairs(report):
         if before is None:
-            role = "a state, zeros before the first frame" if after.side == "input" else "the next state"
+            role = "a state, zeros before the first call" if after.side == "input" else "the next state"
             yield f"{after.side} '{after.name}' is {role}"
         elif before.shape != after.shape:
             yield f"{after.side} '{short_name(after.name)}' {list(before.shape)} is now {list(after.shape)}"

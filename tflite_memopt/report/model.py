@@ -247,6 +247,22 @@ class Way:
 
 
 @dataclass(frozen=True)
+class SlideUse:
+    """A window that moves along a signal, one hop per call."""
+
+    hop: int
+    """Rows of the input per call."""
+    window: int
+    """Rows of the whole window."""
+    calls: int
+    """Calls from Reset() on until the outputs are those of a window: of the last one, and of every later call."""
+    kept: tuple[str, ...]
+    """Tensors whose rows are kept from call to call, the input among them."""
+    ends: str
+    """The operator at which sliding ends, and why; the rest runs whole."""
+
+
+@dataclass(frozen=True)
 class DeclinedUse:
     """A smaller result that costs too much to be the default: new operators, or a newer TFLM, for few bytes."""
 
@@ -317,7 +333,7 @@ class Report:
     basis: Basis
     """The basis of the verdicts."""
     runner: dict[str, dict[str, int | str]] | None
-    """Measurements by the user's --runner of the model "before" and "after"; null without one."""
+    """Measurements of the model "before" and "after" by the runner in Options; null without one."""
     file_bytes: dict[str, int]
     """Size of the file "before" and "after", in bytes."""
     sha256: dict[str, str]
@@ -343,11 +359,13 @@ class Report:
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)
-    """Proofs for all inputs, of the "result", of its "plan" and, with --step, of its calls ("step"); empty without
-    verification."""
+    """Proofs for all inputs, of the "result", of its "plan" and, with --step or --slide, of its calls ("step"); empty
+    without verification."""
     calls: int = 1
     """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
     that of one step."""
+    slide: SlideUse | None = None
+    """The hop that a call takes, with --slide; the run time "before" is that of a whole window."""
     faults: tuple[FaultUse, ...] = ()
     """Operators of the result that the kernels compute wrongly, as they do those of the original."""
     right_with: str | None = None

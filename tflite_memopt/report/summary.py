@@ -8,14 +8,15 @@ from itertools import zip_longest
 
 from ..equivalence.verdict import Verdict
 from ..errors import printable
-from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
+from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, ONE_HOP, STATIC_LISTS, UNCALLED, RewriteUse
 from ..ir.check import NPUS
 from ..kernels.faults import FORGETS
+from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.support import said_of
 from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.work import slowdowns
 from .answer import Answer, DeviceUse
-from .model import Advice, Analysis, ProofUse, Report, Summary, Way
+from .model import Advice, Analysis, ProofUse, Report, SlideUse, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -65,7 +66,7 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
     elif answer.judgement != "right":
         first = f"{wrong_in_words(analysis)}. {first}"
         if answer.judgement == "faulty kernels":
-            text = "writes such an operator in a way that the kernels compute right, where there is one"
+            text = "rewrites such an operator so that the kernels compute it correctly, if that is possible"
             advice = (*advice, Advice("tflite-memopt optimize", text))
     elif any(step.operator in NPUS for step in analysis.steps):
         text = "makes a model that may need less; only the chip can run it, and verify proves it equal"
@@ -115,6 +116,7 @@ def headline(report: Report) -> str:
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
+    price += "" if report.slide is None else _of_hops(report.slide)
     mends = "" if report.mended is None else "; TFLM could not load the file before"
     library = "" if is_head else _of_library(answer)
     said = f"{what} {before:,} -> {after:,} bytes{change}{library} at {price}, {_verified(report)}{mends}"
@@ -124,6 +126,12 @@ def headline(report: Report) -> str:
     if is_head:
         return joined(said, said_of_fit(answer, report.device, was))
     return joined(said, *sentences_of(answer, report.device, report.target, was))
+
+
+def _of_hops(slide: SlideUse) -> str:
+    """Say what a call takes, and what it is compared with."""
+    rows = counted(slide.hop, "row")
+    return f" of the whole window, {rows} of {slide.window} per call, right from call {slide.calls} on"
 
 
 def _of_library(answer: Answer) -> str:
@@ -192,13 +200,16 @@ def verified_in_words(report: Report) -> str:
         return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
+    if report.slide is not None:
+        return f"{_word(report.equivalence)} over {counted(inputs, 'hop')} ({where}{plan})"
     given = counted(inputs, "input") if report.calls == 1 else f"{counted(inputs, 'sequence')} of {report.calls} steps"
     return f"{_word(report.equivalence)} on {given} ({where}{plan})"
 
 
 def proof_of(report: Report) -> ProofUse | None:
-    """Return the proof that a result computes what the original does; with ``--step``, of its calls."""
-    return report.proofs.get("result" if report.calls == 1 else "step")
+    """Return the proof that a result computes what the original does: of its calls, where it is called in steps."""
+    is_whole = report.calls == 1 and report.slide is None
+    return report.proofs.get("result" if is_whole else "step")
 
 
 def _proved(report: Report) -> str:
@@ -263,7 +274,10 @@ def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]
             yield "", command
     if report.ways and not any(way.fits for way in report.ways):
         least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
-        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
+        yield (
+            "",
+            f"nothing that was tried fits; the smallest needs {min(least, report.after.required_for_target):,} bytes",
+        )
 
 
 _WAYS = {"--feed": "row by row", "--parts": "in parts", "--changes": "one file"}
@@ -281,7 +295,10 @@ def done_of(report: Report) -> str:
     mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
-    others = len(report.rewrites) - len(regions) - len(dead)
+    apart = [use for use in report.rewrites if use.rule == PADDING_APART]
+    others = len(report.rewrites) - len(regions) - len(dead) - len(apart)
+    if apart:
+        mends.append(f"{counted(len(apart), 'operator')} that kernels compute wrongly now right: padded by a PAD")
     parts = [*mends, *(f"removed {use.rule.partition(': ')[2]} that nothing uses" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
@@ -328,15 +345,16 @@ def needed_of(report: Report, memory: MemoryUse) -> int:
 
 
 _PLAIN: Mapping[str, str] = {
-    "dead_tensors": "nothing reads these tensors and constants: removed",
-    "dead_operators": "nothing reads the results of these operators: removed",
+    "dead_tensors": "removed tensors and constants that nothing reads",
+    "dead_operators": "removed operators whose results nothing reads",
     "share_constants": "equal constants are stored once",
     "steps_in_a_loop": "unrolled steps run as a loop",
-    "channel_tiles": "some channels at a time",
+    "channel_tiles": "computes some channels at a time",
     "sequences_along_h": "the sequence lies along the height of an image, so that it can run in stripes",
-    BOUNDARY: "the model takes and gives integers",
-    UNCALLED: "nothing calls these subgraphs: removed",
-    INFERRED_SHAPES: "shapes in the file are wrong: corrected",
+    BOUNDARY: "the model takes and returns integers",
+    UNCALLED: "removed subgraphs that nothing calls",
+    INFERRED_SHAPES: "corrected wrong shapes in the file",
+    ONE_HOP: "a call takes one hop of the window, and keeps the rows that windows share",
     STATIC_LISTS: "loops set the items of lists in place",
 }
 _FORM = re.compile(r" \(.*\)|clamped |masked ")  # of stripes: -v has these words

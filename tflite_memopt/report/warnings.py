@@ -9,6 +9,7 @@ from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, UNCALLED
 from ..ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..ir.model import Model
+from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.profile import KernelProfile
 from ..memory.figures import MemoryUse
 from ..options import Options
@@ -128,12 +129,14 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
     for name, (was, need) in report.answer.more_than_before.items():
-        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes; name your chip by --target"
+        advice = "; name your chip by --target" if report.target is None else ""
+        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"
     yield from of_estimate(after)
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
-    if after.arena_bytes > before.arena_bytes:
+    is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
+    if after.arena_bytes > before.arena_bytes and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 
 
@@ -155,7 +158,7 @@ def _of_values(report: Report) -> Iterator[str]:
         return
     measured = [verdict for verdict in report.equivalence.values() if verdict.equal is not None]
     yield (
-        "--allow-approximate: integers are requantized once more, the result need NOT equal the original; "
+        "--allow-approximate: integers are rounded differently, so the result may NOT equal the original; "
         f"{_measured(measured)}; check the accuracy with your own data"
     )
 
@@ -170,7 +173,7 @@ def _of_searches(report: Report) -> Iterator[str]:
 
 def _measured(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
-        return "how far outputs differ was not measured"
+        return "the difference of the outputs was not measured"
     steps = max((each.max_lsb_diff for each in verdicts if each.max_lsb_diff is not None), default=None)
     farthest = max(each.max_abs_diff for each in verdicts)
     size = f"{farthest:g}" if steps is None else f"{steps:g} LSB"
@@ -186,7 +189,7 @@ def _of_uncalled(report: Report) -> Iterator[str]:
     for use in report.rewrites:
         if use.rule == UNCALLED:
             names = ", ".join(f"'{name}'" for name in use.operators)
-            yield f"{names} left out: TFLM runs the first signature alone; convert each signature to a file of its own"
+            yield f"{names} left out: TFLM runs only the first signature; convert each signature to a file of its own"
 
 
 def _of_interface(report: Report, options: Options) -> Iterator[str]:

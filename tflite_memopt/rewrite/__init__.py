@@ -1,4 +1,4 @@
-"""Changes to the graph that keep what it computes."""
+"""Change a graph and keep what it computes: the engine, rules by theme, their search, tiles."""
 
 from __future__ import annotations
 

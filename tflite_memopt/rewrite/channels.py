@@ -17,6 +17,7 @@ from ..ir.model import DType, Operator, Quantization, Tensor
 from ..ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
 from ..kernels.relations import RESHAPES, axis_of, operands, view_reuses
 from ..kernels.support import MAX_PARTS
+from ..operators.table import OPERATORS
 from .engine import Match, Pattern, Rule
 
 ROLE = "concatenation"
@@ -428,7 +429,7 @@ def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor], start
 LEGAL_CONCATENATION = Rule(
     "legal_concatenation", CONCATENATION, _check_legal_concatenation, _rewrite_legal_concatenation
 )
-r"""A CONCATENATION of more inputs than TFLM takes: nested ones.
+r"""Nest a CONCATENATION of more than ten inputs, the most that TFLM accepts.
 
     a1 ---\                       a1  ... a10 -- CONCATENATION --\
     ...    CONCATENATION -- y =>  a11 ... a17 -- CONCATENATION --- CONCATENATION -- y
@@ -512,7 +513,7 @@ NESTED_CONCATENATION = Rule(
     _check_nested_concatenation,
     _rewrite_nested_concatenation,
 )
-r"""A CONCATENATION that another one on the same axis joins: its inputs go into that one.
+r"""Merge a CONCATENATION into the one on the same axis that reads it.
 
     a --\                                    a --\
     b -- CONCATENATION --\              =>   b -- CONCATENATION -- y
@@ -532,7 +533,7 @@ _TYPES_SPLIT_GROUPED_CONVOLUTION = (DType.FLOAT32, DType.INT8, DType.INT16)
 def _check_split_grouped_convolution(match: Match) -> ChannelSplit | str | None:
     x, weights = (*match.anchor.inputs, None)[:2]
     if x is None or weights is None or weights.shape[-1:] == x.shape[-1:]:
-        return None  # Its filters see all channels, so that it sums over all parts: partial_convolution.py.
+        return None  # Its filters see all channels, so that it sums over all parts: partial.py.
     reader = channel_reader(match, multiplier=None)
     if isinstance(reader, str):
         return reader
@@ -561,7 +562,7 @@ SPLIT_GROUPED_CONVOLUTION = Rule(
     _check_split_grouped_convolution,
     run_on_parts,
 )
-"""A grouped convolution of a concatenation whose parts are whole groups becomes one convolution for each part.
+"""Replace a grouped convolution of a concatenation of whole groups by one convolution for each part.
 
     a --+                            a -- CONV_2D (its groups) --+
         +-- CONCATENATION -- CONV_2D  =>                         +-- CONCATENATION
@@ -629,7 +630,7 @@ SPLIT_DEPTHWISE = Rule(
     _check_split_depthwise,
     run_on_parts,
 )
-"""A depthwise convolution of a channel concatenation: one convolution for each part.
+"""Replace a depthwise convolution of a concatenation along channels by one convolution for each part.
 
     a --+                                       a -- DEPTHWISE[Wa, Ba] --+
         +-- CONCATENATION -- DEPTHWISE[W, B] =>                          +-- CONCATENATION
@@ -644,15 +645,7 @@ This is the kernel-wise partitioning of SERENITY (Ahn et al., MLSys 2020, sectio
 """
 
 
-_UNARY = frozenset(
-    {"ABS", "CAST", "CEIL", "COS", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG"}
-    | {"LOGICAL_NOT", "LOGISTIC", "NEG", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT"}
-    | {"SIGN", "SIN", "SQRT", "SQUARE", "TANH"}
-)
-_WITH_OPERANDS = frozenset(
-    {"ADD", "ADD_N", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE"}
-    | {"SUB", "EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "NOT_EQUAL"}
-)
+_BY_CHANNEL = frozenset(name for name, kind in OPERATORS.items() if kind.is_by_channel)
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _RESIZES = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
@@ -852,7 +845,7 @@ class _Row:
 
 _TABLE = (
     _Row("split_pooling", _POOLS, _pool),
-    _Row("split_elementwise", _UNARY | _WITH_OPERANDS, _elementwise, at_any_input=True),
+    _Row("split_elementwise", _BY_CHANNEL, _elementwise, at_any_input=True),
     _Row("split_pad", _PADS, _pad),
     _Row("split_spatial", (*_RESIZES, *_REDUCTIONS), _resize_or_reduction),
     _Row("split_reshape", RESHAPES, _reshape),
@@ -873,7 +866,7 @@ def _rule_split_channelwise(row: _Row) -> Rule[ChannelSplit]:
 
 
 SPLIT_CHANNELWISE: Sequence[Rule[ChannelSplit]] = tuple(map(_rule_split_channelwise, _TABLE))
-"""Operators that do not mix channels: of a channel concatenation, one operator for each part.
+"""Replace an operator that does not mix channels, behind a concatenation along channels, by one for each part.
 
     a --+                           a -- op --+
         +-- CONCATENATION -- op =>            +-- CONCATENATION
@@ -905,7 +898,10 @@ def tile_sizes(channels: int, count: int) -> tuple[int, ...]:
 
 @cache
 def channel_tiles(count: int) -> Rule[FanOutOperand]:
-    """The rule that makes ``count`` tiles."""
+    """Compute some output channels at a time, of a convolution, FULLY_CONNECTED, or GATHER of a table.
+
+    Returns the rule that makes ``count`` tiles.
+    """
 
     def check(match: Match) -> FanOutOperand | str | None:
         readers = [use.operator.name for output in match.anchor.outputs for use in output.uses]

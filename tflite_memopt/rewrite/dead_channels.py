@@ -1,4 +1,4 @@
-r"""Delete channels that no weight reads, or that are the zero point for all inputs.
+r"""Delete channels of integers that no non-zero weight reads, or that are the zero point for all inputs.
 
     x --> CONV_2D --> y, of which channel c is read with weights that are all 0        =>  y without channel c,
                       y --> DEPTHWISE_CONV_2D --> z --> CONV_2D (w[..., c] = 0)             and all weights that make it
@@ -31,14 +31,15 @@ import numpy.typing as npt
 from ..ir.editor import add_buffer
 from ..ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ..ir.tensors import integers, is_per_channel, values
+from ..operators.table import OPERATORS
 from ..proof.ranges import silent_channels
 from .channels import has_several_scales
 
 Mask = npt.NDArray[np.bool_]
 _SUMS = ("CONV_2D", "FULLY_CONNECTED")
 _SAME = (
-    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "RELU", "RELU6", "RELU_N1_TO_1", "QUANTIZE", "LOGISTIC", "TANH", "HARD_SWISH"),
-    *("LEAKY_RELU", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "MEAN", "SUM", "RESHAPE"),
+    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "MEAN", "SUM", "RESHAPE"),
+    *(name for name, kind in OPERATORS.items() if kind.is_by_channel and kind.overwrites != "any input"),
 )
 """Kinds that compute each channel of the first output from the same channel of the first input alone."""
 _ELEMENTWISE = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")

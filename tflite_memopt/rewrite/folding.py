@@ -170,7 +170,7 @@ _MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
 """Outputs from the values to move; ValueError when the operands do not fit."""
 
 CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _check_constant_folding, fold)
-"""An operator that only moves constants: its outputs become constants.
+"""Replace the outputs of an operator that only moves constants by constants.
 
     constants -- RESHAPE, CONCATENATION, TRANSPOSE ... -- y -- op        =>        y (constant) -- op
 
@@ -247,7 +247,7 @@ _COMPUTED: Mapping[str, Callable[[Operator], Array | None]] = {
 _MOVED = ("CAST", "CONCATENATION", "PACK", "RESHAPE", "SLICE", "STRIDED_SLICE")
 
 FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _check_folded_shapes, fold)
-"""Arithmetic with shapes: its results become constants.
+"""Replace arithmetic with fixed shapes, such as SHAPE, GATHER, or REDUCE_PROD, by its results.
 
     x -- SHAPE -- GATHER -- REDUCE_PROD -- PACK -- shape        =>        shape (constant)
 
@@ -330,7 +330,7 @@ FOLDED_BIAS = tuple(
     for slot in (0, 1)
     for inner in (_CONVOLUTION, Pattern("reshape", _RESHAPES, {0: _CONVOLUTION}))
 )
-"""A float ADD of one constant for each channel goes into the convolution before it, as its bias.
+"""Move a float ADD of one constant per channel into the convolution before it, as its bias.
 
     x -- CONV_2D -- ADD of a constant -- y        =>        x -- CONV_2D with the constant as bias -- y
 
@@ -402,7 +402,7 @@ ADJOINT_MATMUL = tuple(
     )
     for slot in (1, 0)
 )
-"""A matrix that is transposed for a BATCH_MATMUL is handed over in the layout that the kernel multiplies in.
+"""Let BATCH_MATMUL transpose a matrix itself, which needs no copy in the tail.
 
     b -- TRANSPOSE to (..., K, N) -- BATCH_MATMUL(a, .)
                                     =>        b -- TRANSPOSE to (..., N, K) -- BATCH_MATMUL(a, .), adjY

@@ -1,4 +1,4 @@
-"""Images of one column laid in one row: the same bytes in the same order, for which kernels take fewer instructions.
+"""Write an image of one column as one row: the same bytes in the same order, for which kernels take fewer instructions.
 
     rows of one column   (1, steps, 1, channels)  -->  (1, 1, steps, channels)   one row of columns
 

@@ -22,7 +22,8 @@ from ..ir.editor import Editor
 from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike
 from ..kernels.relations import operands
-from ..kernels.support import TYPES, TflmSupport, support_of
+from ..kernels.support import TflmSupport, support_of
+from ..operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, Folded, fold
@@ -84,7 +85,7 @@ def _check_widened_constant(match: Match) -> Folded | str | None:
 
 
 WIDENED_CONSTANT = Rule("widened_constant", Pattern("widen", ("DEQUANTIZE",)), _check_widened_constant, fold)
-"""A constant of float16 is stored in float32, as its DEQUANTIZE would have it.
+"""Store a float16 constant in float32, as its DEQUANTIZE returns it; the file grows.
 
     w (float16) -- DEQUANTIZE -- CONV_2D        =>        w (float32) -- CONV_2D
 
@@ -141,7 +142,7 @@ def _rewrite_tiles(found: Tiles, edit: Editor) -> None:
 
 
 TILES = Rule("tiles", Pattern("tile", ("TILE",)), _check_tiles, _rewrite_tiles)
-"""A TILE is a BROADCAST_TO along new dimensions of size 1.
+"""Replace a TILE by a BROADCAST_TO of at most five dimensions.
 
     x (2, 3) -- TILE (2, 1) -- y (4, 3)    =>    x -- RESHAPE (1, 6) -- BROADCAST_TO (2, 6) -- RESHAPE (4, 3) -- y
 
@@ -191,7 +192,7 @@ SHIFTED = Rule(
     _check_shifted,
     _rewrite_shifted,
 )
-"""Positions that count from the end where they are negative, as Keras 3 writes an Embedding, without a SELECT.
+"""Replace the SELECT between positions and positions from the end (Embedding of Keras 3) by a sum.
 
     x -- LESS 0 -- c,    SELECT(c, x + n, x)        =>        x + n * CAST(c)
 
@@ -205,7 +206,7 @@ def _check_chosen(match: Match) -> Operator | str | None:
     output = select.outputs[0]
     if any(each is None or each.shape != output.shape for each in (condition, *chosen)):
         return "its operands have several shapes"
-    if output.dtype not in TYPES["SELECT_V2"]:
+    if not OPERATORS["SELECT_V2"].tflm.takes(output.dtype):
         return f"TFLM has no SELECT_V2 of {output.dtype.label} either"
     alike = (each is not None and quantized_alike(each.quantization, output.quantization) for each in chosen)
     return select if all(alike) else f"'{output.name}' is quantized otherwise than what it chooses from"
@@ -227,7 +228,7 @@ Exact: without broadcasting both are the same.
 def _check_added_axis(match: Match) -> Operator | None:
     expand = match.anchor
     source = expand.inputs[0]
-    return None if source is None or source.dtype in TYPES["EXPAND_DIMS"] else expand
+    return None if source is None or OPERATORS["EXPAND_DIMS"].tflm.takes(source.dtype) else expand
 
 
 def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
@@ -237,7 +238,7 @@ def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
 
 
 ADDED_AXIS = Rule("added_axis", Pattern("expand", ("EXPAND_DIMS",)), _check_added_axis, _rewrite_added_axis)
-"""An EXPAND_DIMS of a type that TFLM's lacks, as of positions or masks, is a RESHAPE.
+"""Replace an EXPAND_DIMS of a type that TFLM does not support, such as positions or masks, by a RESHAPE.
 
     x (1, 6) int32 -- EXPAND_DIMS -- y (1, 6, 1)        =>        x -- RESHAPE -- y
 
@@ -248,9 +249,11 @@ Exact: both copy the same bytes, whatever they mean.
 def _check_unpacked(match: Match) -> Operator | str | None:
     unpack = match.anchor
     source = unpack.inputs[0]
-    if source is None or source.dtype in TYPES["UNPACK"]:
+    if source is None or OPERATORS["UNPACK"].tflm.takes(source.dtype):
         return None
-    return unpack if source.dtype in TYPES["SLICE"] else f"TFLM has no SLICE of {source.dtype.label} either"
+    return (
+        unpack if OPERATORS["SLICE"].tflm.takes(source.dtype) else f"TFLM has no SLICE of {source.dtype.label} either"
+    )
 
 
 def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
@@ -266,7 +269,7 @@ def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
 
 
 UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), _check_unpacked, _rewrite_unpacked)
-"""An UNPACK of a type that TFLM's lacks, as of the mask of a recurrent layer, is one SLICE and RESHAPE per output.
+"""Replace an UNPACK of a type that TFLM does not support, such as a mask, by a SLICE and a RESHAPE per output.
 
     x (1, 6) bool -- UNPACK -- six of (1)        =>        x -- SLICE (1, 1) -- RESHAPE (1), six times
 

@@ -1,4 +1,4 @@
-r"""One step of a recurrent network as a model of its own: it takes one frame, and its state stays in the arena.
+r"""Write one time step of a recurrent network as a model that takes a frame per call and keeps its state in the arena.
 
     x (all frames) -- WHILE -- ys -- head -- y       a turn:   row = x[t],  h' = step(h, row),  ys[t] = h'
 
@@ -63,7 +63,7 @@ def one_step(model: Model, is_exact: bool = True) -> Stepped:
         reasons = ("the model has neither a loop nor equal steps one after another", *(each.reason for each in refused))
         raise _refused(reasons[-1] if not loops else "its loops have different numbers of steps")
     if len(copied.main.inputs) != 1:
-        raise _refused(f"the model has {len(copied.main.inputs)} inputs; one is taken in frames")
+        raise _refused(f"the model has {len(copied.main.inputs)} inputs; --step needs exactly one")
     lead = 0 if _frame_of(copied.main.inputs[0].shape, count) else 1
     stepped = _Stepper(copied, loops, lead, count + lead).run()
     return replace(stepped, exactness=loosest(use.exactness for use in uses))
@@ -181,7 +181,7 @@ class _Stepper:
     def _twin(self, reader: Operator, tensor: Tensor, known: Mapping[Tensor, Tensor]) -> Tensor:
         found = known.get(tensor)
         if found is None and not tensor.is_constant:
-            raise _refused(f"{_named(reader)} reads '{tensor.name}', which no single step has")
+            raise _refused(f"{_named(reader)} reads '{tensor.name}', which is not computed in one step")
         return found or self._constant(tensor)
 
     def _constant(self, tensor: Tensor) -> Tensor:

@@ -346,6 +346,8 @@ def _rule_partial_convolution(readers: Sequence[str], slot: int) -> Rule[Partial
 
 
 PARTIAL_CONVOLUTION = _rule_partial_convolution(("CONV_2D", "FULLY_CONNECTED"), _DATA_SLOTS["CONV_2D"])
+"""Replace a convolution or FULLY_CONNECTED of a concatenation by one for each part, and ADDs of their results."""
 
 
 PARTIAL_TRANSPOSED_CONVOLUTION = _rule_partial_convolution(("TRANSPOSE_CONV",), _DATA_SLOTS["TRANSPOSE_CONV"])
+"""Replace a TRANSPOSE_CONV of a concatenation in the same way."""

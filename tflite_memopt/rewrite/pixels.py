@@ -65,7 +65,7 @@ SAME_PADDING = Rule(
     _check_same_padding,
     partial(CopyReader.read_source, padding=SAME),
 )
-"""A PAD before a convolution that is the padding of SAME: the convolution pads by itself.
+"""Move a PAD that equals SAME padding into the convolution that reads it.
 
     x -- PAD -- CONV_2D, VALID -- y        =>        x -- CONV_2D, SAME -- y
 
@@ -142,7 +142,7 @@ def _rows(found: RowsOfPadding, edit: Editor, where: str, count: int) -> Tensor 
 JOINED_PADDING = Rule(
     "joined_padding", Pattern("pad", ("PAD", "PADV2")), _check_joined_padding, _rewrite_joined_padding
 )
-"""A PAD of whole rows is a concatenation of constant rows and the image: it need not copy the image.
+"""Replace a PAD of whole rows by a concatenation of constant rows and the image, which can be a view.
 
     x -- PAD by 2 rows above        =>        0 0 --+
                                                     +-- CONCATENATION
@@ -197,7 +197,7 @@ SLICE_OF_PADDING = Rule(
     _check_slice_of_padding,
     _rewrite_slice_of_padding,
 )
-"""A slice that takes nothing of the padding: it is cut out of the tensor that was padded.
+"""Cut a slice that contains no padding out of the tensor before the PAD.
 
     x -- PAD -- STRIDED_SLICE        =>        x -- STRIDED_SLICE
 
@@ -271,7 +271,7 @@ SUBSAMPLED_SLICE = Rule(
     _check_subsampled_slice,
     _rewrite_subsampled_slice,
 )
-"""A pointwise operator that skips pixels of a slice: the slice skips them.
+"""Let a slice skip the pixels that the pointwise operator behind it would skip.
 
     x -- STRIDED_SLICE -- CONV_2D 1x1, stride 2        =>        x -- STRIDED_SLICE, stride 2 -- CONV_2D 1x1
 
@@ -314,7 +314,7 @@ def _rewrite_plain_slice(found: PlainSlice, edit: Editor) -> None:
 
 
 PLAIN_SLICE = Rule("plain_slice", Pattern("slice", ("STRIDED_SLICE",)), _check_plain_slice, _rewrite_plain_slice)
-"""A STRIDED_SLICE without strides is a SLICE: TFLM keeps less for it.
+"""Replace a STRIDED_SLICE without strides by a SLICE, which needs 108 bytes less in the tail.
 
     x -- STRIDED_SLICE [2:5, 1:9]        =>        x -- SLICE from (2, 1), of 3 x 8
 
@@ -410,7 +410,7 @@ SKIPPING_CONVOLUTION = Rule(
     _check_skipping_convolution,
     _rewrite_skipping_convolution,
 )
-"""A pointwise convolution of pixels that were picked first: the convolution skips the others by itself.
+"""Let a 1x1 convolution skip pixels with its stride, instead of a slice or a pool of one pixel before it.
 
     x -- AVERAGE_POOL_2D 1x1, stride 2 -- CONV_2D 1x1      =>      x -- CONV_2D 1x1, stride 2
 
@@ -558,7 +558,7 @@ REPEATED_PIXELS = (
         _rewrite_repeated_pixels,
     ),
 )
-"""Rows or columns that are repeated by a TILE become a RESIZE_NEAREST_NEIGHBOR, which TFLM has.
+"""Replace a TILE of rows or columns (UpSampling2D of Keras 3) by a RESIZE_NEAREST_NEIGHBOR.
 
     x (1, H, W, C) -- EXPAND_DIMS (1, H, 1, W, C) -- TILE (1, H, k, W, C) -- RESHAPE (1, k * H, W, C)
                                                         =>        x -- RESIZE_NEAREST_NEIGHBOR to (k * H, W)
@@ -617,7 +617,7 @@ BROADCAST = tuple(
         Pattern("copy", ("RESHAPE", "SQUEEZE"), {0: _REPEATING}),
     )
 )
-"""An operator that repeats the elements of a small input by itself needs no copies of them.
+"""Drop a TILE or BROADCAST_TO before an operator that broadcasts by itself.
 
     x (1, 1, 1, C) -- TILE (1, H, W, C) -- MUL with y (1, H, W, C)        =>        x -- MUL with y
 
@@ -665,7 +665,7 @@ def _rewrite_dense_pixels(found: PixelByPixel, edit: Editor) -> None:
 
 
 DENSE_PIXELS = Rule("dense_pixels", Pattern("convolution", ("CONV_2D",)), _check_dense_pixels, _rewrite_dense_pixels)
-"""A pointwise convolution of floats is a dense layer of every pixel, for which TFLM keeps less in the tail.
+"""Replace a float 1x1 convolution by a FULLY_CONNECTED per pixel, which needs fewer bytes in the tail.
 
     x -- CONV_2D 1x1, stride 1        =>        x -- FULLY_CONNECTED of each pixel
 
@@ -866,7 +866,7 @@ RESTORED_DILATION = tuple(
     )
     for inner in (Pattern("convolution", _CONVOLUTION, {0: _BLOCKS}), _RESTORED)
 )
-"""A convolution of blocks becomes the dilated convolution that the author wrote.
+"""Replace SPACE_TO_BATCH_ND, a convolution, and BATCH_TO_SPACE_ND by the dilated convolution.
 
     x -- SPACE_TO_BATCH_ND -- CONV_2D -- BATCH_TO_SPACE_ND -- y        =>        x -- CONV_2D, dilated -- y
 

@@ -57,7 +57,7 @@ def sites_in(text: str) -> Sites:
 def _site_in(word: str) -> Site:
     position, _, tiles = word.removesuffix("e").partition("x")
     if not position.isdigit() or not (tiles or "0").isdigit():
-        raise UsageError(f"'{word}' is no site; one is such as '12', '15e' or '30x4'")
+        raise UsageError(f"'{word}' is not a site; examples are '12', '15e', and '30x4'")
     return Site(int(position), word.endswith("e"), int(tiles or 0))
 
 

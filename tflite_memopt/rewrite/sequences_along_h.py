@@ -1,4 +1,4 @@
-"""Sequences laid along H, so that they lie along the rows of an image: stripes are cut along rows.
+"""Lay a sequence along the rows of an image of one column, since stripes are cut along rows.
 
 Keras converts a convolution of one dimension so, and leaves tensors between two of them in three dimensions:
 
@@ -217,7 +217,7 @@ def _slice(edit: Editor, x: Tensor, begin: Sequence[int], size: Sequence[int], n
 
 
 SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODUCT,)), _check, _rewrite)
-"""The heads of an attention are split, so that the queries of each are one sequence: stripes can run along it.
+"""Split the heads of an attention, so that the queries of each head form one sequence that stripes can cut.
 
     q (1, L, H, d) -- TRANSPOSE (1, H, L, d) --+
                           keys  (1, H, S, d) --+- BATCH_MATMUL (1, H, L, S) -- MUL, SOFTMAX --+
@@ -257,6 +257,26 @@ def sequences_along_h(model: Model) -> Changed | None:
     drop_dead_tensors(driver.model)
     rules = " + ".join(dict.fromkeys((*(each.rule for each in driver.applied), NAME)))
     return Changed(driver.model, (RewriteUse(rules, tuple(map(label, _making(graph))), "exact", 0),), ())
+
+
+def image_given(graph: Graph, at: int) -> Tensor:
+    """Return input ``at``; if all readers only reshape it to one shape, the reshaped tensor, without them.
+
+    A sequence lies along rows so, and a flat spectrogram.
+    """
+    image = graph.inputs[at]
+    readers = [use.operator for use in image.uses]
+    made = [operator.outputs[0] for operator in readers]
+    if not all(operator.name in RESHAPES for operator in readers) or len({tensor.shape for tensor in made}) != 1:
+        return image
+    if not all(quantized_alike(image.quantization, tensor.quantization) for tensor in made):
+        return image
+    for operator in readers:
+        graph.remove_operator(operator)
+        graph.replace_uses(operator.outputs[0], made[0])
+    made[0].name = image.name
+    graph.inputs = (*graph.inputs[:at], made[0], *graph.inputs[at + 1 :])
+    return made[0]
 
 
 def _making(graph: Graph) -> Iterator[Operator]:

@@ -51,7 +51,7 @@ def _rewrite_dead_operators(_: Match, __: Editor) -> None:
 
 
 DEAD_OPERATORS = Rule("dead_operators", Pattern("dead", ()), _check_dead_operators, _rewrite_dead_operators)
-r"""Drop operators that nobody needs.
+r"""Drop operators whose results nothing reads.
 
     x --> op --> y           x --> op --> y
      \--> op --> z      =>
@@ -153,7 +153,7 @@ _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
 """Tell whether an operator with one output, of the shape and type of its input, keeps every element where it was."""
 
 IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _check_identity, Copy.leave_out)
-"""Operators that change nothing: their readers read the input instead.
+"""Drop operators that change nothing.
 
     x -- RESHAPE to the shape of x -- y -- op        =>        x -- op
 
@@ -189,7 +189,7 @@ CONSECUTIVE_RESHAPES = Rule(
     _check_consecutive_reshapes,
     CopyReader.read_source,
 )
-"""A RESHAPE of a reshaped tensor: of the tensor itself.
+"""Merge two consecutive reshapes.
 
     x -- RESHAPE, SQUEEZE or EXPAND_DIMS -- RESHAPE -- y        =>        x -- RESHAPE -- y
 
@@ -218,7 +218,7 @@ UNDONE_RESHAPES = Rule(
     _check_undone_reshapes,
     Copy.leave_out,
 )
-"""A reshape that another one undoes: its readers read the tensor before it.
+"""Drop two reshapes of which the second one undoes the first.
 
     x -- RESHAPE -- EXPAND_DIMS to the shape of x -- y -- op        =>        x -- op
 
@@ -293,7 +293,7 @@ REDUCED_RESHAPE = Rule(
     _check_reduced_reshape,
     _rewrite_reduced_reshape,
 )
-"""A reshape that adds or drops dimensions of 1 in front of a mean, a sum, a maximum or a minimum is left out.
+"""Drop a reshape that adds or removes dimensions of 1 before MEAN, SUM, REDUCE_MAX, or REDUCE_MIN.
 
     x (1, L, 1, C) -- RESHAPE (1, L, C) -- MEAN over 1        =>        x (1, L, 1, C) -- MEAN over 1 and 2
 
@@ -326,7 +326,7 @@ FLATTENED_INPUT = Rule(
     _check_flattened_input,
     CopyReader.read_source,
 )
-"""A reshape in front of FULLY_CONNECTED is left out: the kernel flattens its input by itself.
+"""Drop a reshape before FULLY_CONNECTED, whose kernel flattens its input.
 
     x (1, 4, 4, 8) -- RESHAPE (1, 128) -- FULLY_CONNECTED        =>        x (1, 4, 4, 8) -- FULLY_CONNECTED
 
@@ -383,7 +383,7 @@ def _rewrite_lean_reshape(found: Reshaped, edit: Editor) -> None:
 
 
 LEAN_RESHAPE = Rule("lean_reshape", Pattern("reshape", ("RESHAPE",)), _check_lean_reshape, _rewrite_lean_reshape)
-"""A RESHAPE without its operand of the shape, or an EXPAND_DIMS: TFLM keeps less for them.
+"""Replace a RESHAPE by an EXPAND_DIMS, or leave out its shape operand: TFLM keeps fewer bytes for them.
 
     x (1, 8, 4) -- RESHAPE (1, 8, 1, 4)        =>        x -- EXPAND_DIMS at 2
     x (1, 8, 4) -- RESHAPE (1, 32)             =>        x -- RESHAPE, told by its options

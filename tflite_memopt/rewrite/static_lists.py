@@ -1,4 +1,4 @@
-"""Items of a list that a loop sets, with shapes that stay: what TFLM needs to run recurrent networks of Keras 3.
+"""Write the items of a list that a Keras 3 loop sets in place, so that shapes stay and TFLM can run the loop.
 
 TensorFlow's converter writes the list as a tensor, and an item that is set as the list cut in two around it:
 

@@ -1,4 +1,4 @@
-r"""Steps of a recurrent network that the converter has unrolled, as one loop: the operators of a step exist once.
+r"""Run the unrolled steps of a recurrent network as one loop, so that the operators of a step exist once.
 
     x -- UNPACK -- x1, x2, ... xn          each step: the same operators, the same weights, what the one before has made
 

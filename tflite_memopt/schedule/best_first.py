@@ -231,7 +231,7 @@ def _died(deaths: Sequence[Death], waiting: int) -> int:
 
 
 def compiled(graph: FusedGraph) -> CompiledGraph:
-    """Return the number the fused operators and turn names into bit sets."""
+    """Number the fused operators, and return the graph with bit sets in place of names."""
     order = graph.topological()
     number = {v: b for b, v in enumerate(order)}
     home = {op: number[v] for v in order for op in graph.order[v]}

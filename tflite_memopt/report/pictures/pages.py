@@ -243,7 +243,7 @@ def _limits(limits: Sequence[str], advice: Sequence[Advice]) -> tuple[Lines, ...
 
 
 def _rules(uses: Sequence[RewriteUse]) -> PageTable:
-    """Return the changes by the names of their rules, which docs/how_it_works.md explains."""
+    """Return the changes by the names of their rules, which docs/reference.md explains."""
     columns = ("rule", "operators", "exactness", ">bytes without it")
     rows = [
         (use.rule, ", ".join(map(short_name, use.operators)), use.exactness, f"{use.saved_bytes:,}") for use in uses
