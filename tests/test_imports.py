@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "graph", "version"),
     ("ir", "plan", "schedule"),
-    ("analysis", "io", "kernels", "operators", "proof"),
+    ("operators",),
+    ("analysis", "io", "kernels", "proof"),
     ("options",),
     ("equivalence", "memory"),
     ("cascade", "firmware", "report", "rewrite"),

@@ -17,7 +17,7 @@ from .kernels.targets import profile_for
 from .memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
 from .memory.problems import labeled_ties, tie_positions
 from .options import Options
-from .proof import is_step_of, prove_plan, prove_steps
+from .proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
 from .rewrite.loadable import mended
@@ -56,7 +56,8 @@ def verify(
 ) -> dict[str, Verdict]:
     """Compare two models; see :func:`tflite_memopt.equivalence.verification.verify`.
 
-    The second one with the ties that its plan was made with; one of ``optimize --step`` over sequences. Where
+    The second one with the ties that its plan was made with; one of ``optimize --step`` over sequences, one of
+    ``--slide`` along a signal. Where
     ``optimize`` has written it, a verdict ``plan`` is the proof of its memory plan, for the kernels that it was made
     for.
     """
@@ -64,8 +65,9 @@ def verify(
     _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
     label = plan_label.decode(model)
     ties = tie_positions(model, labeled_ties(model))
-    if label is not None and label.options.get("step"):
-        found = _verify_step(both[0][0], both[1][0], options, progress, ties)
+    slides = label is not None and label.options.get("slide") is not None
+    if label is not None and (slides or label.options.get("step")):
+        found = _verify_calls(both[0][0], both[1][0], options, progress, ties, slides)
     else:
         found = verify_models(both[0][0], both[1][0], options, progress, ties)
     if label is None:
@@ -74,16 +76,16 @@ def verify(
     return {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
 
 
-def _verify_step(
-    whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...]
+def _verify_calls(
+    whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...], slides: bool
 ) -> dict[str, Verdict]:
-    """Compare calls of one step with the model of all: by a proof, and over sequences on each runtime."""
+    """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
     model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
-    if not is_step_of(result, model):
+    if not (hops_of(result, model)[1] if slides else is_step_of(result, model)):
         raise UsageError("the models cannot be compared: the second one is a step of a different model")
-    proof = prove_steps(model, result, ties)
+    proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
     loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
-    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress)
+    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
     return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
 
 

@@ -38,13 +38,43 @@ DEFAULT_LIMIT = 0.1
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("planner", "effort", "objective", "io", "tflm"), _TEXT),
-    **dict.fromkeys(("target", "kernels", "replay"), _MAYBE_TEXT),
+    **dict.fromkeys(("target", "kernels", "replay", "slide"), _MAYBE_TEXT),
     **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
     **dict.fromkeys(("max_slowdown",), _NUMBER),
     **dict.fromkeys(("jobs", "seed"), (int,)),
     **dict.fromkeys(("budget", "samples"), (int, type(None))),
 }
 """Of options that are not iterated over; those of the command line have them already."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """``rows`` of the ``input`` that a call of a sliding window takes; ``window``: all its rows, where that is said."""
+
+    rows: int
+    input: str | None = None
+    window: int | None = None
+
+    @property
+    def calls(self) -> int:
+        """Calls from the first one on that give all rows of a window; 1 where that is not said."""
+        return 1 if self.window is None else -(-self.window // self.rows)
+
+    def __str__(self) -> str:
+        window = "" if self.window is None else f"/{self.window}"
+        return f"{self.rows}{window}" + ("" if self.input is None else f",input={self.input}")
+
+    @classmethod
+    def of(cls, text: str) -> Hop:
+        """Read ``HOP``, ``HOP,input=NAME``, or ``HOP/WINDOW`` as labels have it. Raises UsageError for other texts."""
+        count, comma, rest = text.partition(",")
+        key, _, name = rest.partition("=")
+        rows, slash, window = count.partition("/")
+        if not rows.isdecimal() or not int(rows) or (slash and not window.isdecimal()):
+            raise UsageError(f"'{count}' is no number of rows from 1, such as 2")
+        if comma and (key != "input" or not name or ",input=" in name):
+            raise UsageError(f"'{rest}' names no input; one moves, as in 2,input=NAME")
+        return cls(int(rows), name or None, int(window) if slash else None)
 
 
 @dataclass(frozen=True)
@@ -68,6 +98,7 @@ class Options:
     must reserve, or the ``head`` alone.
     ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
     ``step``: write one time step of a recurrent network, which takes a frame and keeps its state in the arena.
+    ``slide``: write one hop of a window that moves along a signal, as :class:`Hop` reads it; it keeps the rest.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     rounded once more, so that outputs differ. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
@@ -96,6 +127,7 @@ class Options:
     budget: int | None = None
     ties: tuple[str, ...] = ()
     step: bool = False
+    slide: str | None = None
     rewrite: bool = True
     allow_approximate: bool = False
     io: Io = "keep"
@@ -185,7 +217,11 @@ class Options:
         yield from _fault_in("replay", lambda: self.decision)
         if not 0 <= self.max_slowdown <= 1:
             yield "max_slowdown", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
-        for name in ("ties", "step") if self.io != "keep" else ():
+        if self.slide is not None:
+            yield from _fault_in("slide", lambda: Hop.of(self.slide or ""))
+            if self.step:
+                yield "slide", "a window slides or a network steps: leave out --step"
+        for name in ("ties", "step", "slide") if self.io != "keep" else ():
             if getattr(self, name):
                 yield name, "states keep their types: omit --io int8"
         if self.runner is not None and not self.verify:

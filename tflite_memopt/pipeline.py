@@ -21,7 +21,7 @@ from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import Decision, without_faults
-from .ir.check import has_npu
+from .ir.check import is_fixed_by_npu
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.faults import faults_in, new_faults
@@ -39,7 +39,7 @@ from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
 from .rewrite.loadable import Mended, mended
-from .stepping import NOT_EQUAL, InSteps, in_steps
+from .stepping import NOT_EQUAL, InSteps, in_hops, in_steps
 from .transform import Cache, Candidate, Progress, RunContext, subject_of, worthy_candidate
 
 _REFUTED = {
@@ -91,7 +91,7 @@ def optimize(
         given = _given(source, options, progress)
         data, model, found, steps, facts = given.data, given.model, given.found, given.steps, given.facts
         if steps is not None:
-            options = replace(options, ties=steps.ties, inputs=None)
+            options = replace(options, ties=steps.ties, slide=steps.said, inputs=None)
         if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
             options = replace(options, loops=False)
 
@@ -132,10 +132,11 @@ def optimize(
         proofs=done.proofs,
         declined=declined,
         mended=None if found is None else found.before,
-        calls=1 if steps is None else steps.calls,
+        calls=1 if steps is None or steps.slide is not None else steps.calls,
+        slide=None if steps is None else steps.slide,
     )
     report = build_report(facts, candidate.model, outcome, options)
-    if not has_npu(candidate.model):
+    if not is_fixed_by_npu(candidate.model):
         _check_runs(report.tflm, options)
     return Result(done.written, report)
 
@@ -264,16 +265,17 @@ def _given(source: Source, options: Options, progress: Progress) -> _Given:
     """Load a model. Raises as :func:`optimize`."""
     original, name = load(source)
     data, model = original, read_planned(original, name)
-    if options.ties and not options.step:
+    is_called = options.step or options.slide is not None
+    if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
     found = loadable(data, model, options, progress)
     if found is not None:
         data = write_model(found.model)
         model = read_planned(data)
     facts = facts_of(model, name, original, options)
-    if not options.step:
+    if not is_called:
         return _Given(name, original, data, model, found, None, facts, facts.libraries)
-    steps = in_steps(data, model, options)
+    steps = in_steps(data, model, options) if options.step else in_hops(data, model, options, progress)
     model = read_planned(steps.data)
     libraries = needs_by_library(model, {}, options.profile)
     return _Given(name, original, steps.data, model, found, steps, facts, libraries)
@@ -284,7 +286,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
 
     Raises UnsupportedModelError for what no rewrite makes TFLM run, EquivalenceError for a rewrite that is not proved.
     """
-    if has_npu(model):
+    if is_fixed_by_npu(model):
         return None
     found = mended(model)
     _check_runs(support_of(model) if found is None else found.after, options)

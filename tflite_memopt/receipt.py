@@ -13,7 +13,7 @@ from typing import Any
 
 from .equivalence.verification import infer_shapes
 from .errors import UsageError
-from .io import offline_plan
+from .io import offline_plan, plan_label
 from .io.reader import read_model
 from .kernels.profile import KernelProfile
 from .kernels.targets import profile_for
@@ -22,7 +22,7 @@ from .memory.file import places_in_force, read_planned
 from .memory.problems import labeled_ties, tie_positions
 from .memory.reserve import needs_by_library
 from .options import Options
-from .proof import FACTS, Proof, prove, prove_plan, prove_steps
+from .proof import FACTS, Proof, prove, prove_plan, prove_slide, prove_steps
 from .report.model import Report
 from .report.options_used import changed_options
 
@@ -127,7 +127,10 @@ def _equality(original: bytes, result: bytes, _: KernelProfile, progress: Callab
 
 def _steps(original: bytes, result: bytes, _: KernelProfile, __: Callable[[str], None]) -> Proof:
     model = read_planned(result)
-    return prove_steps(read_model(original), model, tie_positions(model, labeled_ties(model)))
+    label = plan_label.decode(model)
+    slides = label is not None and label.options.get("slide") is not None
+    ties = tie_positions(model, labeled_ties(model))
+    return (prove_slide if slides else prove_steps)(read_model(original), model, ties)
 
 
 def _plan(_: bytes, result: bytes, profile: KernelProfile, __: Callable[[str], None]) -> Proof:

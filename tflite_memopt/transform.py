@@ -21,7 +21,7 @@ from .ir.change import Changed, Decision, Exactness, Refusal, RewriteUse, looses
 from .ir.check import check_model
 from .ir.copying import copy_model, drop_unused_codes
 from .ir.model import Model
-from .kernels.faults import faults_in, new_faults
+from .kernels.faults import TFLM, faults_in, new_faults
 from .kernels.mend import mend
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PORTABLE
@@ -327,9 +327,11 @@ def _in_stripes(run: RunContext, options: Options, model: Model, below: int | No
 def _mended(run: RunContext, model: Model) -> tuple[RewriteUse, ...]:
     """Write what a kernel library computes wrongly otherwise, in place.
 
-    For any library what came so stays: users of another library than the faulty one would pay for it.
+    For any library what came so stays, but for faults of TFLM itself: users of another library than the faulty one
+    would pay for it.
     """
-    kept = {each.output for each in faults_in(run.original, run.profile)} if run.profile.libraries else ()
+    met = faults_in(run.original, run.profile) if run.profile.libraries else ()
+    kept = {each.output for each in met if each.fault.library != TFLM}
     return mend(model, run.profile, kept)
 
 

@@ -1,11 +1,14 @@
 """Figures for docs/results.md.
 
+scripts/bench models FOLDER...   RAM, run time and flash of models, by target: docs/results/models.csv
+scripts/bench --stale   tables with figures of other versions
 scripts/bench people SOURCE... [-o PAGE.md]   the networks of `scripts/zoo --people`
 scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --others`
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench strangers FOLDER...   the answer to every file of folders
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
+scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
@@ -16,20 +19,26 @@ import click
 
 from .ablations import ablations
 from .faults import faults
+from .figures import stale as stale_figures
+from .models import models
 from .others import others
 from .people import people
 from .plan import plan
 from .schedule import schedule
+from .slide import slide
 from .strangers import strangers
 from .tail import tail
 
 
-@click.group()
-def cli() -> None:
+@click.group(invoke_without_command=True, no_args_is_help=True)
+@click.option("--stale", is_flag=True, help="List the tables that have figures of other versions of the package.")
+def cli(stale: bool) -> None:
     """Benchmarks of tflite_memopt."""
+    for name, version, count in stale_figures() if stale else ():
+        click.echo(f"{name}: {count} figures of {version}")
 
 
-for _command in (people, others, schedule, plan, strangers, faults, tail, ablations):
+for _command in (models, people, others, schedule, plan, strangers, slide, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

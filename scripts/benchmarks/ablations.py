@@ -17,6 +17,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.schedule.methods import DEFAULT, METHODS
 
+from .figures import Echo
 from .markdown_table import row, table
 from .networks import random_networks
 
@@ -66,12 +67,13 @@ def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool, 
         raise click.UsageError("name models, or --random N")
     options = Options(kernels=kernels, effort=effort, verify=False, jobs=1, every_byte=True)
     names = " | ".join(f"without {name}" for name in (PARTS if parts else OPTIONS))
+    echo = Echo("ablations_of_parts" if parts else "ablations", f"--kernels {kernels} --effort {effort}")
     for line in table(f"model | as it came | all | {names}"):
-        click.echo(line)
+        echo(line)
     for path in models:
-        click.echo(row(path.stem, *_cells([path.read_bytes()], options, parts)))
+        echo(row(path.stem, *_cells([path.read_bytes()], options, parts)))
     if count:
-        click.echo(row(f"{count} random networks", *_cells(list(random_networks(count)), options, parts)))
+        echo(row(f"{count} random networks", *_cells(list(random_networks(count)), options, parts)))
 
 
 def _cells(models: Sequence[bytes], options: Options, parts: bool) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tflite_memopt.memory.file import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
+from .figures import Echo
 from .markdown_table import row, table
 from .strangers import files_of
 
@@ -33,8 +34,9 @@ def faults(sources: tuple[Path, ...], targets: tuple[str, ...], limit: int) -> N
 
     Files that meet none, at no cost, are only counted.
     """
+    echo = Echo("faults")
     for line in table("target | file | as it comes | as written | RAM | RAM without the table of faults"):
-        click.echo(line)
+        echo(line)
     for target in targets:
         options, clean, refused = Options(target=target, verify=False), 0, 0
         for path in files_of(sources):
@@ -47,8 +49,8 @@ def faults(sources: tuple[Path, ...], targets: tuple[str, ...], limit: int) -> N
                 continue
             clean += not met
             if met:
-                click.echo(row(target, path.stem, *met))
-        click.echo(row(target, f"{clean} files that meet none, {refused} refused", "", "0", "", ""))
+                echo(row(target, path.stem, *met))
+        echo(row(target, f"{clean} files that meet none, {refused} refused", "", "0", "", ""))
 
 
 def _met(path: Path, options: Options) -> Iterator[str]:

@@ -21,6 +21,7 @@ from tflite_memopt.pipeline import optimize
 from tflite_memopt.program.fronts import AUTO
 from tflite_memopt.program.run import optimize_in_parts
 
+from .figures import echo_text
 from .markdown_table import row, table
 from .others_published import FILES, SOURCES, Published, published
 
@@ -100,7 +101,7 @@ def others(
     rows = [_kept(name, way) for name in every for way in WAYS if _place(name, way).exists()]
     text = "\n".join(_document(rows, figures)) + "\n"
     if output is None:
-        click.echo(text)
+        echo_text("others", text)
     else:
         output.write_text(text)
 

@@ -21,6 +21,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 
+from .figures import echo_text
 from .markdown_table import row, table
 
 KERNELS = ("portable", "reference", "cmsis-nn")
@@ -92,7 +93,7 @@ def people(
                     "\n".join(_document(runs, {file.stem: file for file in files})) + "\n" + _kept_notes(output)
                 )
     if output is None:
-        click.echo("\n".join(_document(runs, {file.stem: file for file in files})))
+        echo_text("people", "\n".join(_document(runs, {file.stem: file for file in files})))
 
 
 def _kept_notes(output: Path) -> str:

@@ -18,6 +18,7 @@ from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.methods import METHODS, solve
 from tflite_memopt.schedule.problem import Schedule, ScheduleProblem
 
+from .figures import echo_text
 from .markdown_table import row, table
 from .networks import Network, named, networks_in
 
@@ -49,7 +50,7 @@ def schedule(sources: tuple[Path, ...], output: Path | None, time_limit: float) 
     command = f"scripts/bench schedule {' '.join(map(named, sources))} --time-limit {time_limit:g}"
     text = "\n".join(_document(networks, SearchLimit(time_limit), command)) + "\n"
     if output is None:
-        click.echo(text)
+        echo_text("schedule", text)
     else:
         output.write_text(text)
 

@@ -13,6 +13,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.report.model import Report
 
+from .figures import Echo
 from .markdown_table import row, table
 
 
@@ -24,11 +25,12 @@ from .markdown_table import row, table
 def strangers(sources: tuple[Path, ...], target: str | None, verify: bool, limit: int) -> None:
     """The answer to each .tflite of SOURCES, files or folders: bytes of RAM and flash, run time, or the refusal."""
     options = Options(target=target, verify=verify)
+    echo = Echo("strangers", "" if target is None else f"--target {target}")
     for line in table("file | RAM | file's bytes | run time | equal | dead channels | mended"):
-        click.echo(line)
+        echo(line)
     for path in files_of(sources):
         if not limit or path.stat().st_size <= limit:
-            click.echo(row(path.stem, *_answer(path, options)))
+            echo(row(path.stem, *_answer(path, options)))
 
 
 def files_of(sources: tuple[Path, ...]) -> Iterator[Path]:

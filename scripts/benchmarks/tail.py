@@ -18,6 +18,7 @@ from tflite_memopt.memory.file import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
+from .figures import Echo
 from .markdown_table import row, table
 
 _STRUCTURES = ("structures of tensors", "structures of operators")
@@ -30,8 +31,9 @@ _WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_C
 @click.option("--target", default="cortex-m4", show_default=True)
 def tail(models: tuple[Path, ...], target: str) -> None:
     """TFLM's own structures in MODELS: bytes as it came/optimized with every byte, by kind, and the least."""
+    echo = Echo("tail")
     for line in table("model | tail | tensors | operators | kernels with weights | other kernels | the rest | least"):
-        click.echo(line)
+        echo(line)
     options = Options(target=target, verify=False, every_byte=True)
     profile = profile_for(target)
     for path in models:
@@ -40,7 +42,7 @@ def tail(models: tuple[Path, ...], target: str) -> None:
         before, after = result.report.before.tail_for_target, result.report.after.tail_for_target
         pair = [_by_kind(read_planned(data), profile, before), _by_kind(read_planned(result.model), profile, after)]
         cells = [f"{pair[0][kind]:,}/{pair[1][kind]:,}" for kind in ("all", *_STRUCTURES, "weights", "others", _REST)]
-        click.echo(row(path.stem, *cells, f"{_least(read_planned(result.model), profile):,}"))
+        echo(row(path.stem, *cells, f"{_least(read_planned(result.model), profile):,}"))
 
 
 def _by_kind(model: Model, profile: KernelProfile, nbytes: int) -> Counter[str]:

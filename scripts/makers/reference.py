@@ -12,6 +12,7 @@ from types import ModuleType
 import click
 
 from tests.test_imports import LEVELS, PACKAGE
+from tflite_memopt.cascade import slide
 from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
 from tflite_memopt.ir import change, copying
@@ -19,7 +20,7 @@ from tflite_memopt.kernels import mend
 from tflite_memopt.kernels.chips import CHIPS
 from tflite_memopt.kernels.since import BUILDS
 from tflite_memopt.kernels.targets import TARGETS
-from tflite_memopt.operators.table import OPERATORS, OperatorKind
+from tflite_memopt.operators.table import BY_ROWS, OperatorKind
 from tflite_memopt.rewrite import (
     channels,
     dead_channels,
@@ -48,6 +49,7 @@ _OTHERS: dict[str, object] = {
     mend.NAME: mend,
     change.STATIC_LISTS: static_lists,
     change.ONE_STEP: one_step,
+    change.ONE_HOP: slide,
     "dead_tensors": copying.drop_dead_tensors,
     "share_constants": copying.share_constants,
 }
@@ -154,7 +156,7 @@ def _rewrites() -> Iterator[tuple[str, str]]:
 
 def _stripes() -> Iterator[tuple[str, str, str]]:
     by_kind: dict[tuple[str, str], list[str]] = {}
-    for name, kind in OPERATORS.items():
+    for name, kind in BY_ROWS.items():
         by_kind.setdefault((_first(inspect.getdoc(kind.rows)), _of_sequences(kind)), []).append(name)
     for (rows, sequences), names in by_kind.items():
         yield ", ".join(names), rows, sequences

@@ -58,6 +58,7 @@ def one(name: str, custom: str | None = None, *types: DType) -> Model:
         (one("CUSTOM", "FlexErf"), "Failed to get registration from op code CUSTOM", "without SELECT_TF_OPS"),
         (one("CUSTOM", "Mine"), "Failed to get registration from op code CUSTOM", "--runner"),
         (one("CUSTOM", "SignalEnergy"), "Failed to get registration from op code CUSTOM", "tflite-micro wheel has"),
+        (one("CUSTOM", "ethos-u"), "Failed to get registration from op code CUSTOM", "it runs on Arm's Ethos-U alone;"),
         (one("ATAN2"), "Failed to get registration from op code ATAN2", "replace the layer"),
         (one("ARG_MAX", None, DType.INT8, DType.INT64), "Node ARG_MAX (number 0) failed", "output_type=tf.int32"),
         (one("CAST", None, DType.FLOAT32, DType.INT8), "Node CAST (number 0) failed", "representative dataset"),
@@ -78,5 +79,6 @@ def test_what_the_modules_lack_and_tflm_has_is_no_refusal() -> None:
     said = "Failed to get registration from op code CUSTOM"
     assert not is_refusal(one("CUSTOM", "SignalEnergy"), said)
     assert not is_refusal(one("CUSTOM", "Mine"), said)
+    assert not is_refusal(one("CUSTOM", "ethos-u"), said)
     assert is_refusal(one("CUSTOM", "FlexErf"), said)
     assert is_refusal(one("CUSTOM", "SignalEnergy"), "Node CUSTOM (number 0) failed to prepare")

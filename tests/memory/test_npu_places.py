@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,20 @@ def vela(code: str = "ethos-u", leave_out: str = "") -> Model:
     return model
 
 
+def accelerated(code: str) -> Model:
+    """A network with one operator of an NPU, whose commands are in its options, before a RESHAPE that copies."""
+    b = ModelBuilder()
+    image, made = b.input("image", (1, 16, 16, 8)), b.tensor("made", (1, 16, 16, 8))
+    b.operator("ABS", (image,), (made,))
+    given, opcode = b.tensor("given", (1, 16, 16, 8)), OpCode("CUSTOM", 1, code)
+    b.model.opcodes.append(opcode)
+    b.graph.add_operator(Operator(opcode, (made,), (given,), custom_options=np.asarray((1, 4, 1), np.uint8)))
+    model = b.finish(b.average_pool(b.reshape(b.conv(given, 32, kernel=3), (1, 32, 8, 32)), 8))
+    if code == "ethos-u":
+        offline_plan.attach(model, {made: 0, given: 2048})
+    return model
+
+
 def placed(data: bytes) -> dict[str, int]:
     planned = offline_plan.decode(read_model(data))
     assert planned is not None
@@ -74,7 +91,8 @@ def test_what_the_npu_touches_stays_and_the_rest_is_planned_around_it() -> None:
     assert result.report.before.arena_bytes == OFFSETS["y"] + 512
     # The kernel's two arrays lie above the NPU's memory, the CPU's tensors in it, before and after it is used.
     assert result.report.after.arena_bytes == WORK + 48 + 32
-    assert any("addresses in the arena" in each and "nothing is verified" in each for each in result.report.warnings)
+    assert any("addresses in the arena" in each for each in result.report.warnings)
+    assert any("Ethos-U" in each and "nothing is verified" in each for each in result.report.warnings)
     assert {each.rule for each in result.report.refused} == {"rewrites", "cascade"}
 
 
@@ -84,9 +102,38 @@ def test_graph_and_order_stay() -> None:
     assert [each.outputs[0].name for each in after] == [each.outputs[0].name for each in before]
 
 
-def test_no_result_is_written_unproved_unless_that_is_asked_for() -> None:
-    with pytest.raises(EquivalenceError, match="--no-verify writes the result without it"):
-        optimize(write_model(vela()), Options(samples=1))
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (vela, "operator 2 .*Arm's Ethos-U alone.* --no-verify places tensors anew.* the order stay"),
+        (partial(accelerated, "edgetpu-custom-op"), "operator 1 .*Edge TPU alone.* --no-verify optimizes what runs on"),
+        (partial(accelerated, "NeutronGraph"), "operator 1 .*Neutron alone.* --no-verify optimizes what runs on"),
+    ],
+)
+def test_an_npu_is_named_before_any_search(model: Callable[[], Model], said: str) -> None:
+    steps: list[str] = []
+    with pytest.raises(EquivalenceError, match=said):
+        optimize(write_model(model()), Options(samples=1), steps.append)
+    assert steps == ["reading"]
+
+
+@pytest.mark.parametrize("code", ["edgetpu-custom-op", "NeutronGraph"])
+def test_around_an_npu_without_addresses_the_cpu_s_operators_are_optimized(code: str) -> None:
+    data = write_model(accelerated(code))
+    result = optimize(data, UNPROVED)
+    assert result.report.after.required_for_target < result.report.before.required_for_target
+    assert any("alone" not in each and "only on the chip" in each for each in result.report.warnings)
+    assert prove(read_model(data), read_model(result.model)).status is Status.PROVED
+    (npu,) = [each for each in read_model(result.model).main.operators if each.name == "CUSTOM"]
+    assert npu.opcode.custom_code == code
+
+
+@pytest.mark.parametrize("code", ["ethos-u", "edgetpu-custom-op"])
+def test_an_analysis_says_what_it_does_not_count_and_how_to_go_on(code: str) -> None:
+    found = analyze(write_model(accelerated(code)))
+    assert any("outside of the arena is not counted" in each for each in found.warnings)
+    assert any("an estimate" in each for each in found.warnings) is (code != "ethos-u")
+    assert [each.option for each in found.summary.advice][-1] == "tflite-memopt optimize --no-verify"
 
 
 def test_the_graph_is_proved_and_the_plan_is_not() -> None:

@@ -31,9 +31,10 @@ from tflite_memopt.kernels.relations import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
-from tflite_memopt.program.fronts import AUTO, PIECES, FeedCosts, FrontFile, fed_input, in_rows, others_late
+from tflite_memopt.program.fronts import AUTO, PIECES, FeedCosts, FrontFile, others_late
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.stretch import SHARE
+from tflite_memopt.stepping import fed_input, in_rows
 
 pytestmark = pytest.mark.xdist_group("programs")
 PLAIN = Options(target="host", jobs=1)

@@ -111,8 +111,9 @@ def test_its_arena_is_the_smallest(tmp_path: Path) -> None:
     data, result = in_parts("separable")
     written(tmp_path, result)
     changed(tmp_path, "program.h", r"(kArenaBytes = \d+)", r"\1 - 16")
-    code, said = run_on_tflm(tmp_path, MAIN.name)
-    assert code != 0 or outputs(said) != wanted(data, RUNS, {})
+    # The last bytes then lie in what follows the arena, and survive there in one run of some thirty.
+    runs = (run_on_tflm(tmp_path, MAIN.name) for _ in range(5))
+    assert any(code != 0 or outputs(said) != wanted(data, RUNS, {}) for code, said in runs)
 
 
 def test_what_crosses_a_cut_would_be_lost_without_its_moves(tmp_path: Path) -> None:

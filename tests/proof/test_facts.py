@@ -16,7 +16,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs, verification_inputs
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import Buffer, DType, Model, OperatorOptions, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.ir.tensors import per_tensor, values
 from tflite_memopt.proof import FACTS, Status, facts, prove
 
 Array = np.ndarray[Any, Any]
@@ -262,6 +262,36 @@ def either_way_round(dtype: DType) -> tuple[Model, Model]:
     return ends[0], ends[1]
 
 
+def silent_channel(steps: float) -> tuple[Model, Model]:
+    """A channel ``steps`` below 0 for any input, read with weights and with weights of 0."""
+    ends = []
+    for is_read in (True, False):
+        b = ModelBuilder()
+        y = b.conv(b.conv(b.input("x", (1, 6, 6, 3)), 4, kernel=3, padding=VALID, seed=1), 3, seed=2)
+        model = b.finish(y)
+        first, second = (operator.inputs[1] for operator in model.main.operators)
+        assert first is not None
+        assert second is not None
+        rows, columns = values(first), values(second)
+        assert rows is not None
+        assert columns is not None
+        assert first.quantization is not None
+        # The largest input makes the largest sum.
+        rows = np.where(np.arange(4)[:, None, None, None] == 1, abs(rows), rows)
+        bias = np.arange(4, dtype=np.int32)
+        bias[1] = -127 * rows[1].astype(np.int64).sum() - np.ceil(steps / first.quantization.scale[1])
+        set_constant(model, f"{first.name.partition('/')[0]}/bias", bias)
+        set_constant(model, first.name, rows)
+        set_constant(model, second.name, columns * (1 if is_read else np.asarray((1, 0, 1, 1), np.int8)))
+        ends.append(model)
+    return ends[0], ends[1]
+
+
+def rescaled(dtype: DType) -> tuple[Model, Model]:
+    del dtype
+    return silent_channel(2.5)
+
+
 CASES: dict[str, tuple[Callable[[DType], tuple[Model, Model]], ...]] = {
     facts.WINDOW: (padding,),
     facts.ZERO_TAP: (padding, zero_taps),
@@ -276,6 +306,7 @@ CASES: dict[str, tuple[Callable[[DType], tuple[Model, Model]], ...]] = {
     facts.SUM_OF_INTEGERS: (sum_of_integers,),
     facts.INTEGER_ARITHMETIC: (integer_arithmetic,),
     facts.WIDER_FLOAT: (wider_float,),
+    facts.RESCALED: (rescaled,),
 }
 FLOATS_TOO = (padding, window_of_one, same_either_way)
 
@@ -498,6 +529,7 @@ BEYOND: dict[str, Callable[[], tuple[Model, Model]]] = {
     facts.SUM_OF_INTEGERS: sums_in_parts,
     facts.INTEGER_ARITHMETIC: one_more,
     facts.WIDER_FLOAT: rounded_to_16_bits,
+    facts.RESCALED: lambda: silent_channel(-40.0),
 }
 
 

@@ -16,6 +16,7 @@ from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.ir.tensors import values
 from tflite_memopt.proof import Status, prove
+from tflite_memopt.proof.facts import RESCALED
 from tflite_memopt.rewrite.dead_channels import drop_dead_channels
 
 _LAYERS = ("conv", "wide", "depthwise", "pool", "residual", "concat", "reshape", "pad_free")
@@ -109,6 +110,48 @@ def test_the_same_bits_on_both_runtimes() -> None:
     assert (dead.removed, dead.channels) == (8, 20)
     assert [tensor.shape[-1] for tensor in (op.outputs[0] for op in model.main.operators)] == [8, 8, 4]
     assert_same_bits(original, write_model(model), [0], 0)
+
+
+def silent_half() -> Model:
+    """Every other channel is far below 0 before its RELU for any input, and its readers have weights for it."""
+    b = ModelBuilder()
+    y = b.depthwise(b.conv(b.input("x", (1, 8, 8, 3)), 16, kernel=3, seed=1), seed=2)
+    model = b.finish(b.conv(y, 4, seed=3))
+    for operator in model.main.operators[:2]:
+        bias = operator.inputs[2]
+        assert bias is not None
+        bias.buffer.data = np.frombuffer(np.asarray([500, -500_000] * 8, np.int32).tobytes(), np.uint8)
+    return model
+
+
+@pytest.mark.parametrize(("block", "kept"), [(1, 8), (4, 8), (32, 16)])
+def test_channels_that_are_the_zero_point_for_all_inputs_are_deleted(block: int, kept: int) -> None:
+    model = silent_half()
+    original = write_model(model)
+    dead = drop_dead_channels(model, block)
+    check_model(model)
+    assert [op.outputs[0].shape[-1] for op in model.main.operators] == [kept, kept, 4]
+    proof = prove(read_model(original), read_model(write_model(model)))
+    assert proof.status is Status.PROVED, proof
+    if dead is not None:
+        assert RESCALED in proof.facts
+        assert_same_bits(original, write_model(model), [0], 0)
+
+
+def test_silent_channels_that_fill_a_block_are_read_with_weights_of_0() -> None:
+    """So that the proof holds where stripes hide a range."""
+    model = silent_half()
+    original = write_model(model)
+    bias = model.main.operators[0].inputs[2]
+    assert bias is not None
+    drop_dead_channels(model, 12)
+    kept = values(model.main.operators[2].inputs[1])  # type: ignore[arg-type]
+    assert kept is not None
+    assert kept.shape[-1] == 12
+    assert int((kept == 0).all((0, 1, 2)).sum()) == 4
+    result = optimize(original, Options(samples=3, effort="quick"))
+    assert any(each.rule.startswith("dead_channels") for each in result.report.rewrites)
+    assert result.report.proofs["result"].status == "proved"
 
 
 @pytest.mark.parametrize(("block", "kept"), [(1, 3), (4, 4), (8, 8), (32, 16)])

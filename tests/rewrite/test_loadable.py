@@ -102,6 +102,16 @@ def masked() -> Model:
     return b.finish(x)
 
 
+def selu(dtype: DType = F32) -> Model:
+    """As the converter writes the activation selu of Keras, without its factors."""
+    b = ModelBuilder()
+    x, positive = b.input("x", (2, 3), dtype), b.input("c", (2, 3), DType.BOOL)
+    low, y = b.tensor("low", (2, 3), dtype), b.tensor("y", (2, 3), dtype)
+    b.operator("ABS", (x,), (low,))
+    b.operator("SELECT", (positive, x, low), (y,))
+    return b.finish(y)
+
+
 def positions() -> Model:
     b = ModelBuilder()
     x, y = b.input("x", (1, 6), I32), b.tensor("y", (1, 1, 6), I32)
@@ -117,6 +127,8 @@ CASES: dict[str, tuple[Callable[[], Model], str]] = {
     "tile before a difference": (lambda: tile_before("SUB", 0), "broadcast"),
     "embedding": (embedding, "shifted_positions"),
     "embedding, second version": (lambda: embedding("SELECT_V2"), "shifted_positions"),
+    "selu": (selu, "chosen"),
+    "selu of int8": (lambda: selu(I8), "chosen"),
     "float16": (half_weights, "widened_constant"),
     "mask, step by step": (masked, "unpacked"),
     "mask with an axis more": (masked, "added_axis"),

@@ -167,7 +167,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     Path(source).write_bytes(write_model(layers("gru")))
     run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--step"])
     assert run.exit_code == 0, run.output
-    assert "input 'state' is a state, zeros before the first frame" in " ".join(run.output.split())
+    assert "input 'state' is a state, zeros before the first call" in " ".join(run.output.split())
     assert CliRunner().invoke(cli, ["optimize", source, "-o", again, "--replay", output]).exit_code == 0
     labels = [plan_label.decode(read_model(Path(path).read_bytes())) for path in (output, again)]
     assert [label.options.get("ties") for label in labels if label is not None] == [["state_next:state"]] * 2

@@ -57,7 +57,7 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
                 return f"'{tensor.name}' is a variable, or needed whole inside the region"
             if tensor not in inside and slot in row_map.sliced:
                 inputs[tensor] = None
-    reason = _reason_against_types((*inputs, *inside)) or _reason_against_exit(graph, operators, inside)
+    reason = reason_against_types((*inputs, *inside)) or _reason_against_exit(graph, operators, inside)
     reason = reason or _reason_against_reshapes(operators, row_maps, inside)
     return reason or Region(tuple(operators), tuple(row_maps), tuple(inputs))
 
@@ -110,7 +110,7 @@ def _is_inner(
     """Tell whether an operator can stand before those inside, all of its output's readers being among them."""
     output = operator.outputs[0]
     sources = [tensor for tensor in operator.present_inputs() if not tensor.is_constant]
-    if any(tensor.is_variable for tensor in sources) or _reason_against_types((*sources, output)) is not None:
+    if any(tensor.is_variable for tensor in sources) or reason_against_types((*sources, output)) is not None:
         return False
     if row_map.passes_on and (is_exit or len(sources[0].uses) > 1):
         return False
@@ -127,7 +127,8 @@ def _is_inner(
     return True
 
 
-def _reason_against_types(tensors: Iterable[Tensor]) -> str | None:
+def reason_against_types(tensors: Iterable[Tensor]) -> str | None:
+    """Return why rows of one of the tensors cannot be cut, joined or padded; None where all can."""
     for tensor in tensors:
         if tensor.dtype not in _CUT:
             return f"TFLM cannot slice '{tensor.name}', which is {tensor.dtype.label}"

@@ -15,7 +15,7 @@ from ..analysis.lifetimes import io_lower_bound
 from ..errors import InfeasibleError
 from ..graph.limits import SearchLimit
 from ..ir.change import Changed, Decision, Refusal, RewriteUse
-from ..ir.check import NPU_HAS_ADDRESSES, has_npu
+from ..ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
 from ..ir.copying import copy_model
 from ..ir.editor import label
 from ..ir.model import Model
@@ -94,7 +94,7 @@ def cascade(
     """
     if not options.cascade or not model.main.operators:
         return Changed(model, (), ())
-    if has_npu(model):
+    if is_fixed_by_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
     own = _variant_of(Changed(model, (), ()), False, options)
     if options.decision is not None and not options.decision.is_along_h:

@@ -212,12 +212,13 @@ def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -
 
 
 def _stripe(region: Region, every: Mapping[Tensor, OperatorRows], at: int) -> Stripe:
-    jobs = {rows.operator: _job(rows, at) for rows in every.values() if rows.has_job[at]}
+    jobs = {rows.operator: job_in(rows, at) for rows in every.values() if rows.has_job[at]}
     inner = {tensor: rows for tensor, rows in every.items() if tensor is not region.exit}
     return Stripe(jobs, {t: Window(r.needed.at(at), r.kept.at(at), r.made.at(at)) for t, r in inner.items()})
 
 
-def _job(rows: OperatorRows, at: int) -> Job:
+def job_in(rows: OperatorRows, at: int) -> Job:
+    """Return the work of an operator in one stripe."""
     padding = int(rows.above[at]), int(rows.below[at]), rows.left, rows.right
     is_padded = rows.is_valid or kind_of(rows.operator).is_pad
     return Job(rows.made.at(at), rows.computed.at(at), rows.read.at(at), padding if is_padded else None)
@@ -317,7 +318,7 @@ class Demand:
             kept = self._kept(needed)
         made = RowArrays(kept.end, needed.end)
         has_job = made.end > made.start
-        done = self._job(operator, row_map, needed, kept, made, has_job)
+        done = rows_of_operator(operator, row_map, self.edges, needed, kept, made)
         if (has_job & (done.read.end <= done.read.start)).any():
             self.possible &= self.cuts.sums(has_job & (done.read.end <= done.read.start)) == 0
         for tensor in done.sources:
@@ -332,37 +333,6 @@ class Demand:
         is_kept = (before_start <= needed.start) & (needed.start < before_end)
         return RowArrays(needed.start, np.where(is_kept, np.minimum(before_end, needed.end), needed.start))
 
-    def _job(
-        self,
-        operator: Operator,
-        row_map: RowMap,
-        needed: RowArrays,
-        kept: RowArrays,
-        made: RowArrays,
-        has_job: Flags,
-    ) -> OperatorRows:
-        axis, columns = row_map.rows, row_map.columns
-        zero = np.zeros_like(made.start)
-        above = below = zero
-        left = right = 0
-        computed, is_pad = made, kind_of(operator).is_pad
-        has_padding = row_map.is_window and any((axis.before, axis.after, columns.before, columns.after))
-        is_trimmed = has_padding and (self.edges == "trim" or kind_of(operator).beyond == "not counted")
-        is_valid = row_map.is_window and not is_trimmed
-        first, last = axis.reads(made.start, made.end)
-        read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
-        if axis.factor > 1:
-            computed = RowArrays(*axis.makes(read.start, read.end))
-        elif is_trimmed:
-            computed, read = _trimmed(axis, read)
-        elif has_padding or is_pad:
-            above, below = np.maximum(-first, 0), np.maximum(last - axis.size, 0)
-            left, right = columns.before, columns.after
-        pads = zero.astype(np.bool_) if is_pad else ((above + below + left + right) > 0) & has_job
-        return OperatorRows(
-            operator, row_map, needed, kept, made, computed, read, above, below, left, right, pads, has_job, is_valid
-        )
-
     def _want(self, tensor: Tensor, read: RowArrays, has_job: Flags) -> None:
         start, end = np.where(has_job, read.start, 0), np.where(has_job, read.end, 0)
         other = self._needs.get(tensor)
@@ -371,6 +341,33 @@ class Demand:
             start = np.where(is_empty, start, np.where(has_job, np.minimum(start, other.start), other.start))
             end = np.maximum(end, other.end)
         self._needs[tensor] = RowArrays(start, end)
+
+
+def rows_of_operator(
+    operator: Operator, row_map: RowMap, edges: Edges, needed: RowArrays, kept: RowArrays, made: RowArrays
+) -> OperatorRows:
+    """Return what an operator computes and reads in each stripe, in which it makes these rows of its output."""
+    axis, columns = row_map.rows, row_map.columns
+    zero, has_job = np.zeros_like(made.start), made.end > made.start
+    above = below = zero
+    left = right = 0
+    computed, is_pad = made, kind_of(operator).is_pad
+    has_padding = row_map.is_window and any((axis.before, axis.after, columns.before, columns.after))
+    is_trimmed = has_padding and (edges == "trim" or kind_of(operator).beyond == "not counted")
+    is_valid = row_map.is_window and not is_trimmed
+    first, last = axis.reads(made.start, made.end)
+    read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
+    if axis.factor > 1:
+        computed = RowArrays(*axis.makes(read.start, read.end))
+    elif is_trimmed:
+        computed, read = _trimmed(axis, read)
+    elif has_padding or is_pad:
+        above, below = np.maximum(-first, 0), np.maximum(last - axis.size, 0)
+        left, right = columns.before, columns.after
+    pads = zero.astype(np.bool_) if is_pad else ((above + below + left + right) > 0) & has_job
+    return OperatorRows(
+        operator, row_map, needed, kept, made, computed, read, above, below, left, right, pads, has_job, is_valid
+    )
 
 
 def _trimmed(axis: Axis, needed: RowArrays) -> tuple[RowArrays, RowArrays]:

@@ -21,6 +21,7 @@ _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
         "output",
         "ties",
         "step",
+        "slide",
         "inputs",
         "force",
         "replay",

@@ -19,6 +19,7 @@ _GROUPS = {
         "feed_input",
         "ties",
         "step",
+        "slide",
         "replay",
     ),
     "Target": ("target", "kernels", "tflm"),

@@ -74,6 +74,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Write one time step of a recurrent network, which takes one frame per call and keeps its state in the arena.",
 )
+@click.option(
+    "--slide",
+    metavar="HOP[,input=NAME]",
+    help="For a window that moves along a signal: write a model that takes the next HOP rows of the window per call, "
+    "keeps what windows share, and gives the outputs of the window that ends there.",
+)
 @OBJECTIVE
 @click.option(
     "--budget",

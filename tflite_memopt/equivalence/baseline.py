@@ -89,13 +89,16 @@ def arena_for(model: Model) -> int:
     return aligned(2 * sum(aligned(tensor.nbytes) for tensor in heads) + structures + _SPARE_ARENA)
 
 
-def measure_baseline(data: bytes, model: Model, options: Options, interpreters: Interpreters) -> Baseline:
+def measure_baseline(
+    data: bytes, model: Model, options: Options, interpreters: Interpreters, given: list[Sample] | None = None
+) -> Baseline:
     """Run the original on every runtime that the options name.
 
-    ``model`` is that of ``data``. Where LiteRT's reference kernels fail, its optimized ones are tried. Raises
-    UsageError when ``--inputs`` do not fit, UnsupportedModelError when shapes depend on values.
+    ``model`` is that of ``data``. ``given``: the samples, in place of those that the options name. Where LiteRT's
+    reference kernels fail, its optimized ones are tried. Raises UsageError when ``--inputs`` do not fit,
+    UnsupportedModelError when shapes depend on values.
     """
-    samples = samples_for(model, options)
+    samples = samples_for(model, options) if given is None else given
     runs = {LITERT: _on_litert(data, model, interpreters, samples)} if LITERT in options.runtimes else {}
     inferred = runs[LITERT].run if runs else None
     shaped = shaped_by_litert(data, model, interpreters) if inferred is None else shaped_by(data, model, inferred)

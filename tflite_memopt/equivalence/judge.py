@@ -25,7 +25,7 @@ from .compare import (
 from .external_runner import RUNNER
 from .interface import Interface
 from .runner import Interpreters, ModelRunner
-from .sequences import run_in_steps
+from .sequences import run_in_hops, run_in_steps
 from .subject import NO_PROMISE, Promise, Subject
 from .verdict import Verdict
 
@@ -87,13 +87,16 @@ def judge_on_all(baseline: Baseline, candidate: Candidate, interpreters: Interpr
             raise
 
 
-def judge_steps(baseline: Baseline, candidate: Candidate, name: str, runner: ModelRunner) -> RuntimeResult:
-    """The result of one runtime where the candidate is called once for each frame of a sequence."""
+def judge_steps(
+    baseline: Baseline, candidate: Candidate, name: str, runner: ModelRunner, slides: bool = False
+) -> RuntimeResult:
+    """The result of one runtime where the candidate is called once for each frame of a sequence, or hop of windows."""
     judge, before = _Judge(baseline, candidate, name, runner), baseline.runs[name]
     if before.run is None:
         return RuntimeResult(judge._silent(), reason=before.reason)
     subject, arena = candidate.subject, LARGEST_ARENA if name == RUNNER else candidate.arena_bytes
-    after = run_in_steps(runner, subject.optimized, subject.ties, baseline.samples, baseline.model, arena)
+    run = run_in_hops if slides else run_in_steps
+    after = run(runner, subject.optimized, subject.ties, baseline.samples, baseline.model, arena)
     return RuntimeResult(judge._compared(before.run, after) if after.ran else judge._failing(after), before.facts)
 
 

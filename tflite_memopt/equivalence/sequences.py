@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..io.reader import read_model
-from ..ir.model import Model, Tensor
+from ..ir.model import DType, Model, Tensor
 from ..ir.tensors import zero_of
+from ..proof import hops_of
 from .adapter import LARGEST_ARENA, Array, Run, RunJob, Sample
 from .baseline import arena_for
 from .compare import Tolerance, first_output_difference
@@ -76,6 +78,62 @@ def run_in_steps(
             made = np.stack(run.outputs[at])
             outputs[at].append(made[-1] if made[-1].size == output.elements else made.reshape(output.shape))
     return Run(outputs)
+
+
+def windows_of(samples: Sequence[Sample], at: int, hop: int, count: int) -> list[Sample]:
+    """``count`` windows of one signal, each ``hop`` elements after the one before.
+
+    The signal is input ``at`` of all samples in order, and begins again where it ends; the other inputs of a window are
+    those of one of the samples.
+    """
+    signal, size = np.concatenate([sample[at].reshape(-1) for sample in samples]), samples[0][at].size
+    found = []
+    for number in range(count):
+        rows = np.take(signal, np.arange(number * hop, number * hop + size), mode="wrap")
+        sample = samples[number % len(samples)]
+        found.append([*sample[:at], rows.reshape(sample[at].shape), *sample[at + 1 :]])
+    return found
+
+
+def run_in_hops(
+    runner: ModelRunner,
+    data: bytes,
+    ties: tuple[tuple[int, int], ...],
+    windows: Sequence[Sample],
+    like: Model,
+    arena: int,
+) -> Run:
+    """Run a model of one hop (``cascade/slide.py``) along the signal of ``windows``; outputs are those of ``like``.
+
+    What is kept is random before the first call. Then as ``run_in_steps``.
+    """
+    slide, draw = read_model(data), np.random.default_rng(0)
+    at, calls = hops_of(slide, like)
+    new, states = slide.main.inputs[at], sorted(source for _, source in ties)
+    size, first = new.elements, windows[0][at].reshape(-1)
+    before = np.resize(first, calls * size - first.size)  # rows that no window has
+    hops = [
+        *np.concatenate([before, first]).reshape(calls, size),
+        *(each[at].reshape(-1)[-size:] for each in windows[1:]),
+    ]
+    given: list[Sample] = []
+    for call, rows in enumerate(hops):
+        others = windows[max(0, call - calls + 1)]
+        arrays = zip([*others[:at], rows, *others[at + 1 :]], slide.main.inputs, strict=False)
+        given.append([array.reshape(tensor.shape) for array, tensor in arrays])
+    given[0] += [_any(slide.main.inputs[source], draw) for source in states]
+    wanted = tuple(range(calls - 1, len(given)))
+    run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=ties, wanted=wanted))
+    if not run.ran:
+        return run
+    shaped = {n: [each.reshape(t.shape) for each in run.outputs[n]] for n, t in enumerate(like.main.outputs)}
+    return replace(run, outputs=shaped)
+
+
+def _any(tensor: Tensor, draw: np.random.Generator) -> Array:
+    """A value of a tensor that nobody chose; floats are numbers."""
+    levels = draw.integers(-100, 100, tensor.shape)
+    return (levels > 0 if tensor.dtype is DType.BOOL else levels).astype(tensor.dtype.label)
 
 
 def zeros_of(tensor: Tensor) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..ir.check import describe
+from ..ir.check import describe, npu_of
 from ..ir.model import Model, Operator
 from ..kernels.requests import REFERENCE
 from ..kernels.support import advice_on, is_own, kind_by_types, kind_of_missing, types_of
@@ -14,6 +14,7 @@ _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a runner's may have fewer."""
 _OWN = "the firmware must provide its kernel; verify --runner verifies the result with it"
+_ON_NPU = "it runs on {} alone"
 _ELSEWHERE = "TFLM has a kernel for it: the runtime used here lacks it, the tflite-micro wheel has it"
 
 
@@ -49,10 +50,13 @@ def _is_elsewhere(operator: Operator, said: str) -> bool:
 
 
 def _advice(operator: Operator, said: str) -> str:
+    npu = npu_of(operator)
+    if npu is not None:
+        return f": {_ON_NPU.format(npu.name)}"
     if _is_elsewhere(operator, said):
         return f": {_ELSEWHERE}"
     if _NODE.search(said) is None:
-        return f": {_OWN if is_own(operator) else advice_on(kind_of_missing(operator), operator.name)}"
+        return f": {_OWN if is_own(operator) else advice_on(kind_of_missing(operator), operator.opcode.label)}"
     kind = kind_by_types(operator)
     # The reason may be other than the types if these are common ones.
     return "" if kind == "types" else f": {advice_on(kind)}"

@@ -10,21 +10,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
+from ..analysis.macs import model_macs
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
 from ..ir.change import Exactness
-from ..ir.check import check_model, has_npu
+from ..ir.check import check_model, first_on_npu
 from ..ir.model import Graph, Model
 from ..kernels.faults import faults_in
 from ..options import Options
-from ..proof import Proof, Status, prove
+from ..proof import Proof, Status, hops_of, prove
+from .adapter import Sample
 from .baseline import LITERT, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
+from .inputs import samples_for, verification_inputs
 from .interface import SAME, Interface, interface_between, interface_differences
 from .judge import Candidate, RuntimeResult, judge_on_all, judge_steps
 from .runner import Interpreters, ProcessLimits
 from .runtimes import BETWEEN, BetweenRuntimes
-from .sequences import difference_in_sequence
+from .sequences import difference_in_sequence, windows_of
 from .shapes import InferredModel, shaped_by_litert
 from .subject import FailedVerificationError, Subject
 from .verdict import FILE, PROOF, Basis, Verdict
@@ -33,6 +36,9 @@ Progress = Callable[[str], None]
 Facts = dict[str, int | str]
 LEAST_DECIBELS = 10.0
 """Signal to noise that an approximation must leave."""
+WINDOWS, _LEAST_WINDOWS = 1_000, 50
+"""Hops of a sliding window that are verified, and the fewest for a large model."""
+_MOST_MACS = 10_000_000_000
 LIMITS = ProcessLimits(300.0, 16 << 30)
 """Of each interpreter process, for one model: seconds, and bytes of address space."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
@@ -60,17 +66,21 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     """Measure the original before any search; None when no verification is asked for.
 
     ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
-    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs.
+    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs, or if nothing
+    runs it.
     """
     if not options.verify:
         return None
-    progress(f"checking the original on {', '.join(_asked(options))}")
     model = read_model(data)
+    _check_npu(model, options)
+    progress(f"checking the original on {', '.join(_asked(options))}")
     with _open(options, running) as interpreters:
         found = measure_baseline(data, model, options, interpreters)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
         raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
+    if all(each.run is None for each in found.runs.values()):
+        raise _unverifiable(found, options, {name: each.reason for name, each in found.runs.items()})
     return found
 
 
@@ -157,18 +167,31 @@ def _of_runtimes(found: BetweenRuntimes) -> Verdict:
 
 
 def verify_steps(
-    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None
+    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None, slides: bool = False
 ) -> dict[str, RuntimeResult]:
     """Run the original over sequences, and its step once for each frame of them; with TFLM's facts on the original.
 
-    Raises UsageError for wrong inputs.
+    ``slides``: the original over windows of a signal, and its hop along that. Raises UsageError for wrong inputs.
     """
     model, step = read_model(subject.original), read_model(subject.optimized)
     with _open(options, running) as interpreters:
-        baseline = measure_baseline(subject.original, model, options, interpreters)
-        progress(f"calling one step at a time on {', '.join(baseline.runs)}: {len(baseline.samples)} sequences")
+        samples = _windows(model, step, options) if slides else None
+        baseline = measure_baseline(subject.original, model, options, interpreters, samples)
+        what, over = ("hop", "windows") if slides else ("step", "sequences")
+        where = ", ".join(baseline.runs)
+        progress(f"calling one {what} at a time on {where}: {len(baseline.samples)} {over}")
         candidate = _candidate(subject, baseline, step, SAME, options)
-        return {name: judge_steps(baseline, candidate, name, interpreters[name]) for name in baseline.runs}
+        return {name: judge_steps(baseline, candidate, name, interpreters[name], slides) for name in baseline.runs}
+
+
+def _windows(model: Model, slide: Model, options: Options) -> list[Sample]:
+    """Return windows of one signal, each a hop after the one before; those inputs that a run takes make it up."""
+    at, _ = hops_of(slide, model)
+    count = options.samples or max(_LEAST_WINDOWS, min(WINDOWS, _MOST_MACS // max(1, model_macs(model))))
+    hop = slide.main.inputs[at].elements
+    needed = 1 + count * hop // model.main.inputs[at].elements
+    given = None if options.inputs is None else samples_for(model, options)
+    return windows_of(given or verification_inputs(model, needed, options.seed), at, hop, count)
 
 
 def verdict_of(proof: Proof) -> Verdict:
@@ -225,9 +248,7 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
             hint = _hint(baseline.model, options) if runtime == RUNNER else ""
             raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}")
     if not any(verdict.equal for verdict in verdicts.values()):
-        reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
-        said = f"nothing can be verified: no interpreter runs the original model ({reasons})"
-        raise EquivalenceError(f"{said}; {_way_out(baseline, options)}")
+        raise _unverifiable(baseline, options, {runtime: verdict.reason for runtime, verdict in verdicts.items()})
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
     basis = _basis(baseline, results)
@@ -247,10 +268,33 @@ def _hint(model: Model, options: Options) -> str:
     return other + _SOME_FAULTY.format(faults) if options.profile.libraries else _FAULTY_KERNELS.format(faults)
 
 
+def _check_npu(model: Model, options: Options) -> None:
+    """Raise EquivalenceError for operators that run on an NPU alone, unless a runner has it."""
+    found = first_on_npu(model)
+    if found is None or options.runner is not None:
+        return
+    where, npu = found
+    does = (
+        "places tensors anew that the NPU does not touch; its commands have addresses, so the graph and the order stay"
+        if npu.has_addresses
+        else "optimizes what runs on the CPU, and leaves the NPU's operators as they are"
+    )
+    raise EquivalenceError(
+        f"{where} runs on {npu.name} alone, so nothing can be verified here: --no-verify {does}; verify then proves "
+        "the result equal, and the chip has to run it"
+    )
+
+
+def _unverifiable(baseline: Baseline, options: Options, reasons: Mapping[str, str | None]) -> EquivalenceError:
+    """Return the error where no interpreter has verified anything. ``reasons``: by runtime."""
+    said = "; ".join(f"{runtime}: {reason}" for runtime, reason in reasons.items())
+    return EquivalenceError(
+        f"nothing can be verified: no interpreter runs the original model ({said}); {_way_out(baseline, options)}"
+    )
+
+
 def _way_out(baseline: Baseline, options: Options) -> str:
     """Return what would let an interpreter run the original: inputs that it takes, or its own kernels."""
-    if has_npu(baseline.model):
-        return "it runs on the chip alone: --no-verify writes the result without it"
     if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
         return "give inputs that it takes with --inputs"
     return "--no-verify writes the result without it; verify --runner runs it on a TFLM that has its kernels"

@@ -17,6 +17,7 @@ from ..memory.file import label_in_force, read_planned
 from ..memory.file import profile_of as profile_of_label
 from ..memory.problems import labeled_ties, tie_positions
 from ..memory.reserve import has_table, reserve
+from ..options import Hop
 from . import Planner
 from .cpp_text import check_namespace
 from .description import OneModel
@@ -80,6 +81,7 @@ def describe(
         sizes=sizes,
         table=table,
         tied=tuple(source for _, source in tie_positions(model, ties)),
+        warm_up=1 if label is None else Hop.of(str(label.options.get("slide", 1))).calls,
         clears_inputs=bool(cleared_inputs(model, planned)),
         is_apart=request.temporaries_apart,
     )

@@ -35,7 +35,8 @@ class OneModel:
 
     ``whom``: the target, in words. ``overlaps``: the plan is right with the kernels of the profile only. ``table``: the
     plan as a table; None: TFLM reads it in the file. ``tied``: positions of inputs that an output is written in place
-    of. ``clears_inputs``: a variable shares bytes with an input. ``is_apart``: temporaries have a buffer of their own.
+    of. ``warm_up``: the first call after a reset with right outputs. ``clears_inputs``: a variable shares bytes with
+    an input. ``is_apart``: temporaries have a buffer of their own.
     """
 
     name: str
@@ -49,6 +50,7 @@ class OneModel:
     sizes: ArenaSizes
     table: Table | None
     tied: tuple[int, ...]
+    warm_up: int
     clears_inputs: bool
     is_apart: bool
 

@@ -140,6 +140,8 @@ STATIC_LISTS = "static_lists"
 """The rule by which loops set items of lists in place (``rewrite/static_lists.py``)."""
 ONE_STEP = "one_step"
 """The rule of ``--step``, by which a recurrent network takes one frame per call (``rewrite/one_step.py``)."""
+ONE_HOP = "one_hop"
+"""The rule of ``--slide``, by which a network takes one hop of a sliding window per call (``cascade/slide.py``)."""
 Cause = Literal["judged", "out_of_time", "needs_approximation"]
 """``judged``: by the rule or the cost. ``out_of_time``: in reports of earlier versions alone.
 ``needs_approximation``: it would change values more than is allowed."""

@@ -6,38 +6,71 @@ An NPU runs operators from a command stream that its compiler wrote, with the ad
 Vela compiles parts of a network for Arm's Ethos-U to one custom operator each. It reads its command stream and weights,
 then the memory that the NPU works in: a tensor that nothing writes, and that TFLM gives bytes as any other. The command
 stream names places in it by their distance from its first byte, inputs and outputs among them, so that all of these
-must lie where the file's offline plan has them.
+must lie where the file's offline plan has them. Commands for an Edge TPU or a Neutron have no addresses: their kernels
+are given those of the tensors in each run.
 
-Source: tflite-micro commit 90b983c2b3f1, micro/kernels/ethos_u/ethosu.cc.
+Source: tflite-micro commit 90b983c2b3f1, micro/kernels/ethos_u/ethosu.cc; google-coral/coralmicro, libs/tpu; NXP's eIQ
+Neutron converter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 from ..errors import ModelFormatError, UnsupportedModelError
 from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
 from .tensors import integers
 
-NPU_CODES = frozenset({"ethos-u"})
-"""Custom codes."""
+
+@dataclass(frozen=True)
+class Npu:
+    """An NPU that runs custom operators."""
+
+    name: str
+    has_addresses: bool
+    """Its commands have addresses in the arena."""
+
+
+NPUS: Mapping[str, Npu] = {
+    "ethos-u": Npu("Arm's Ethos-U", True),
+    "edgetpu-custom-op": Npu("Google's Edge TPU", False),
+    "NeutronGraph": Npu("NXP's Neutron", False),
+}
+"""By the custom code of their operators."""
 NPU_HAS_ADDRESSES = "an NPU's commands have addresses in the arena, which hold for this graph and this order alone"
 """The reason to leave such a graph as it is."""
 
 
-def is_npu(operator: Operator) -> bool:
-    """Tell whether an NPU runs it."""
-    return operator.name == "CUSTOM" and operator.opcode.custom_code in NPU_CODES
+def npu_of(operator: Operator) -> Npu | None:
+    """Return the NPU that runs an operator; None where the CPU does."""
+    return NPUS.get(operator.opcode.custom_code or "") if operator.name == "CUSTOM" else None
+
+
+def first_on_npu(model: Model) -> tuple[str, Npu] | None:
+    """Return the first operator that an NPU runs, in words, and the NPU; None without one."""
+    for number, graph in enumerate(model.graphs):
+        for position, operator in enumerate(graph.operators):
+            npu = npu_of(operator)
+            if npu is not None:
+                return describe(number, position, operator), npu
+    return None
+
+
+def has_addresses(operator: Operator) -> bool:
+    """Tell whether an NPU runs it from commands that have addresses in the arena."""
+    npu = npu_of(operator)
+    return npu is not None and npu.has_addresses
 
 
 def npu_operators(graph: Graph) -> list[Operator]:
-    """The graph's operators that an NPU runs, in order."""
-    return [operator for operator in graph.operators if is_npu(operator)]
+    """The graph's operators whose commands have addresses, in order."""
+    return [operator for operator in graph.operators if has_addresses(operator)]
 
 
-def has_npu(model: Model) -> bool:
-    """Tell whether an NPU runs any part of the model."""
+def is_fixed_by_npu(model: Model) -> bool:
+    """Tell whether any operator's commands have addresses, so that the graph and its order stay."""
     return any(npu_operators(graph) for graph in model.graphs)
 
 
@@ -47,7 +80,7 @@ def is_work_memory(tensor: Tensor) -> bool:
     The caller knows that it is no input of its graph.
     """
     is_given = tensor.is_constant or tensor.is_variable or tensor.producer is not None
-    return not is_given and bool(tensor.uses) and all(is_npu(use.operator) for use in tensor.uses)
+    return not is_given and bool(tensor.uses) and all(has_addresses(use.operator) for use in tensor.uses)
 
 
 # Source: TFLM micro_allocation_info.cc, MarkSubgraphLifetimesIfNecessary.

@@ -4,6 +4,8 @@ r"""Write the padding of an operator that meets a fault of a kernel library as a
 
     x --TRANSPOSE_CONV, SAME--> y        =>   x --TRANSPOSE_CONV, VALID--> t --SLICE--> y
 
+    x --SPACE_TO_BATCH_ND, padded--> y   =>   x --PAD--> p --SPACE_TO_BATCH_ND--> y
+
 Most faults of convolutions are in how a kernel pads: without padding it reads its input as it is. esp-nn's depthwise
 kernels count more rows and columns than the last windows read, and copy the input where it lacks them; where that copy
 is a fault, too, PAD adds them all, and VALID leaves out what is too much. Exactness: exact.
@@ -19,14 +21,14 @@ import numpy as np
 from ..ir.change import RewriteUse
 from ..ir.editor import SAME, VALID, Editor, stem
 from ..ir.model import Buffer, Graph, Model, Operator, Tensor
-from ..ir.tensors import same_padding
+from ..ir.tensors import integers, same_padding
 from .faults import faults_of
 from .profile import KernelProfile
 from .window import window_of
 
 NAME = "padding_apart"
 _NO_DATA = Buffer(None)
-_WINDOWS, TRANSPOSED = ("CONV_2D", "DEPTHWISE_CONV_2D"), "TRANSPOSE_CONV"
+_WINDOWS, TRANSPOSED, BATCHES = ("CONV_2D", "DEPTHWISE_CONV_2D"), "TRANSPOSE_CONV", "SPACE_TO_BATCH_ND"
 Paddings = tuple[tuple[int, int], tuple[int, int]]
 """Before and after, of rows and of columns."""
 
@@ -50,6 +52,8 @@ def mend(model: Model, profile: KernelProfile, kept: Collection[str] = ()) -> tu
 
 def _amounts(operator: Operator, profile: KernelProfile) -> Paddings | None:
     """Return the padding of an operator that, as an operator of its own, leaves no fault; None where none does."""
+    if operator.name == BATCHES:
+        return _paddings_of_batches(operator)
     if not _is_padded(operator):
         return None
     ways = (
@@ -58,6 +62,15 @@ def _amounts(operator: Operator, profile: KernelProfile) -> Paddings | None:
         else (_paddings(operator, False), _paddings(operator, True))
     )
     return next((each for each in ways if not faults_of(_unpadded(operator, each), profile)), None)
+
+
+def _paddings_of_batches(operator: Operator) -> Paddings | None:
+    """Return the paddings of a SPACE_TO_BATCH_ND of images; None where they are computed."""
+    source, amounts = operator.inputs[0], integers(operator.inputs[2])
+    if source is None or len(source.shape) != 4 or amounts is None or amounts.size != 4:
+        return None
+    (top, bottom), (left, right) = amounts.reshape(2, 2).tolist()
+    return (top, bottom), (left, right)
 
 
 def _is_padded(operator: Operator) -> bool:
@@ -100,6 +113,10 @@ def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddin
     assert source is not None
     padded = edit.activation(f"{stem(output)}/padded", _grown_shape(source, amounts), source)
     edit.pad(source, ((0, 0), *amounts, (0, 0)), padded)
+    if operator.name == BATCHES:
+        nothing = edit.constant(f"{stem(output)}/unpadded", np.zeros((2, 2), np.int32))
+        edit.twin(operator, (padded, operator.inputs[1], nothing), (output,))
+        return
     edit.twin(operator, (padded, *operator.inputs[1:]), (output,), padding=VALID)
 
 

@@ -82,6 +82,7 @@ import numpy.typing as npt
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.model import DType, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike, same_padding
+from ..operators.table import kind_of
 
 Kind = Literal["view", "in-place", "overlap"]
 
@@ -349,60 +350,6 @@ xa_nn_strided_slice_int16 (foss-xtensa/nnlib-hifi4 5fc5bd50b37a), a copy of noth
 
 
 _CONVERSIONS = frozenset({"CAST", "DEQUANTIZE", "QUANTIZE"})
-FIRST_INPUT = _CONVERSIONS | {
-    "ABS",
-    "CEIL",
-    "COS",
-    "CUMSUM",
-    "DYNAMIC_UPDATE_SLICE",
-    "ELU",
-    "EXP",
-    "FLOOR",
-    "HARD_SWISH",
-    "L2_NORMALIZATION",
-    "LEAKY_RELU",
-    "LOG",
-    "LOGICAL_NOT",
-    "LOGISTIC",
-    "LOG_SOFTMAX",
-    "NEG",
-    "RELU",
-    "RELU6",
-    "ROUND",
-    "RSQRT",
-    "SIN",
-    "SOFTMAX",
-    "SQRT",
-    "SQUARE",
-    "TANH",
-    "ZEROS_LIKE",
-}
-"""Operators whose output may lie on their first input."""
-ANY_INPUT = frozenset(
-    {
-        "ADD",
-        "ADD_N",
-        "DIV",
-        "EQUAL",
-        "FLOOR_DIV",
-        "FLOOR_MOD",
-        "GREATER",
-        "GREATER_EQUAL",
-        "LESS",
-        "LESS_EQUAL",
-        "LOGICAL_AND",
-        "LOGICAL_OR",
-        "MAXIMUM",
-        "MINIMUM",
-        "MUL",
-        "NOT_EQUAL",
-        "PRELU",
-        "SELECT_V2",
-        "SQUARED_DIFFERENCE",
-        "SUB",
-    }
-)
-"""Operators whose output may lie on any input of the same shape."""
 _ELEMENTWISE_TYPES = frozenset(
     {
         DType.BOOL,
@@ -432,9 +379,10 @@ def in_place_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
 
 def _overwritable(operator: Operator) -> tuple[Tensor | None, ...]:
     """Return the inputs whose elements the kernel reads only at the index that it writes."""
-    if operator.name in FIRST_INPUT:
-        return operator.inputs[:1]
-    return operator.inputs if operator.name in ANY_INPUT else ()
+    overwrites = kind_of(operator).overwrites
+    if overwrites is None:
+        return ()
+    return operator.inputs[:1] if overwrites == "first input" else operator.inputs
 
 
 def _reuse(operator: Operator, source: Tensor, output: Tensor) -> tuple[KernelReuse, ...]:
@@ -481,7 +429,7 @@ def slice_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     # Reads are ahead of writes by the omitted elements: by least at the first one. A run must clear its source.
     ahead = int(np.ravel_multi_index(tuple(box.first), source.shape))
     run = box.count[-1] if operator.name == "STRIDED_SLICE" else 1
-    distance = max(-ahead, run - ahead if run > 1 else 0)
+    distance = (run if run > 1 else 0) - ahead
     return (KernelReuse(source, output, distance * source.dtype.arena_bytes, "overlap"),)
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from ..errors import printable
 from ..ir.check import reachable
 from ..ir.model import DType, Graph, Model, Operator, Tensor
+from ..operators.table import kind_of
 from .requests import REFERENCE
 
 ObstacleKind = Literal[
@@ -22,6 +23,7 @@ ObstacleKind = Literal[
     "float16",
     "int16",
     "positions",
+    "masks",
     "types",
     "shapes",
     "computed_size",
@@ -42,7 +44,8 @@ class Obstacle:
 
     kind: ObstacleKind
     """ "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": no kernel
-    for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that computes shapes.
+    for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
+    values. "shapes": an operator that computes shapes.
     "computed_size": the size of its output depends on values. "computed": an operand that its kernel takes as a
     constant alone. "dimensions": more or fewer than its kernel takes. "bias": it has none. "flex": one of TensorFlow's
     own. "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a
@@ -76,12 +79,14 @@ class TflmSupport:
 RUNS = TflmSupport(True)
 MAX_PARTS = 10
 """Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
+_MASK = "leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
 _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
     "weights_only": ("only the weights are quantized", "give the converter a representative dataset"),
     "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
     "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
     "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
     "positions": ("TFLM computes positions only in 32 bits", "ask for these (tf.argmax(..., output_type=tf.int32))"),
+    "masks": ("TFLM has no kernel for masks here", _MASK),
     "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
     "shapes": ("it computes shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
     "computed_size": (
@@ -110,21 +115,27 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
     "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
 }
 """The problem and its remedy, by kind."""
+_LIST = "give the recurrent layer's network a batch size (keras.Input(..., batch_size=1)), without SELECT_TF_OPS"
 _POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
 _PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
 _RECURRENT = "unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
 _SQUARES = "write a product (x * x), or sqrt and exp"
 _LAYERS: Mapping[str, str] = {
+    "BITCAST": "use tf.argmax(..., output_type=tf.int32) instead of keras.ops.argmax, or compute it in the firmware",
     "BIDIRECTIONAL_SEQUENCE_LSTM": _RECURRENT,
     "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
     "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
     "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
     "DENSIFY": "convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)",
+    "FlexTensorListFromTensor": _LIST,
+    "FlexTensorListReserve": _LIST,
     "GELU": _PLAIN,
     "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
     "NON_MAX_SUPPRESSION_V4": _POST,
     "NON_MAX_SUPPRESSION_V5": _POST,
+    "ONE_HOT": "leave CategoryEncoding (keras.ops.one_hot) out, and let the firmware give the vector",
     "POW": _SQUARES,
+    "REDUCE_ANY": _MASK,
     "RELU_0_TO_1": _PLAIN,
     "RELU_N1_TO_1": _PLAIN,
     "RFFT2D": "compute the spectrum before the model, with TFLM's signal library",
@@ -136,92 +147,11 @@ _LAYERS: Mapping[str, str] = {
 }
 """Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
 
-F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
-_FLOAT = frozenset({F32})
-_TO_8 = frozenset({F32, I8})
-_TO_16 = frozenset({F32, I8, I16})
-_TO_32 = frozenset({F32, I8, I16, I32})
-_TO_64 = frozenset({F32, I8, I16, I32, I64})
-_WITHOUT_16 = frozenset({F32, I8, I32})
-_COMPARED = frozenset({F32, I8, I32, I64})
-_MOVED = _TO_32 | {DType.BOOL}
-
-
-def _rows(types: frozenset[DType], names: str) -> dict[str, frozenset[DType]]:
-    return dict.fromkeys(names.split(), types)
-
-
-TYPES: Mapping[str, frozenset[DType]] = {
-    **_rows(_FLOAT, "CEIL COS EXP FLOOR FLOOR_DIV FLOOR_MOD L2_POOL_2D LOG NEG ROUND SIN SQRT SQUARE"),
-    **_rows(_TO_8, "ARG_MAX ARG_MIN BATCH_TO_SPACE_ND CUMSUM DEPTH_TO_SPACE ELU GATHER GATHER_ND HARD_SWISH"),
-    **_rows(_TO_8, "L2_NORMALIZATION LOG_SOFTMAX MIRROR_PAD REDUCE_MAX REDUCE_MIN RESIZE_BILINEAR"),
-    **_rows(_TO_8, "SPACE_TO_BATCH_ND SPACE_TO_DEPTH SVDF"),
-    **_rows(_TO_16, "ABS AVERAGE_POOL_2D BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D EXPAND_DIMS FULLY_CONNECTED"),
-    **_rows(_TO_16, "LEAKY_RELU LOGISTIC MAX_POOL_2D MEAN PRELU RELU RELU6 RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SUM"),
-    **_rows(_TO_16, "SELECT_V2 TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM"),
-    **_rows(_TO_32, "ADD MUL PAD PADV2 SPLIT SPLIT_V SQUARED_DIFFERENCE SUB UNPACK"),
-    **_rows(_TO_64, "MAXIMUM MINIMUM PACK"),
-    **_rows(_WITHOUT_16, "DIV"),
-    **_rows(_COMPARED, "GREATER_EQUAL LESS LESS_EQUAL"),
-    **_rows(_COMPARED | {DType.BOOL}, "EQUAL NOT_EQUAL"),
-    **_rows(_COMPARED | {I16}, "GREATER"),
-    **_rows(_MOVED, "SLICE STRIDED_SLICE"),
-    "CONCATENATION": _TO_64 | {DType.BOOL},
-    "DEQUANTIZE": frozenset({I8, I16, U8}),
-    "QUANTIZE": _TO_32 | {U8},
-    "REVERSE_V2": _TO_64 | {DType.BOOL, U8},
-    "ZEROS_LIKE": frozenset({F32, I8, I32, I64}),
-}
-"""By the builtin's schema name, the types that its first activation may have."""
-_ACTIVATION = {"SELECT_V2": 1, "SPLIT": 1, "TRANSPOSE_CONV": 2}
-"""The position of the first activation, where it is not 0."""
-_WEIGHTED = frozenset(
-    {
-        *("BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF", "TRANSPOSE_CONV"),
-        "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    }
-)
-"""Their input 1 holds weights: float activations take none but float ones."""
+F32, I8, I16, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT64, DType.UINT8
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
 """Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
 _CALLERS = ("IF", "WHILE", "CALL_ONCE")
-_SIZES: Mapping[str, tuple[int, ...]] = {
-    "BROADCAST_TO": (1,),
-    "FILL": (0,),
-    "PAD": (1,),
-    "PADV2": (1,),
-    "RESHAPE": (1,),
-    "RESIZE_BILINEAR": (1,),
-    "RESIZE_NEAREST_NEIGHBOR": (1,),
-    "SLICE": (2,),
-    "TRANSPOSE_CONV": (0,),
-}
-"""The inputs whose values make the shape of the output."""
-
-
-_CONSTANT: Mapping[str, tuple[int, ...]] = {
-    "BROADCAST_TO": (1,),
-    "EXPAND_DIMS": (1,),
-    "FILL": (0,),
-    "PAD": (1,),
-    "PADV2": (1,),
-    "RESIZE_BILINEAR": (1,),
-    "RESIZE_NEAREST_NEIGHBOR": (1,),
-    "SPLIT": (0,),
-    "SPLIT_V": (2,),
-    "STRIDED_SLICE": (1, 2, 3),
-    "TRANSPOSE": (1,),
-}
-"""The inputs that Prepare takes as constants alone: "Non-constant tensor is not supported"."""
-_DIMENSIONS: Mapping[str, tuple[int, int, frozenset[DType]]] = {
-    "BATCH_TO_SPACE_ND": (3, 4, _TO_8),
-    "L2_NORMALIZATION": (0, 4, _TO_8),
-    "PRELU": (0, 4, _FLOAT),
-    "SPACE_TO_BATCH_ND": (3, 4, _TO_8),
-    "TRANSPOSE": (1, 5, _TO_16),
-}
-"""Least and most dimensions of the first activation, of these types, where a kernel looks at them."""
 
 
 def support_of(model: Model) -> TflmSupport:
@@ -236,7 +166,7 @@ def support_of(model: Model) -> TflmSupport:
                 kind = "unassigned"
             if kind is None and _has_computed_size(operator, fixed):
                 kind = "computed_size"
-            if kind is None and any(_is_computed(operator, slot) for slot in _CONSTANT.get(operator.name, ())):
+            if kind is None and any(_is_computed(operator, slot) for slot in kind_of(operator).tflm.constants):
                 kind = "computed"
             if kind in found:
                 found[kind] = replace(found[kind], operators=found[kind].operators + 1)
@@ -262,7 +192,7 @@ def said_of(support: TflmSupport, mended: str | None = None) -> str:
 def advice_on(kind: ObstacleKind, operator: str = "") -> str:
     """Return the problem and its remedy, for an operator of this name."""
     problem, remedy = _ADVICE[kind]
-    return f"{problem}, {_LAYERS.get(operator, remedy) if kind == 'missing' else remedy}"
+    return f"{problem}, {_LAYERS.get(operator, remedy) if kind in ('missing', 'flex') else remedy}"
 
 
 def _said(obstacle: Obstacle, with_remedy: bool) -> str:
@@ -278,6 +208,9 @@ def kind_by_types(operator: Operator) -> ObstacleKind:
     kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
     if operator.name in _ARGUMENTS and I64 in kinds:
         return "positions"
+    activation = _input(operator, kind_of(operator).tflm.activation)
+    if activation is not None and activation.dtype is DType.BOOL:
+        return "masks"
     for dtype, kind in _BY_TYPE.items():
         if dtype in kinds:
             return kind
@@ -307,24 +240,25 @@ def _kind(operator: Operator) -> ObstacleKind | None:
     """Return the obstacle that keeps TFLM from running an operator; None without a known one."""
     if operator.opcode.label not in REFERENCE:
         return None if is_own(operator) else kind_of_missing(operator)
-    activation = _input(operator, _ACTIVATION.get(operator.name, 0))
+    tflm = kind_of(operator).tflm
+    activation = _input(operator, tflm.activation)
     if activation is None:
         return None  # the check of the file's structure says so
     if operator.name in _ARGUMENTS and operator.outputs and operator.outputs[0].dtype is I64:
         return "positions"
     if operator.name == "CONCATENATION" and len(operator.inputs) > MAX_PARTS:
         return "parts"
-    if operator.name in TYPES and activation.dtype not in TYPES[operator.name]:
+    if not tflm.takes(activation.dtype):
         return kind_by_types(operator)
     second = _input(operator, 1)
     if operator.name == "PRELU" and activation.dtype is I16 and second is not None and second.dtype is not I8:
         return "int16"  # prelu_common.cc takes slopes of 8 bits
-    weights = second if operator.name in _WEIGHTED else None
+    weights = None if tflm.weights is None else _input(operator, tflm.weights)
     if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
         return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
     if operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None:
         return "bias"
-    least, most, types = _DIMENSIONS.get(operator.name, (0, 0, frozenset()))
+    least, most, types = tflm.rank
     return "dimensions" if activation.dtype in types and not least <= len(activation.shape) <= most else None
 
 
@@ -340,7 +274,7 @@ def _fixed_values(graph: Graph) -> set[Tensor]:
 
 def _has_computed_size(operator: Operator, fixed: set[Tensor]) -> bool:
     """Return whether the shape of its output depends on values, as where Keras 3 sets items of a list in a loop."""
-    sizes = [_input(operator, slot) for slot in _SIZES.get(operator.name, ())]
+    sizes = [_input(operator, slot) for slot in kind_of(operator).tflm.sizes]
     return any(tensor is not None and tensor not in fixed for tensor in sizes)
 
 

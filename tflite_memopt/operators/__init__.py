@@ -1,4 +1,4 @@
-"""The table of operator kinds: rows, overrides in another shape, phases, sequences along H."""
+"""One table of operator kinds: how each is cut, what it may overwrite, and what TFLM takes."""
 
 from __future__ import annotations
 

@@ -240,16 +240,18 @@ def _collision(d: PairData, s: PairState) -> int:
     slack = 1 if d.rule == 0 else s.registers[CAPACITY] // _PARTS + 1
     found, most, best = -1, 0, 1
     # Most of these turns end at once: they count for half.
-    s.registers[WORK] += len(d.conflict_other) // 4
+    work = len(d.conflict_other) // 4
     for i in range(len(d.size)):
+        least = s.least[i]
         for k in range(d.upper_from[i], d.conflict_from[i + 1]):
-            if d.conflict_low[k] < s.least[i] - s.least[d.conflict_other[k]] < d.conflict_high[k]:
+            if d.conflict_low[k] < least - s.least[d.conflict_other[k]] < d.conflict_high[k]:
                 weight = 1 if d.rule == 0 else s.weight[k]
-                s.registers[WORK] += 1
+                work += 1
                 room = slack + _room(d, s, k)
                 # The larger one of weight / room and most / best.
                 if weight * best > most * room:
                     found, most, best = k, weight, room
+    s.registers[WORK] += work
     return found
 
 
@@ -308,10 +310,11 @@ def _apply(d: PairData, s: PairState, conflict: int) -> int:
     upper, lower, apart = d.conflict_owner[conflict], d.conflict_other[conflict], d.conflict_high[conflict]
     if s.decided[conflict] == -1:
         upper, lower, apart = lower, upper, -d.conflict_low[conflict]
-    cause = s.decided_cause[conflict]
-    is_open = _raise(d, s, upper, s.least[lower] + apart, cause | s.least_cause[lower])
-    if is_open == 1:
-        is_open = _lower(d, s, lower, s.most[upper] - apart, cause | s.most_cause[upper])
+    is_open = 1
+    if s.least[lower] + apart > s.least[upper]:
+        is_open = _raise(d, s, upper, s.least[lower] + apart, s.decided_cause[conflict] | s.least_cause[lower])
+    if is_open == 1 and s.most[upper] - apart < s.most[lower]:
+        is_open = _lower(d, s, lower, s.most[upper] - apart, s.decided_cause[conflict] | s.most_cause[upper])
     if is_open == 0:
         _blame(d, s, conflict)
     return is_open
@@ -323,9 +326,7 @@ def _blame(d: PairData, s: PairState, conflict: int) -> None:
 
 
 def _raise(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int:
-    """An item lies at this offset or higher; 0 when it no longer fits."""
-    if offset <= s.least[item]:
-        return 1
+    """An item lies at this offset, higher than before, or above it; 0 when it no longer fits."""
     step = d.alignment[item]
     if step > 1:  # mostly it is not, and a division takes long
         offset = -(-offset // step) * step
@@ -342,9 +343,7 @@ def _raise(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int
 
 
 def _lower(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int:
-    """An item lies at this offset or lower; 0 when it no longer fits."""
-    if offset >= s.most[item]:
-        return 1
+    """An item lies at this offset, lower than before, or below it; 0 when it no longer fits."""
     step = d.alignment[item]
     if step > 1:
         offset = offset // step * step

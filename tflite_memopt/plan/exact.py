@@ -253,12 +253,15 @@ class PairSearch:
             return dict(tables)
         return {name: array("q", values) for name, values in tables.items()}
 
+    def _zeros(self, length: int) -> Any:
+        return [0] * length if self._code is disjunctive else array("q", bytes(length * array("q").itemsize))
+
     def run(self, capacity: int, rule: str, nodes: int, allowance: Allowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes in at most so many ``nodes``; work comes from the allowance."""
         code, items = self._code, len(self.group.items)
         data = code.PairData(self._arrays | {"rule": _NUMBERS[rule], "reserve": self._reserve})
-        zeros = {name: [0] * length for name, length in self._state_lengths().items()}
-        tables = self._packed(zeros) | self._weights
+        zeros = {name: self._zeros(length) for name, length in self._state_lengths().items()}
+        tables = zeros | self._weights
         state = code.PairState(tables)
         code.start_pairs(data, state, capacity)
         most = min(nodes, _SECOND_OPINION * items) if rule == "room" else nodes

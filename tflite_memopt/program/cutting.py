@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from ..analysis.side_effects import keeps_state
 from ..errors import UnsupportedModelError
-from ..ir.check import check_model, describe, has_npu
+from ..ir.check import check_model, describe, is_fixed_by_npu
 from ..ir.copying import copy_model, drop_dead_tensors, drop_uncalled, drop_unused_codes
 from ..ir.model import Model, Tensor
 
@@ -26,7 +26,7 @@ def why_whole(model: Model) -> str | None:
 
     The interpreter of a part is re-created in every run, in the arena of the others: its state would be lost.
     """
-    if has_npu(model):
+    if is_fixed_by_npu(model):
         return "an NPU's commands have addresses in the arena of the whole model"
     for number, graph in enumerate(model.graphs):
         for position, operator in enumerate(graph.operators):

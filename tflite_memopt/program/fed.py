@@ -27,10 +27,9 @@ from ..cascade.region import Region, region_of
 from ..ir.check import check_model
 from ..ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ..ir.editor import Editor
-from ..ir.model import DType, Graph, Model, Tensor
-from ..ir.tensors import quantized_alike
-from ..kernels.relations import RESHAPES
+from ..ir.model import DType, Model, Tensor
 from ..rewrite.in_one_row import lay_in_one_row
+from ..rewrite.sequences_along_h import image_given
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
     made = [tensor for tensor in graph.outputs if tensor not in others]
     if len(made) != 1:
         return f"the front has {len(made)} outputs: only one can be in rows"
-    image = _image_of(graph, at)
+    image = image_given(graph, at)
     if len(image.shape) != 4 or image.shape[0] != 1:
         return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
     if not graph.operators:
@@ -109,26 +108,6 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
     if reason is not None or isinstance(strides, str):
         return reason or str(strides)
     return model, region, strides[image]
-
-
-def _image_of(graph: Graph, at: int) -> Tensor:
-    """Input ``at``; if all readers only reshape it to one shape, the reshaped tensor, without them.
-
-    A sequence lies along rows so, and a flat spectrogram.
-    """
-    image = graph.inputs[at]
-    readers = [use.operator for use in image.uses]
-    made = [operator.outputs[0] for operator in readers]
-    if not all(operator.name in RESHAPES for operator in readers) or len({tensor.shape for tensor in made}) != 1:
-        return image
-    if not all(quantized_alike(image.quantization, tensor.quantization) for tensor in made):
-        return image
-    for operator in readers:
-        graph.remove_operator(operator)
-        graph.replace_uses(operator.outputs[0], made[0])
-    made[0].name = image.name
-    graph.inputs = (*graph.inputs[:at], made[0], *graph.inputs[at + 1 :])
-    return made[0]
 
 
 def _written(model: Model, region: Region, turns: Masked) -> Fed | str:

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..io.writer import write_model
 from ..ir.change import NOTHING_DECIDED
-from ..ir.copying import copy_model
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.since import has_operators, needed_since
@@ -22,8 +20,7 @@ from ..memory.arrange import ModelPlacement, arrange
 from ..memory.file import attach_plan
 from ..memory.work import construction, instructions
 from ..options import Options
-from ..rewrite.sequences_along_h import sequences_along_h
-from ..rewrite.stage import clean_up
+from ..stepping import fed_input, in_rows
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
 from .fed import Fed, fed, least_rows
@@ -167,20 +164,6 @@ def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:
     return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties, front.inputs)
 
 
-def fed_input(model: Model, name: str | None = None) -> int:
-    """Return the position of the input that is fed: the one of this name; None: the largest.
-
-    Raises UsageError for a name that no input has.
-    """
-    inputs = model.main.inputs
-    if name is None:
-        return max(range(len(inputs)), key=lambda at: inputs[at].nbytes, default=0)
-    names = [tensor.name for tensor in inputs]
-    if name not in names:
-        raise UsageError(f"--feed: no input is named '{name}'; inputs are {', '.join(names)}")
-    return names.index(name)
-
-
 def others_late(model: Model, image: int) -> None:
     """Move operators that read nothing of the image to where the first one reads them that does, in place.
 
@@ -199,15 +182,6 @@ def others_late(model: Model, image: int) -> None:
         first.setdefault(operator, min(readers, default=last))
     places = {operator: at for at, operator in enumerate(graph.operators)}
     graph.reorder([places[each] for each in sorted(graph.operators, key=lambda each: (first[each], places[each]))])
-
-
-def in_rows(model: Model, options: Options) -> Model:
-    """Return the model that is fed: cleaned up, unless the options forbid it, with its sequences along rows."""
-    model = copy_model(model)
-    if options.rewrite:
-        clean_up(model, options.profile)
-    laid = sequences_along_h(model)
-    return model if laid is None else laid.model
 
 
 def with_ties(front: Model, feed: Feed) -> Model:

@@ -27,12 +27,13 @@ from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
 from ..pipeline import Result, loadable, optimize
 from ..rewrite.stage import clean_up
+from ..stepping import fed_input, in_rows
 from ..transform import Cache, Progress
 from ..version import __version__
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
+from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
@@ -206,8 +207,9 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError(
             "--tie does not work with --parts: parts are re-created in every run, and states would be lost"
         )
-    if options.step:
-        raise UsageError("--step does not work with --parts: its state would be lost between runs")
+    for flag in ("step", "slide"):
+        if getattr(options, flag):
+            raise UsageError(f"--{flag} does not work with --parts: its state would be lost between runs")
     if options.decision is not None:
         raise UsageError("--replay does not work with --parts: every part has its own decision")
     if options.objective != "total" and feed is None:

@@ -12,9 +12,10 @@ from ..options import Options
 from ..pipeline import Result, optimize
 from ..report.exploration import flags_of
 from ..report.model import Analysis, Way
+from ..stepping import fed_input, in_rows
 from ..transform import LIMITS, Cache, Progress
 from .cutting import why_whole
-from .fronts import AUTO, FeedCosts, fed_input, in_rows, others_late
+from .fronts import AUTO, FeedCosts, others_late
 from .run import estimated_need, optimize_in_parts
 from .stretch import StretchCosts
 

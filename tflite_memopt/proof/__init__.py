@@ -10,7 +10,7 @@ from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .plan import Places, prove_plan
 from .ring import Keys
 from .run import Run
-from .steps import is_step_of, prove_steps
+from .steps import hops_of, is_step_of, prove_slide, prove_steps
 
 __all__ = [
     "FACTS",
@@ -23,10 +23,12 @@ __all__ = [
     "Run",
     "Status",
     "UndecidedError",
+    "hops_of",
     "inputs_of",
     "is_step_of",
     "prove",
     "prove_computed",
     "prove_plan",
+    "prove_slide",
     "prove_steps",
 ]

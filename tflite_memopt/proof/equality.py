@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from ..ir.model import Model, Tensor
 from .call import CoarseError, is_float, quantization_of
+from .facts import RESCALED
 from .moves import conversion
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .ring import Floats, Keys, Ring, Value
@@ -60,7 +61,7 @@ def prove(
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
     return _both_ways(
-        lambda keys: _Comparison(original, result, keys, invocations).proof(),
+        lambda keys, notes: _Comparison(original, result, keys, invocations, notes).proof(),
         Keys(seed),
         any(is_float(tensor) for graph in original.graphs for tensor in graph.tensors),
     )
@@ -72,8 +73,7 @@ def prove_computed(original: Computed, result: Computed, *, seed: bytes | None =
     Both are called with the keys to draw inputs from (:func:`inputs_of`) and with the notes that their runs share.
     """
 
-    def proof(keys: Keys) -> Proof:
-        notes = Notes()
+    def proof(keys: Keys, notes: Notes) -> Proof:
         wanted = _outcome(lambda: original(keys, notes), is_result=False)
         if isinstance(wanted, Proof):
             return wanted
@@ -87,7 +87,15 @@ def prove_computed(original: Computed, result: Computed, *, seed: bytes | None =
     return _both_ways(proof, Keys(seed), True)
 
 
-def _both_ways(proof: Callable[[Keys], Proof], keys: Keys, has_floats: bool) -> Proof:
+def _both_ways(proof: Callable[[Keys, Notes], Proof], keys: Keys, has_floats: bool) -> Proof:
+    """The proof that knows ranges; where there is none, the one without: a graph may hide ranges that another shows."""
+    found = _in_floats(lambda each: proof(each, Notes(knows_ranges=True)), keys, has_floats)
+    if found.proved or RESCALED not in found.facts:
+        return found
+    return _in_floats(lambda each: proof(each, Notes()), keys, has_floats)
+
+
+def _in_floats(proof: Callable[[Keys], Proof], keys: Keys, has_floats: bool) -> Proof:
     """The proof of equal bits of any floats; where there is none, of finite ones, or of sums of real numbers."""
     exact = repeated(proof, keys)
     if exact.proved or not has_floats or (exact.status is Status.UNKNOWN and not exact.outputs):
@@ -162,7 +170,7 @@ class _Comparison:
     result: Model
     keys: Keys
     invocations: int
-    notes: Notes = field(default_factory=Notes)
+    notes: Notes
 
     def proof(self) -> Proof:
         runs = self._runs()

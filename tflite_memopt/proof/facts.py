@@ -20,6 +20,7 @@ SAME_EITHER_WAY = "same either way"
 UNORDERED = "unordered"
 INTEGER_ARITHMETIC = "integer arithmetic"
 WIDER_FLOAT = "wider float"
+RESCALED = "rescaled"
 
 FACTS: Mapping[str, str] = {
     WINDOW: "a convolution, pool or dense layer computes an output element from its window, its channel's weights, "
@@ -38,6 +39,8 @@ FACTS: Mapping[str, str] = {
     INTEGER_ARITHMETIC: "ADD, SUB and MUL of integers of 32 bits that are not quantized are exact modulo a power of "
     "two, and a condition is cast to 0 or 1",
     WIDER_FLOAT: "DEQUANTIZE of float16 gives the same number in float32",
+    RESCALED: "int8 sums and averages are rescaled to within two steps of the real number, 0 to the zero point, and "
+    "clamped by the activation, so that some channels are the zero point for all inputs (ranges.py)",
     UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
 }
 """Why each holds, by name."""

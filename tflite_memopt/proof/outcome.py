@@ -69,8 +69,12 @@ class Proof:
 
 @dataclass
 class Notes:
-    """Notes of the runs: facts that they use, and bits that chains of sums of integers may lose."""
+    """Notes of the runs: facts that they use, and bits that chains of sums of integers may lose.
 
+    ``knows_ranges``: sums leave out channels that are the zero point for all inputs.
+    """
+
+    knows_ranges: bool = False
     facts: set[str] = field(default_factory=set)
     integer_bits: float = 0.0
 

@@ -15,11 +15,13 @@ import numpy as np
 from ..ir.check import called_subgraphs, is_work_memory, reachable
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.tensors import integers
-from .call import Call, constant_of, is_float, plain, quantization_of
+from .call import Call, constant_of, is_float, plain, quantization_of, zero_point
 from .contracts import broken_clause, broken_model
+from .facts import RESCALED
 from .kinds import KINDS, evaluate
 from .moves import either
 from .outcome import BrokenModelError, Notes, UndecidedError
+from .ranges import silent_channels
 from .ring import Keys, Ring, U, Value, is_ring
 
 STATEFUL = frozenset({"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"})
@@ -126,7 +128,7 @@ class Run:
             try:
                 self._within_contract(operator)
                 given = [None if t is None else self._value(t, values) for t in operator.inputs]
-                made = self._operator(operator, given)
+                made = self._operator(operator, self._without_silent(graph, operator, given))
                 outputs = list(zip(operator.outputs, made, strict=True))
                 for tensor, value in outputs:
                     if value.shape != tensor.shape and not (self.infers and _has_computed_size(operator)):
@@ -143,6 +145,25 @@ class Run:
             values.update(outputs)
             self._note(graph, outputs)
         return [self._value(tensor, values) for tensor in graph.outputs]
+
+    def _without_silent(
+        self, graph: Graph, operator: Operator, given: Sequence[Value | None]
+    ) -> Sequence[Value | None]:
+        """The operands, with the zero point in the channels that a sum reads and that are nothing else."""
+        if operator.name not in ("CONV_2D", "FULLY_CONNECTED") or not self.notes.knows_ranges:
+            return given
+        key = ("silent", id(graph))
+        if key not in self._cache:
+            self._cache[key] = silent_channels(graph)
+        data, value = operator.inputs[0], given[0]
+        silent = None if data is None else self._cache[key].get(data)
+        if data is None or silent is None or value is None:
+            return given
+        self.notes.facts.add(RESCALED)
+        return [
+            np.where(silent, self.keys.constant(np.asarray(zero_point(data))), self.keys.constant(value)),
+            *given[1:],
+        ]
 
     def _within_contract(self, operator: Operator) -> None:
         key = ("contract", operator)

@@ -8,7 +8,9 @@ from ..analysis.loops import loops_of
 from ..analysis.side_effects import has_side_effects
 from ..ir.model import DType, Model, Tensor
 from ..kernels.profile import KernelProfile
+from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse
+from ..memory.work import construction
 from ..options import Options
 from .model import Advice, Report
 from .summary import flash_in_words, least_as_one, needed_of
@@ -20,6 +22,8 @@ _MOVERS = frozenset({"SLICE", "STRIDED_SLICE", "RESHAPE", "PAD", "TRANSPOSE"})
 """Kinds that stand between an input and the QUANTIZE that came after it: stripes, and what converters leave."""
 _IMAGE_AXES = 4
 _MOSTLY = 0.5
+_OF_OPEN_SHAPES = frozenset({"shapes", "computed"})
+"""What kept TFLM from loading a file that the converter was given without a batch size."""
 _WEIGHTY = 0.25
 """The share of TFLM's structures in the arena from which parts are named: with less, hardly anything is saved."""
 _CLEARLY = 0.02
@@ -28,27 +32,35 @@ _CLEARLY = 0.02
 
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
     """Return the next steps, the surest first. ``model`` is the result."""
-    interface = (*of_conversion(report.after, model), *_of_interface(model, options))
+    interface = (*of_conversion(report.after, model, report.mended), *_of_interface(model, options))
     if report.budget is not None and report.budget < least_as_one(report):
         # In one file nothing else helps.
-        return (*interface, *_of_parts(report, model, options), *_of_feed(report, model, options))
+        return (*interface, *_of_parts(report, model, profile, options), *_of_feed(report, model, options))
     return (
         *interface,
         *_of_declined(report),
         *_of_planner(report.after),
         *_of_kernels(report, profile),
-        *_of_parts(report, model, options),
+        *_of_parts(report, model, profile, options),
         *_of_stages(report, options),
         *_of_search(report, options),
     )
 
 
-def of_conversion(memory: MemoryUse, model: Model) -> Iterator[Advice]:
-    """Yield other ways to convert the model: to int8, a quarter of the bytes at the peak, or for one sample.
+def of_conversion(memory: MemoryUse, model: Model, mended: TflmSupport | None) -> Iterator[Advice]:
+    """Yield other ways to convert the model: with a batch size, for one sample, or to int8.
 
-    TFLM's own structures get no smaller with either: nothing is said where they are most of the arena.
+    The last two make tensors smaller, int8 a quarter of the bytes at the peak, and TFLM's own structures no smaller:
+    nothing is said where those are most of the arena. ``mended``: what kept TFLM from loading the file, if it did.
     """
-    if memory.peak is None or memory.arena_bytes <= memory.tail_for_target:
+    if mended is not None and any(each.kind in _OF_OPEN_SHAPES for each in mended.reasons):
+        yield Advice(
+            "batch_size=1",
+            "give the network's input a batch size (keras.Input(..., batch_size=1)): the converter then leaves out "
+            "what computes shapes and first states",
+        )
+    binds = max(memory.tail_for_target, memory.temporaries_for_target) < memory.arena_bytes
+    if memory.peak is None or not binds:
         return
     live = memory.peak.live
     whole = max(1, sum(each.bytes for each in live))
@@ -104,10 +116,12 @@ def _has_state(model: Model) -> bool:
     return any(has_side_effects(operator) for operator in model.main.operators if operator not in loops)
 
 
-def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice]:
-    """Yield the advice to use parts where TFLM's structures take as much as the tensors."""
+def _of_parts(report: Report, model: Model, profile: KernelProfile, options: Options) -> Iterator[Advice]:
+    """Yield the advice to use parts where TFLM's structures weigh, and the limit on run time lets parts be made."""
     tail, need = report.after.tail_for_target, report.after.required_for_target
     counts = options.objective == "total" and options.cascade and _head_counts(report)
+    made, before = construction(model, profile), report.before.instructions
+    counts = counts and all(made[name] <= options.max_slowdown * before[name] for name in before)
     if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not _has_state(model):
         yield Advice(
             "--parts auto",

@@ -55,12 +55,14 @@ from .model import (
     Report,
     SearchUse,
     SectionUse,
+    SlideUse,
 )
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import (
     FailedStep,
     of_cleared,
+    of_estimate,
     of_failure,
     of_faults,
     of_metadata,
@@ -94,7 +96,7 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
     arena = arena_map(model, layout, planned, memory, profile)
     needs = needs_by_library(model, planned, profile)
     kinds, digest = operator_kinds(model), _digest(data)
-    warnings = (*of_npu(model, options), *of_open_sides(model))
+    warnings = (*of_npu(model, options.verify), *of_open_sides(model))
     return ModelFacts(name, len(data), digest, memory, interface_of(model), kinds, needs, arena, warnings)
 
 
@@ -106,7 +108,7 @@ class RunOutcome:
     stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``: a lower bound of the objective over all that the
     search for stripes considers.
     ``metadata_left_out``: by name, since it counts operators by their old positions. ``calls``: of the result, for one
-    of the original.
+    of the original. ``slide``: what a call takes of a window.
     """
 
     arrangement: Arrangement
@@ -124,6 +126,7 @@ class RunOutcome:
     declined: Declined | None = None
     mended: TflmSupport | None = None
     calls: int = 1
+    slide: SlideUse | None = None
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
@@ -190,6 +193,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         tflm=support,
         mended=outcome.mended,
         calls=outcome.calls,
+        slide=outcome.slide,
         device=device,
         proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
         faults=_fault_uses(model, profile),
@@ -230,7 +234,7 @@ def build_analysis(
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
     support = support_of(model) if mended is None else mended
-    advice = tuple(of_conversion(memory, model))
+    advice = tuple(of_conversion(memory, model, mended))
     judgement = judged(model, support.runs, profile)
     answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
     analysis = Analysis(
@@ -254,7 +258,8 @@ def build_analysis(
         faults=_fault_uses(model, profile),
         right_with=_right_with(model, profile),
     )
-    return replace(analysis, summary=summary_of_analysis(analysis, advice))
+    warnings = (*of_npu(model, True), *of_open_sides(model), *of_estimate(memory), *of_faults(analysis))
+    return replace(analysis, warnings=warnings, summary=summary_of_analysis(analysis, advice))
 
 
 def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:

@@ -17,7 +17,6 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text
 from .summary import advice_of, done_of, price_of, registered_by, shares_of, to_reserve, ways_of
-from .warnings import of_faults
 from .words import counted, percent, short_name
 
 _MAX_LIVE = 12
@@ -91,7 +90,7 @@ def interface_lines(report: Report) -> Iterator[str]:
     """Yield the inputs and outputs whose types changed, with the meaning of their integers."""
     for before, after in _interface_pairs(report):
         if before is None:
-            role = "a state, zeros before the first frame" if after.side == "input" else "the next state"
+            role = "a state, zeros before the first call" if after.side == "input" else "the next state"
             yield f"{after.side} '{after.name}' is {role}"
         elif before.shape != after.shape:
             yield f"{after.side} '{short_name(after.name)}' {list(before.shape)} is now {list(after.shape)}"
@@ -142,7 +141,7 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     table.add_row("file, bytes", _n(analysis.file_bytes))
     summary = analysis.summary
     lines = [("limit", said) for said in summary.limits]
-    lines += [("warning", said) for said in of_faults(analysis)]
+    lines += [("warning", said) for said in analysis.warnings]
     lines += [("next", f"{each.option}: {each.text}") for each in summary.advice]
     parts: list[RenderableType] = [_labeled(summary.headline, analysis.answer.judgement == "right", lines), Text()]
     if label is not None:

@@ -206,6 +206,8 @@ class Analysis:
     """Operators that the kernels compute wrongly."""
     right_with: str | None = None
     """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
+    warnings: tuple[str, ...] = ()
+    """Warnings on the figures and the kernels."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,22 @@ class Way:
     """True if it meets the budget."""
     reason: str | None
     """The reason if there is no such result; null otherwise."""
+
+
+@dataclass(frozen=True)
+class SlideUse:
+    """A window that moves along a signal, one hop per call."""
+
+    hop: int
+    """Rows of the input per call."""
+    window: int
+    """Rows of the whole window."""
+    calls: int
+    """Calls from Reset() on until the outputs are those of a window: of the last one, and of every later call."""
+    kept: tuple[str, ...]
+    """Tensors whose rows are kept from call to call, the input among them."""
+    ends: str
+    """The operator at which sliding ends, and why; the rest runs whole."""
 
 
 @dataclass(frozen=True)
@@ -321,11 +339,13 @@ class Report:
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)
-    """Proofs for all inputs, of the "result", of its "plan" and, with --step, of its calls ("step"); empty without
-    verification."""
+    """Proofs for all inputs, of the "result", of its "plan" and, with --step or --slide, of its calls ("step"); empty
+    without verification."""
     calls: int = 1
     """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
     that of one step."""
+    slide: SlideUse | None = None
+    """The hop that a call takes, with --slide; the run time "before" is that of a whole window."""
     faults: tuple[FaultUse, ...] = ()
     """Operators of the result that the kernels compute wrongly, as they do those of the original."""
     right_with: str | None = None

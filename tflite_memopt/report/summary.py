@@ -8,13 +8,15 @@ from itertools import zip_longest
 
 from ..equivalence.verdict import Verdict
 from ..errors import printable
-from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, STATIC_LISTS, UNCALLED, RewriteUse
+from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, ONE_HOP, STATIC_LISTS, UNCALLED, RewriteUse
+from ..ir.check import NPUS
 from ..kernels.faults import FORGETS
+from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.support import said_of
 from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.work import slowdowns
 from .answer import Answer, DeviceUse
-from .model import Advice, Analysis, ProofUse, Report, Summary, Way
+from .model import Advice, Analysis, ProofUse, Report, SlideUse, Summary, Way
 from .words import (
     by_library,
     change_in_percent,
@@ -66,6 +68,9 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
         if answer.judgement == "faulty kernels":
             text = "rewrites such an operator so that the kernels compute it correctly, if that is possible"
             advice = (*advice, Advice("tflite-memopt optimize", text))
+    elif any(step.operator in NPUS for step in analysis.steps):
+        text = "makes a model that may need less; only the chip can run it, and verify proves it equal"
+        advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif analysis.planned_for is None:
         text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
@@ -111,6 +116,7 @@ def headline(report: Report) -> str:
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
+    price += "" if report.slide is None else _of_hops(report.slide)
     mends = "" if report.mended is None else "; TFLM could not load the file before"
     library = "" if is_head else _of_library(answer)
     said = f"{what} {before:,} -> {after:,} bytes{change}{library} at {price}, {_verified(report)}{mends}"
@@ -120,6 +126,12 @@ def headline(report: Report) -> str:
     if is_head:
         return joined(said, said_of_fit(answer, report.device, was))
     return joined(said, *sentences_of(answer, report.device, report.target, was))
+
+
+def _of_hops(slide: SlideUse) -> str:
+    """Say what a call takes, and what it is compared with."""
+    rows = counted(slide.hop, "row")
+    return f" of the whole window, {rows} of {slide.window} per call, right from call {slide.calls} on"
 
 
 def _of_library(answer: Answer) -> str:
@@ -188,13 +200,16 @@ def verified_in_words(report: Report) -> str:
         return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
+    if report.slide is not None:
+        return f"{_word(report.equivalence)} over {counted(inputs, 'hop')} ({where}{plan})"
     given = counted(inputs, "input") if report.calls == 1 else f"{counted(inputs, 'sequence')} of {report.calls} steps"
     return f"{_word(report.equivalence)} on {given} ({where}{plan})"
 
 
 def proof_of(report: Report) -> ProofUse | None:
-    """Return the proof that a result computes what the original does; with ``--step``, of its calls."""
-    return report.proofs.get("result" if report.calls == 1 else "step")
+    """Return the proof that a result computes what the original does: of its calls, where it is called in steps."""
+    is_whole = report.calls == 1 and report.slide is None
+    return report.proofs.get("result" if is_whole else "step")
 
 
 def _proved(report: Report) -> str:
@@ -280,7 +295,10 @@ def done_of(report: Report) -> str:
     mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
-    others = len(report.rewrites) - len(regions) - len(dead)
+    apart = [use for use in report.rewrites if use.rule == PADDING_APART]
+    others = len(report.rewrites) - len(regions) - len(dead) - len(apart)
+    if apart:
+        mends.append(f"{counted(len(apart), 'operator')} that kernels compute wrongly now right: padded by a PAD")
     parts = [*mends, *(f"removed {use.rule.partition(': ')[2]} that nothing uses" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
@@ -336,6 +354,7 @@ _PLAIN: Mapping[str, str] = {
     BOUNDARY: "the model takes and returns integers",
     UNCALLED: "removed subgraphs that nothing calls",
     INFERRED_SHAPES: "corrected wrong shapes in the file",
+    ONE_HOP: "a call takes one hop of the window, and keeps the rows that windows share",
     STATIC_LISTS: "loops set the items of lists in place",
 }
 _FORM = re.compile(r" \(.*\)|clamped |masked ")  # of stripes: -v has these words

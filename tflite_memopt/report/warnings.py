@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, UNCALLED
-from ..ir.check import NPU_HAS_ADDRESSES, has_npu
+from ..ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..ir.model import Model
+from ..kernels.mend import NAME as PADDING_APART
 from ..kernels.profile import KernelProfile
+from ..memory.figures import MemoryUse
 from ..options import Options
 from .model import Analysis, FaultUse, Report
 from .words import short_name
@@ -50,11 +52,22 @@ def of_metadata(names: Sequence[str]) -> Iterator[str]:
         yield f"metadata '{name}' dropped: it refers to operators by their old positions"
 
 
-def of_npu(model: Model, options: Options) -> Iterator[str]:
-    """Yield the warning for a file with operators of an NPU."""
-    if has_npu(model):
-        unverified = "" if options.verify else "; nothing is verified, since it runs only on the chip: test it there"
-        yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unverified}"
+def of_npu(model: Model, verified: bool) -> Iterator[str]:
+    """Yield the warnings for a file with operators of an NPU."""
+    found = first_on_npu(model)
+    if found is None:
+        return
+    where, npu = found
+    unverified = "" if verified else "; nothing is verified, since it runs only on the chip: test it there"
+    yield f"{where} runs on {npu.name}: its memory outside of the arena is not counted{unverified}"
+    if npu.has_addresses:
+        yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it"
+
+
+def of_estimate(memory: MemoryUse) -> Iterator[str]:
+    """Yield the warning where the size to reserve is not counted to the byte."""
+    if not memory.required_is_exact:
+        yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
 
 
 def of_open_sides(model: Model) -> Iterator[str]:
@@ -116,13 +129,14 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
     for name, (was, need) in report.answer.more_than_before.items():
-        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes; name your chip by --target"
-    if not after.required_is_exact:
-        yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
+        advice = "; name your chip by --target" if report.target is None else ""
+        yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"
+    yield from of_estimate(after)
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
-    if after.arena_bytes > before.arena_bytes:
+    is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
+    if after.arena_bytes > before.arena_bytes and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 
 

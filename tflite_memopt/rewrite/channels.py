@@ -17,6 +17,7 @@ from ..ir.model import DType, Operator, Quantization, Tensor
 from ..ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
 from ..kernels.relations import RESHAPES, axis_of, operands, view_reuses
 from ..kernels.support import MAX_PARTS
+from ..operators.table import OPERATORS
 from .engine import Match, Pattern, Rule
 
 ROLE = "concatenation"
@@ -532,7 +533,7 @@ _TYPES_SPLIT_GROUPED_CONVOLUTION = (DType.FLOAT32, DType.INT8, DType.INT16)
 def _check_split_grouped_convolution(match: Match) -> ChannelSplit | str | None:
     x, weights = (*match.anchor.inputs, None)[:2]
     if x is None or weights is None or weights.shape[-1:] == x.shape[-1:]:
-        return None  # Its filters see all channels, so that it sums over all parts: partial_convolution.py.
+        return None  # Its filters see all channels, so that it sums over all parts: partial.py.
     reader = channel_reader(match, multiplier=None)
     if isinstance(reader, str):
         return reader
@@ -644,15 +645,7 @@ This is the kernel-wise partitioning of SERENITY (Ahn et al., MLSys 2020, sectio
 """
 
 
-_UNARY = frozenset(
-    {"ABS", "CAST", "CEIL", "COS", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG"}
-    | {"LOGICAL_NOT", "LOGISTIC", "NEG", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT"}
-    | {"SIGN", "SIN", "SQRT", "SQUARE", "TANH"}
-)
-_WITH_OPERANDS = frozenset(
-    {"ADD", "ADD_N", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE"}
-    | {"SUB", "EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "NOT_EQUAL"}
-)
+_BY_CHANNEL = frozenset(name for name, kind in OPERATORS.items() if kind.is_by_channel)
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _RESIZES = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
@@ -852,7 +845,7 @@ class _Row:
 
 _TABLE = (
     _Row("split_pooling", _POOLS, _pool),
-    _Row("split_elementwise", _UNARY | _WITH_OPERANDS, _elementwise, at_any_input=True),
+    _Row("split_elementwise", _BY_CHANNEL, _elementwise, at_any_input=True),
     _Row("split_pad", _PADS, _pad),
     _Row("split_spatial", (*_RESIZES, *_REDUCTIONS), _resize_or_reduction),
     _Row("split_reshape", RESHAPES, _reshape),

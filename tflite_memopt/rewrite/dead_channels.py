@@ -1,12 +1,17 @@
-r"""Delete channels that no non-zero weight reads, with the weights that compute them; integers only.
+r"""Delete channels of integers that no non-zero weight reads, or that are the zero point for all inputs.
 
     x --> CONV_2D --> y, of which channel c is read with weights that are all 0        =>  y without channel c,
                       y --> DEPTHWISE_CONV_2D --> z --> CONV_2D (w[..., c] = 0)             and all weights that make it
 
+    x --> CONV_2D + RELU --> y, of which channel c is 0 for any x                      =>  w[..., c] = 0, and as above
+                             y --> CONV_2D (w)
+
 A weight of 0 adds ``0 * (q - zero_point)`` to an integer sum: the sum is the same without the channel, to the bit, in
-any order and with any kernels. In float the sum of fewer terms may be rounded in another order, so that only integer
-operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to 0. Kernels are
-fastest where the number of channels is a multiple of a *block*, so that as many channels as fill the last block stay.
+any order and with any kernels. So does any weight times a channel that holds the zero point alone, which the proof's
+interval arithmetic tells (``proof/ranges.py``). In float the sum of fewer terms may be rounded in another order, so
+that only integer operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to
+0. Kernels are fastest where the number of channels is a multiple of a *block*, so that as many channels as fill the
+last block stay.
 
 Tensors whose channels correspond one to one form a group with one mask. The masks are the least fixed point of two
 rules: a channel is read if the graph returns it or an operator outside of the table touches it, and if a weight other
@@ -26,13 +31,15 @@ import numpy.typing as npt
 from ..ir.editor import add_buffer
 from ..ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ..ir.tensors import integers, is_per_channel, values
+from ..operators.table import OPERATORS
+from ..proof.ranges import silent_channels
 from .channels import has_several_scales
 
 Mask = npt.NDArray[np.bool_]
 _SUMS = ("CONV_2D", "FULLY_CONNECTED")
 _SAME = (
-    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "RELU", "RELU6", "RELU_N1_TO_1", "QUANTIZE", "LOGISTIC", "TANH", "HARD_SWISH"),
-    *("LEAKY_RELU", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "MEAN", "SUM", "RESHAPE"),
+    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "MEAN", "SUM", "RESHAPE"),
+    *(name for name, kind in OPERATORS.items() if kind.is_by_channel and kind.overwrites != "any input"),
 )
 """Kinds that compute each channel of the first output from the same channel of the first input alone."""
 _ELEMENTWISE = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
@@ -77,6 +84,7 @@ class _Masks:
         self._above: dict[Tensor, Tensor] = {}
         self._masks: dict[Tensor, Mask] = {}
         self._fixed: set[Tensor] = set()
+        self._silent = silent_channels(graph)
         for operator in graph.operators:
             for tensor in _tied(operator):
                 self._join(operator.outputs[0], tensor)
@@ -101,6 +109,10 @@ class _Masks:
         if top not in self._masks:
             self._masks[top] = np.full(top.shape[-1] if top.shape else 1, top in self._fixed)
         return self._masks[top]
+
+    def silent(self, tensor: Tensor) -> Mask:
+        """Return the channels that are the zero point for all inputs."""
+        return self._silent.get(tensor, np.zeros(tensor.shape[-1], bool))
 
     def settle(self, block: int) -> None:
         """Compute the least fixed point, then fill the last block of channels and what these are computed from."""
@@ -137,7 +149,7 @@ class _Masks:
             assert weights is not None
             others = tuple(range(1, weights.ndim - 1))
             read = (weights[self.of(output)] != 0).any(axis=(0, *others))
-            yield data[0], read
+            yield data[0], read & ~self.silent(data[0])
         elif operator.name == "CONCATENATION":
             yield output, np.concatenate([self.of(tensor) for tensor in data])
             first = 0
@@ -254,6 +266,8 @@ def _shrink_operands(model: Model, operator: Operator, masks: _Masks) -> None:
             continue
         axes: dict[int, Mask] = {}
         if operator.name in _SUMS and slot == 1:
+            tensor = _without(model, tensor, masks.silent(data[0]))
+            model.main.set_input(operator, slot, tensor)
             axes |= {} if kept is None else {0: kept}
             axes |= {len(tensor.shape) - 1: masks.of(data[0])} if masks.has(data[0]) else {}
         elif operator.name in (*_SUMS, "DEPTHWISE_CONV_2D", *_ELEMENTWISE) and kept is not None:
@@ -262,6 +276,17 @@ def _shrink_operands(model: Model, operator: Operator, masks: _Masks) -> None:
             model.main.set_input(operator, slot, _cut(model, tensor, axes))
     if operator.name == "RESHAPE" and kept is not None:
         _reshape_to(model, operator, (*output.shape[:-1], int(kept.sum())))
+
+
+def _without(model: Model, weights: Tensor, silent: Mask) -> Tensor:
+    """Return the weights with 0 for the channels that add nothing: of those that stay, to fill a block, too."""
+    array = values(weights)
+    assert array is not None
+    if not array[..., silent].any():
+        return weights
+    return model.main.add_tensor(
+        replace(weights, buffer=add_buffer(model, np.where(silent, array.dtype.type(0), array)))
+    )
 
 
 def _cut(model: Model, tensor: Tensor, axes: Mapping[int, Mask]) -> Tensor:

@@ -22,7 +22,8 @@ from ..ir.editor import Editor
 from ..ir.model import DType, Model, Operator, Tensor
 from ..ir.tensors import integers, quantized_alike
 from ..kernels.relations import operands
-from ..kernels.support import TYPES, TflmSupport, support_of
+from ..kernels.support import TflmSupport, support_of
+from ..operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, Folded, fold
@@ -199,10 +200,35 @@ Exact: c is 0 or 1. TFLM has no SELECT, and no SELECT_V2 of integers of 32 bits.
 """
 
 
+def _check_chosen(match: Match) -> Operator | str | None:
+    select = match.anchor
+    condition, *chosen = operands(select, 3)
+    output = select.outputs[0]
+    if any(each is None or each.shape != output.shape for each in (condition, *chosen)):
+        return "its operands have several shapes"
+    if not OPERATORS["SELECT_V2"].tflm.takes(output.dtype):
+        return f"TFLM has no SELECT_V2 of {output.dtype.label} either"
+    alike = (each is not None and quantized_alike(each.quantization, output.quantization) for each in chosen)
+    return select if all(alike) else f"'{output.name}' is quantized otherwise than what it chooses from"
+
+
+def _rewrite_chosen(select: Operator, edit: Editor) -> None:
+    edit.operator("SELECT_V2", tuple(operands(select, 3)), (select.outputs[0],), "SelectV2Options")
+
+
+CHOSEN = Rule("chosen", Pattern("select", ("SELECT",)), _check_chosen, _rewrite_chosen)
+"""A SELECT of operands of one shape, as of Keras's selu, is a SELECT_V2, which TFLM has.
+
+    SELECT(c, x, y)        =>        SELECT_V2(c, x, y)
+
+Exact: without broadcasting both are the same.
+"""
+
+
 def _check_added_axis(match: Match) -> Operator | None:
     expand = match.anchor
     source = expand.inputs[0]
-    return None if source is None or source.dtype in TYPES["EXPAND_DIMS"] else expand
+    return None if source is None or OPERATORS["EXPAND_DIMS"].tflm.takes(source.dtype) else expand
 
 
 def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
@@ -223,9 +249,11 @@ Exact: both copy the same bytes, whatever they mean.
 def _check_unpacked(match: Match) -> Operator | str | None:
     unpack = match.anchor
     source = unpack.inputs[0]
-    if source is None or source.dtype in TYPES["UNPACK"]:
+    if source is None or OPERATORS["UNPACK"].tflm.takes(source.dtype):
         return None
-    return unpack if source.dtype in TYPES["SLICE"] else f"TFLM has no SLICE of {source.dtype.label} either"
+    return (
+        unpack if OPERATORS["SLICE"].tflm.takes(source.dtype) else f"TFLM has no SLICE of {source.dtype.label} either"
+    )
 
 
 def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
@@ -251,7 +279,7 @@ Exact: both copy the same bytes.
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, CHOSEN, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
     (TILES,),
 )
 """In this order: copies that nobody needs are not made at all."""

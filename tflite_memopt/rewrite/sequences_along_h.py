@@ -259,6 +259,26 @@ def sequences_along_h(model: Model) -> Changed | None:
     return Changed(driver.model, (RewriteUse(rules, tuple(map(label, _making(graph))), "exact", 0),), ())
 
 
+def image_given(graph: Graph, at: int) -> Tensor:
+    """Return input ``at``; if all readers only reshape it to one shape, the reshaped tensor, without them.
+
+    A sequence lies along rows so, and a flat spectrogram.
+    """
+    image = graph.inputs[at]
+    readers = [use.operator for use in image.uses]
+    made = [operator.outputs[0] for operator in readers]
+    if not all(operator.name in RESHAPES for operator in readers) or len({tensor.shape for tensor in made}) != 1:
+        return image
+    if not all(quantized_alike(image.quantization, tensor.quantization) for tensor in made):
+        return image
+    for operator in readers:
+        graph.remove_operator(operator)
+        graph.replace_uses(operator.outputs[0], made[0])
+    made[0].name = image.name
+    graph.inputs = (*graph.inputs[:at], made[0], *graph.inputs[at + 1 :])
+    return made[0]
+
+
 def _making(graph: Graph) -> Iterator[Operator]:
     """Yield the operators that make sequences along H."""
     for operator in graph.operators:

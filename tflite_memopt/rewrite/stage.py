@@ -31,7 +31,7 @@ from ..ir.change import (
     RewriteUse,
     loosest,
 )
-from ..ir.check import NPU_HAS_ADDRESSES, has_npu
+from ..ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
 from ..ir.copying import copy_model, drop_dead_tensors, share_constants
 from ..ir.editor import label
 from ..ir.model import DType, Graph, Model, Operator, Tensor
@@ -247,7 +247,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
 
     No library gets slower than the limit on run time allows, but by what is always an improvement.
     """
-    if has_npu(model):
+    if is_fixed_by_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
     cleaned = clean_up(model, profile) if options.rewrite else Changed(model, (), ())

@@ -97,7 +97,10 @@ def analysis_page(analysis: Analysis) -> bytes:
             title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
             headline=analysis.summary.headline,
             is_bad=_is_bad(analysis.answer),
-            lists=_limits(analysis.summary.limits, analysis.summary.advice),
+            lists=(
+                Lines("Before you flash it", analysis.warnings),
+                *_limits(analysis.summary.limits, analysis.summary.advice),
+            ),
             heading="The arena",
             text=_TEXT,
             plots=arena_plots({"now": arena}, analysis.loops),

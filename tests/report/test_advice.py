@@ -1,0 +1,162 @@
+"""Each advice is followed on a model, and what it said is compared with what came of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scripts.makers.demo_model import demo_model
+from scripts.makers.model_builder import ModelBuilder
+from tests.firmware.generated import generate
+from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
+from tflite_memopt import Options, analyze, optimize
+from tflite_memopt.cli.shared import CHANGED
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.program.run import optimize_in_parts
+from tflite_memopt.report.model import Advice, Report
+
+UNVERIFIED = Options(verify=False)
+
+
+def followed(advice: tuple[Advice, ...], option: str) -> str:
+    """The text of the advice with this option."""
+    (said,) = (each.text for each in advice if each.option == option)
+    return said
+
+
+def report_of(model: Model, **options: Any) -> Report:
+    return optimize(write_model(model), Options(verify=False, **options)).report
+
+
+def need(report: Report) -> int:
+    return report.after.required_for_target
+
+
+def in_floats(model: Model) -> Model:
+    """The same network before its quantization."""
+    for tensor in model.main.tensors:
+        if tensor.dtype is DType.INT8 or (tensor.is_constant and tensor.quantization is not None):
+            stored = np.int8 if tensor.dtype is DType.INT8 else np.int32
+            if tensor.buffer.data is not None:
+                tensor.buffer.data = tensor.buffer.data.view(stored).astype(np.float32).view(np.uint8)
+            tensor.dtype, tensor.quantization = DType.FLOAT32, None
+    return model
+
+
+@pytest.mark.parametrize("make", [lambda: mobile_chain(48), irregular_model, demo_model])
+def test_int8_needs_the_head_that_was_estimated(make: Callable[[], Model]) -> None:
+    floats = analyze(write_model(in_floats(make())))
+    head = analyze(write_model(make())).memory.arena_bytes
+    said = followed(floats.summary.advice, "int8")
+    assert f"{floats.memory.arena_bytes:,} bytes now" in said
+    assert int(said.rpartition("about ")[2].split()[0].replace(",", "")) == pytest.approx(head, rel=0.05)
+
+
+def test_int8_is_not_advised_where_the_structures_are_more_than_the_tensors() -> None:
+    floats = analyze(write_model(in_floats(mobile_chain(8))))
+    assert floats.memory.arena_bytes < floats.memory.tail_for_target
+    assert "int8" not in {each.option for each in floats.summary.advice}
+
+
+@pytest.mark.parametrize("batch", [2, 8])
+def test_a_batch_of_one_needs_the_share_that_was_said(batch: int) -> None:
+    def convolutions(samples: int) -> bytes:
+        b = ModelBuilder()
+        return write_model(b.finish(b.conv(b.conv(b.input("x", (samples, 32, 32, 3)), 8), 4)))
+
+    many, one = (analyze(convolutions(samples)) for samples in (batch, 1))
+    assert f"its tensors take 1/{batch}" in followed(many.summary.advice, "batch of 1")
+    assert many.memory.arena_bytes == batch * one.memory.arena_bytes
+
+
+def test_a_table_in_the_firmware_takes_the_bytes_that_were_said() -> None:
+    b = ModelBuilder()
+    y = b.input("x", (1, 8))
+    for _ in range(30):
+        y = b.dense(y, 8)
+    made = optimize(write_model(b.finish(y)), Options(verify=False, target="cortex-m4"))
+    said = followed(made.report.summary.advice, "codegen --planner table").partition(" ")[0]
+    assert f"{said} bytes, " in generate(made.model, "cortex-m4", planner="table")["arena.h"].decode()
+
+
+def test_what_was_declined_is_what_all_changes_give() -> None:
+    said = followed(report_of(demo_model(), target="cortex-m0").summary.advice, "--changes all")
+    every = report_of(demo_model(), target="cortex-m0", **CHANGED["all"])
+    assert said.startswith(f"{need(every):,} bytes ")
+
+
+@pytest.mark.parametrize(
+    ("option", "make", "before", "after"),
+    [
+        ("--io int8", quantized_at_the_boundary, {}, {"io": "int8"}),
+        ("--target", lambda: mobile_chain(48), {"cascade": False}, {"cascade": False, "target": "cortex-m7"}),
+        ("--changes stripes", lambda: mobile_chain(96), CHANGED["rewrites"], CHANGED["stripes"]),
+    ],
+)
+def test_an_option_that_is_advised_saves_memory(
+    option: str, make: Callable[[], Model], before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    without = report_of(make(), **before)
+    assert followed(without.summary.advice, option)
+    assert need(report_of(make(), **after)) < need(without)
+
+
+def convolutions() -> Model:
+    b = ModelBuilder()
+    y = b.input("x", (1, 16, 16, 4))
+    for seed, channels in enumerate((16, 16, 16, 16, 16, 8)):
+        y = b.conv(y, channels, kernel=3, seed=seed)
+    return b.finish(b.average_pool(y, 16))
+
+
+@pytest.mark.parametrize(
+    ("option", "budget", "rows"), [("--parts auto", None, None), ("--feed auto --parts auto", 2048, 0)]
+)
+def test_parts_and_rows_that_are_advised_save_memory(option: str, budget: int | None, rows: int | None) -> None:
+    whole = report_of(convolutions(), target="cortex-m4", budget=budget)
+    assert followed(whole.summary.advice, option)
+    options = Options(verify=False, target="cortex-m4")
+    program = optimize_in_parts(write_model(convolutions()), options, None, feed=rows).program
+    assert program.arena < need(whole)
+
+
+def test_parts_are_not_advised_where_to_make_them_takes_more_time_than_is_allowed() -> None:
+    whole = report_of(mobile_chain(24))
+    assert whole.after.tail_for_target > 0.25 * need(whole)
+    assert "--parts auto" not in {each.option for each in whole.summary.advice}
+    slower = report_of(mobile_chain(24), max_slowdown=1.0)
+    assert "--parts auto" in {each.option for each in slower.summary.advice}
+
+
+_UNROLLED = """
+import sys, keras, tensorflow as tf
+keras.utils.set_random_seed(1)
+x = keras.Input((5, 4), batch_size=eval(sys.argv[2]))
+model = keras.Model(x, keras.layers.Dense(3)(keras.layers.LSTM(5, unroll=True)(x)))
+open(sys.argv[1], "wb").write(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
+def test_a_batch_size_that_is_advised_leaves_out_what_computes_shapes(tmp_path: Path) -> None:
+    found = []
+    for batch in ("None", "1"):
+        path = tmp_path / f"{batch}.tflite"
+        command = [sys.executable, "-c", _UNROLLED, str(path), batch]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+        found.append(optimize(path, UNVERIFIED).report)
+    left_open, given = found
+    assert followed(left_open.summary.advice, "batch_size=1")
+    assert followed(analyze(tmp_path / "None.tflite").summary.advice, "batch_size=1")
+    assert "batch_size=1" not in {each.option for each in given.summary.advice}
+    assert need(given) < need(left_open)
