@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from scripts.benchmarks import figures
 from scripts.benchmarks.__main__ import cli
 from scripts.benchmarks.ablations import PARTS
 from tests.models import mobile_chain
@@ -20,6 +22,14 @@ def _cells(*arguments: str) -> list[str]:
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return [cell.strip() for cell in result.output.splitlines()[-1].strip("|").split("|")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_figures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tables of figures are written to a folder of their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(figures, "FOLDER", tmp_path_factory.mktemp("results"))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.models import mobile_chain
 from tests.recurrent import layers
+from tests.test_slide import keywords
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli import cli
@@ -31,7 +32,7 @@ _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.
 PAGES = sorted(page for page in _ALL if page.parent.name != "_made")  # what scripts/docs makes is not counted
 RUN = (
     *("README.md", "docs/index.md", "docs/fit.md", "docs/optimize.md", "docs/exactness.md", "docs/device.md"),
-    *("docs/parts.md", "docs/recurrent.md", "docs/ci.md", "docs/results.md"),
+    *("docs/parts.md", "docs/recurrent.md", "docs/streaming.md", "docs/ci.md", "docs/results.md"),
 )
 """Pages whose commands are run, one after the other, on a small model; ``batch`` on a folder of models."""
 DEMO = ROOT / "scripts" / "models" / "demo_int8.tflite"
@@ -152,6 +153,7 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for file in ("model.tflite", "original.tflite", "small.tflite", "kws.tflite", "vww.tflite"):
         (tmp_path / file).write_bytes(data)
     (tmp_path / "rnn.tflite").write_bytes(write_model(layers("gru")))
+    (tmp_path / "window.tflite").write_bytes(write_model(keywords()))
     (tmp_path / "okay_nabu.tflite").write_bytes(write_model(wake_word()))
     (tmp_path / "okay_nabu.json").write_text(json.dumps(MANIFEST))
     monkeypatch.chdir(tmp_path)

@@ -116,6 +116,12 @@ def test_a_budget_buys_run_time() -> None:
     assert small.macs > large.macs
 
 
+def test_more_ram_for_less_run_time_is_no_reason_to_keep_the_original() -> None:
+    report = optimize(write_model(keywords()), Options(slide="2", verify=False, budget=1 << 20)).report
+    assert report.after.arena_bytes > report.before.arena_bytes
+    assert not [each for each in report.warnings if "the original" in each]
+
+
 @needs_wheel
 def test_the_firmware_says_when_its_outputs_are_right(tmp_path: Path) -> None:
     data = write_model(keywords())

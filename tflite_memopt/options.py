@@ -49,7 +49,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Hop:
-    """``rows`` of the ``input`` that a call of a sliding window takes; ``window``: all its rows, where that is said."""
+    """``rows`` of an ``input`` that a call takes; ``window``: all its rows, where that is said."""
 
     rows: int
     input: str | None = None

@@ -38,7 +38,7 @@ def slide(
     for path in files_of(sources):
         for hop in hops:
             options = Options(target=target, slide=str(hop), verify=verify, budget=budget)
-            fed = _fed(path, Options(target=target, verify=False), hop) if feeds else ""
+            fed = _fed(path, Options(target=target, verify=False, max_slowdown=1.0), hop) if feeds else ""
             echo(row(f"{path.stem}, hop {hop}", *_figures(path, options, hop, fed)))
 
 

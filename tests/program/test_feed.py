@@ -361,7 +361,7 @@ def with_others() -> Model:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "rows"), [(("4",), 32), (("2", "--feed-input", "second"), 8)])
+@pytest.mark.parametrize(("how", "rows"), [(("4",), 32), (("2,input=second",), 8)])
 def test_one_of_several_inputs_is_fed(how: tuple[str, ...], rows: int, tmp_path: Path) -> None:
     """The largest, or the one that is named; the others stay until the parts behind the front read them."""
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
@@ -388,7 +388,7 @@ def test_what_reads_nothing_of_the_image_runs_late() -> None:
 def test_a_wrong_name_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(write_model(with_others()))
-    code, said = run("optimize", path, "-o", tmp_path / "program", "--feed", "4", "--feed-input", "y")
+    code, said = run("optimize", path, "-o", tmp_path / "program", "--feed", "4,input=y")
     assert code != 0
     assert "--feed: no input is named 'y'; inputs are age, second, x" in said
 
@@ -403,8 +403,8 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("mobile_chain", ("0",), "'0' is not a number of rows; write auto, or a number"),
-        ("mobile_chain", ("steps=4",), "'steps=4' is not a number of rows"),
+        ("mobile_chain", ("0",), "'0' is no number of rows from 1, such as 2; auto tries several"),
+        ("mobile_chain", ("steps=4",), "'steps=4' is no number of rows from 1"),
         ("mobile_chain", ("5",), "--feed: 5 rows of the image do not make whole rows of"),
         ("mobile_chain", ("8", "--report", "r.svg"), "a program has only a .json report"),
         ("mobile_chain", ("8", "--parts", "1"), "--feed: "),

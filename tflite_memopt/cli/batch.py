@@ -31,7 +31,7 @@ _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
         "quiet",
         "verbose",
     ),
-    *("parts", "feed", "feed_input"),
+    *("parts", "feed"),
 }
 """Options of ``optimize`` that do not depend on one particular model."""
 

@@ -16,7 +16,6 @@ _GROUPS = {
         "io",
         "parts",
         "feed",
-        "feed_input",
         "ties",
         "step",
         "slide",

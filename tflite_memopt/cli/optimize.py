@@ -12,7 +12,7 @@ import click
 
 from ..errors import UsageError
 from ..graph.side_by_side import usable_cores
-from ..options import Options
+from ..options import Hop, Options
 from ..version import __version__
 from .exit_codes import code_of
 from .grouped import GroupedCommand, said_again
@@ -37,7 +37,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath, PartCount, RowCount
+from .types import ByteSize, FedRows, ModelPath, PartCount
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
@@ -104,13 +104,12 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--feed",
-    type=RowCount(),
-    metavar="N|auto",
+    type=FedRows(),
+    metavar="N|auto[,input=NAME]",
     help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
-    "whole image is never in the arena; auto: try several numbers. OUT is then a folder, and the default of --parts "
-    "is 2: the first layers and the rest.",
+    "whole image is never in the arena; auto: try several numbers. The input is the largest unless it is named. OUT is "
+    "then a folder, and the default of --parts is 2: the first layers and the rest.",
 )
-@click.option("--feed-input", metavar="NAME", help="The input that --feed is for. [default: the largest]")
 @click.option(
     "--replay",
     metavar="TEXT|FILE",
@@ -138,8 +137,7 @@ def optimize(
     quiet: bool | None,
     verbose: bool,
     parts: int | None,
-    feed: int | None,
-    feed_input: str | None,
+    feed: Hop | None,
     **chosen: Any,
 ) -> None:
     """Reduce the RAM that IN.tflite needs, verify the result, and write it to OUT.tflite.
@@ -155,15 +153,13 @@ def optimize(
     from ..report.pictures.pages import report_page, svg_file
 
     options = options_from_flags(**chosen)
-    if feed_input is not None and feed is None:
-        raise click.UsageError("--feed-input names the input of --feed: give both")
     if receipt is not None and not options.verify:
         raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
         if receipt is not None:
             raise click.UsageError("--receipt is for one model, not for a program")
         most_parts = 2 if parts is None else parts or None
-        _in_parts(source, output, reports, as_json, options, most_parts, feed, feed_input, force, quiet)
+        _in_parts(source, output, reports, as_json, options, most_parts, feed, force, quiet)
         return
     check_files((output, *reports, receipt), (source,), force)
     with progress_line(quiet) as say:
@@ -195,8 +191,7 @@ def _in_parts(
     as_json: bool,
     options: Options,
     parts: int | None,
-    feed: int | None,
-    feed_input: str | None,
+    feed: Hop | None,
     force: bool,
     quiet: bool | None,
 ) -> None:
@@ -215,7 +210,8 @@ def _in_parts(
         raise UsageError("--report: a program has only a .json report")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
-        result = optimize_in_parts(source, options, parts, say, feed, image=feed_input)
+        rows, image = (None, None) if feed is None else (feed.rows, feed.input)
+        result = optimize_in_parts(source, options, parts, say, rows, image=image)
     result.save(output, force)
     write_files(dict.fromkeys(reports, to_json(result.program).encode()))
     if as_json:

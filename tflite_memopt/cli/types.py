@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from ..kernels.boards import device_named
 from ..kernels.chips import CHIP_MEMORIES, memories_of_chip
 from ..kernels.since import BUILDS, build_named
 from ..kernels.targets import TARGETS, target_named
+from ..options import Hop
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
 _MOST_PARTS = 30
@@ -85,19 +87,20 @@ class HopList(click.ParamType):  # type: ignore[type-arg]
         return tuple(map(int, numbers))
 
 
-class RowCount(click.ParamType):  # type: ignore[type-arg]
-    """A number of rows from 1, or ``auto``, which is 0: as many as turn out best."""
+class FedRows(click.ParamType):  # type: ignore[type-arg]
+    """A number of rows, or ``auto``, which is 0 rows: as many as turn out best; maybe with the input that is fed."""
 
     name = "rows"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Hop:
+        if isinstance(value, Hop):
             return value
-        if str(value) == "auto":
-            return 0
-        if not str(value).isdecimal() or int(value) < 1:
-            self.fail(f"'{value}' is not a number of rows; write auto, or a number from 1 such as 8", param, ctx)
-        return int(value)
+        count, comma, rest = str(value).partition(",")
+        try:
+            hop = Hop.of(f"1{comma}{rest}" if count == "auto" else str(value))
+        except UsageError as error:
+            self.fail(f"{error}; auto tries several", param, ctx)
+        return replace(hop, rows=0) if count == "auto" else hop
 
 
 class GivenMemory(NamedTuple):

@@ -133,7 +133,8 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"outputs overwrite inputs: correct only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
-    for name, (was, need) in report.answer.more_than_before.items():
+    is_alike = report.slide is None  # what is kept of a window may take RAM for run time
+    for name, (was, need) in report.answer.more_than_before.items() if is_alike else ():
         advice = "; name your chip by --target" if report.target is None else ""
         yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"
     yield from of_estimate(after)
@@ -141,7 +142,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
-    if after.arena_bytes > before.arena_bytes and report.slide is None and not is_mended:
+    if is_alike and after.arena_bytes > before.arena_bytes and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 
 
