@@ -81,8 +81,11 @@ def _git(*arguments: str) -> str:
 
 
 def of_row(columns: list[str], cells: list[str], version: str, options: str = "") -> Iterator[Figure]:
-    """The figures of a row of a Markdown table: "target" is the target, the first other column the model."""
-    named = dict(zip(columns, cells, strict=True))
+    """The figures of a row of a Markdown table: "target" is the target, the first other column the model.
+
+    A refusal is a short row.
+    """
+    named = dict(zip(columns, cells, strict=False))
     target = named.pop("target", "")
     (_, model), *others = named.items()
     for name, value in others:

@@ -19,6 +19,7 @@ from tflite_memopt.cli.exit_codes import CONTRADICTED, NOT_EQUAL
 from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.inputs import LEAST_SAMPLES, MOST_SAMPLES, samples_for, seeded_inputs
 from tflite_memopt.equivalence.verdict import PLAN, PROOF, Verdict, contradiction
+from tflite_memopt.kernels.mend import NAME as PADDING_APART
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model
 from tflite_memopt.proof import Proof, Status
@@ -134,11 +135,13 @@ def test_a_fault_of_tflm_is_named_and_is_no_evidence() -> None:
 
 
 @needs_wheel
-def test_a_model_that_tflm_computes_wrongly_is_optimized_all_the_same() -> None:
-    result = optimize(write_model(dilated(1)), Options(effort="quick"))
+def test_a_model_that_tflm_computes_wrongly_is_mended() -> None:
+    data = write_model(dilated(1))
+    result = optimize(data, Options(effort="quick"))
     assert not any("please report" in warning for warning in result.report.warnings)
-    assert any("SPACE_TO_BATCH_ND 'batches'" in warning for warning in result.report.warnings)
+    assert PADDING_APART in {use.rule for use in result.report.rewrites}
     assert result.report.equivalence["litert"].equal
+    assert verify(result.model, result.model, Options(samples=3))["tflm"].equal
 
 
 def test_floats_are_exact_where_nothing_is_added_in_another_order() -> None:
