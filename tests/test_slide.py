@@ -214,6 +214,20 @@ def test_options_that_exclude_it(more: tuple[str, ...], said: str, tmp_path: Pat
     assert said in f"{run.output}{run.exception}"
 
 
+def test_explore_shows_hops(tmp_path: Path) -> None:
+    source = tmp_path / "m.tflite"
+    source.write_bytes(write_model(keywords()))
+    command = ["explore", str(source), "--slide", "1,2,4", "--effort", "quick"]
+    run = CliRunner().invoke(cli, [*command, "--json"])
+    found = json.loads(run.stdout)
+    points = {point["limits"]: point for point in found["points"]}
+    assert [point["hop"] for point in found["points"] if point["hop"]] == [2, 4]
+    assert -1 < points["--slide 2"]["slowdown"] < points["--slide 4"]["slowdown"] < 0
+    assert [each for each in found["warnings"] if each.startswith("--slide 1: no row of a layer is kept")]
+    wrong = CliRunner().invoke(cli, [*command[:3], "1,0"])
+    assert "'1,0' has something else than numbers of rows from 1" in wrong.output
+
+
 @needs_wheel
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, output, again = (str(tmp_path / f"{name}.tflite") for name in ("m", "stream", "again"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from .errors import UsageError
+from .errors import UnsupportedModelError, UsageError
 from .io.files import Source, load
 from .memory.figures import MemoryUse
 from .memory.file import read_planned
@@ -36,11 +36,14 @@ def explore(
     options: Options = Options(),
     progress: Progress = lambda _: None,
     most_parts: int | None = 1,
+    hops: tuple[int, ...] = (),
 ) -> Explored:
     """Return the Pareto front of RAM against run time of a .tflite given as bytes or as a path.
 
     ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with the head
     as the objective.
+
+    ``hops``: rows of the input, of which a sliding window takes so many in each call.
 
     Every point is a result of :func:`tflite_memopt.pipeline.optimize` under a limit; none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
@@ -54,6 +57,7 @@ def explore(
     for limit in PARTS_LIMITS if most_parts != 1 else ():
         run.cut(replace(options, budget=None, verify=False, max_slowdown=limit), most_parts)
     assert run.before is not None
+    refused = tuple(run.slide(replace(options, verify=False), hops))
     points = front_of(list(run.found), run.before, options.objective)
     exploration = Exploration(
         model=name,
@@ -64,7 +68,7 @@ def explore(
         points=points,
         searches=run.searches,
         choice=chosen_of(points, options.objective, options.budget),
-        warnings=(),
+        warnings=refused,
     )
     return Explored(exploration, tuple(run.found[point] for point in points))
 
@@ -95,6 +99,15 @@ class _Exploring:
             slowest = max(point.slowdown for point in made)
             most = max((each for each in LIMITS if each < min(most, slowest)), default=None)
 
+    def slide(self, options: Options, hops: tuple[int, ...]) -> Iterator[str]:
+        """Search hops of a window; yields why one cannot be."""
+        for hop in hops:
+            try:
+                self._made(replace(options, slide=str(hop), every_byte=False))
+            except UnsupportedModelError as error:
+                yield str(error).replace("--slide", f"--slide {hop}", 1)
+            self.searches += 1
+
     def cut(self, options: Options, most_parts: int | None) -> None:
         """The model as a program, where cuts pay."""
         limits = flags_of(options)
@@ -121,12 +134,14 @@ class _Exploring:
 
     def _made(self, options: Options) -> FrontPoint:
         limits = flags_of(options)
-        result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), self.cache)
+        cache = self.cache if options.slide is None else None  # it is of one model
+        result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), cache)
         report = result.report
         was = answer_of(report.libraries["before"])
         self.before = _point_of(was, report.before, report.before, report.file_bytes["before"], "")
         point = _point_of(report.answer, report.after, report.before, len(result.model), limits)
-        point = replace(point, stripes=tuple(use.stripes for use in report.rewrites if use.stripes is not None))
+        stripes = tuple(use.stripes for use in report.rewrites if use.stripes is not None)
+        point = replace(point, stripes=stripes, hop=None if report.slide is None else report.slide.hop)
         self.found.setdefault(point, options)
         return point
 

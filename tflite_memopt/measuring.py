@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from .equivalence.subject import Subject
 from .equivalence.verdict import PLAN, PROOF, Verdict
 from .equivalence.verification import exactness_of, verdict_of, verify_steps
 from .equivalence.verification import verify as verify_models
-from .errors import UsageError
+from .errors import InfeasibleError, UsageError
 from .io import plan_label
 from .io.files import Source, load
 from .io.reader import read_model
 from .io.writer import write_model
+from .kernels.chips import memories_of_chip
 from .kernels.targets import profile_for
 from .memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
 from .memory.problems import labeled_ties, tie_positions
 from .options import Options
 from .proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
 from .report.build import build_analysis, device_use
-from .report.model import Analysis, Comparison
+from .report.model import Analysis, Comparison, MemoryPart
 from .rewrite.loadable import mended
 
 Progress = Callable[[str], None]
@@ -31,12 +34,16 @@ def analyze(
     target: str | None = None,
     tflm: str | None = None,
     budget: int | None = None,
+    memories: Mapping[str, int] | None = None,
+    prices: Mapping[str, int] | None = None,
 ) -> Analysis:
     """Return the memory of a model under the plan in its file, if any; or after the rewrites that let TFLM load it.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says; so
-    does ``tflm``, the build of TFLM. ``budget``: bytes that the arena may take. Raises as
-    :func:`tflite_memopt.optimize`.
+    does ``tflm``, the build of TFLM. ``budget``: bytes that the arena may take. ``memories``: bytes by name, the
+    fastest first, for the plan of ``codegen --memory``; None for those of the target, where the model does not fit into
+    the first one. ``prices``: of a byte that moves, by the name of a memory. Raises as
+    :func:`tflite_memopt.optimize`; UsageError and InfeasibleError for memories that cannot be.
     """
     data, name = load(source)
     model = read_planned(data, name)
@@ -47,8 +54,38 @@ def analyze(
     profile = profile_for(target, kernels, build=build_of(label, tflm))
     found = mended(model)
     if found is None or not found.after.runs:
-        return build_analysis(model, name, data, profile, device_use(device), budget=budget)
-    return build_analysis(found.model, name, data, profile, device_use(device), found.before, budget)
+        analysis = build_analysis(model, name, data, profile, device_use(device), budget=budget)
+    else:
+        analysis = build_analysis(found.model, name, data, profile, device_use(device), found.before, budget)
+        data = write_model(found.model)
+    if memories:
+        return replace(analysis, memories=_in_memories(data, target, memories, prices or {}))
+    own = {} if device is None else memories_of_chip(device) or {}
+    fastest = next(iter(own.values()), analysis.answer.reserve)
+    if len(own) > 1 and analysis.answer.reserve > fastest:
+        with suppress(UsageError, InfeasibleError):  # nobody has asked
+            return replace(analysis, memories=_in_memories(data, target, own, {}))
+    return analysis
+
+
+def _in_memories(
+    data: bytes, target: str | None, sizes: Mapping[str, int], prices: Mapping[str, int]
+) -> tuple[MemoryPart, ...]:
+    """Return the plan of ``codegen --memory``."""
+    from .firmware.describe import describe
+    from .firmware.plan_table import SCRATCH, MemoryRequest
+
+    firmware = describe(data, target, "model", force=True, request=MemoryRequest(sizes, prices=prices))
+    table = firmware.table
+    assert table is not None
+    (arena,) = (need.required for need in firmware.sizes.by_library.values())
+    parts = []
+    for number, (name, used) in enumerate(zip(table.names, table.sizes, strict=True)):
+        rows = sorted((row for row in table.rows if row.memory == number), key=lambda row: -row.moved)
+        is_arena = number == table.arena
+        moved, tensors = sum(row.moved for row in rows), tuple(row.name for row in rows if row.name != SCRATCH)
+        parts.append(MemoryPart(name, sizes[name], arena if is_arena else used, is_arena, moved, tensors))
+    return tuple(parts)
 
 
 def verify(

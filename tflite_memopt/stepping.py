@@ -13,7 +13,7 @@ from .analysis.side_effects import has_side_effects
 from .cascade.slide import Slid, Sliding, keepable, slid, sliding
 from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError, Subject
-from .equivalence.verification import Verification, verify_steps
+from .equivalence.verification import Verification, infer_shapes, verify_steps
 from .errors import EquivalenceError, UnsupportedModelError, UsageError
 from .io.reader import read_model
 from .io.writer import write_model
@@ -138,7 +138,9 @@ def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> 
     Raises UnsupportedModelError for a model that cannot slide so, UsageError for a hop that fits no window.
     """
     assert options.slide is not None
-    asked = Hop.of(options.slide)
+    asked, shapes = Hop.of(options.slide), infer_shapes(data, options, progress)
+    if shapes.wrong:
+        data, model = shapes.data, read_model(shapes.data)
     at = _sliding_input(model, asked)
     laid = in_rows(model, options)
     window = image_given(laid.main, at)

@@ -13,6 +13,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.program.run import optimize_in_parts
 
+from .figures import Echo
 from .markdown_table import row, table
 from .strangers import files_of
 
@@ -31,13 +32,14 @@ def slide(
     header = (
         "file | hop of window | RAM | products per hop | run time | right from call | RAM, time with --feed | equal"
     )
+    echo = Echo("slide", "" if target is None else f"--target {target}")
     for line in table(header):
-        click.echo(line)
+        echo(line)
     for path in files_of(sources):
         for hop in hops:
             options = Options(target=target, slide=str(hop), verify=verify, budget=budget)
             fed = _fed(path, Options(target=target, verify=False), hop) if feeds else ""
-            click.echo(row(path.stem, *_figures(path, options, hop, fed)))
+            echo(row(f"{path.stem}, hop {hop}", *_figures(path, options, hop, fed)))
 
 
 def _figures(path: Path, options: Options, hop: int, fed: str) -> Iterator[str]:

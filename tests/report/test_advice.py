@@ -73,7 +73,7 @@ def test_a_batch_of_one_needs_the_share_that_was_said(batch: int) -> None:
         return write_model(b.finish(b.conv(b.conv(b.input("x", (samples, 32, 32, 3)), 8), 4)))
 
     many, one = (analyze(convolutions(samples)) for samples in (batch, 1))
-    assert f"its tensors take 1/{batch}" in followed(many.summary.advice, "batch of 1")
+    assert f"tensors take 1/{batch}" in followed(many.summary.advice, "batch of 1")
     assert many.memory.arena_bytes == batch * one.memory.arena_bytes
 
 

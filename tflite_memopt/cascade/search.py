@@ -225,9 +225,9 @@ class _Cascade:
         where = "stripes" if number == 1 else f"stripes, another way, {number}"
         self._progress(f"{where}: looking for regions")
 
-        def say(share: float, cost: Cost) -> None:
-            saved = self._untiled.need - cost.need
-            self._progress(f"{where}: {share:.0%} done, best {cost.need:,} bytes, {saved:,} less than without")
+        def say(share: float) -> None:
+            # No bytes: another library, limit, or step may decline what is the best one here.
+            self._progress(f"{where}: {share:.0%} done")
 
         known = self._capped()
         cost, chosen = search.run(known, say, self._part)

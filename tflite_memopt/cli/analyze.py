@@ -13,13 +13,15 @@ from .shared import (
     FORCE,
     JSON,
     KERNELS,
+    MEMORY,
     QUIET,
     TARGET,
     TFLM_OF_FILE,
     check_files,
+    memories_of,
     show,
 )
-from .types import ByteSize, ModelPath
+from .types import ByteSize, GivenMemories, ModelPath
 
 
 @click.command(short_help="Show the RAM that a model needs now, and what determines it.")
@@ -34,6 +36,7 @@ from .types import ByteSize, ModelPath
     help="Available RAM, for example 64K. Also estimates whether the model fits as one file, in parts, or fed row "
     "by row.",
 )
+@MEMORY
 @report_option(".json", ".html", ".svg")
 @JSON
 @click.option(
@@ -51,6 +54,7 @@ def analyze(
     kernels: str | None,
     tflm: str | None,
     budget: int | None,
+    memories: tuple[GivenMemories, ...],
     reports: tuple[Path, ...],
     as_json: bool,
     node_folder: Path | None,
@@ -70,7 +74,8 @@ def analyze(
     from ..report.pictures.pages import analysis_page, svg_file
 
     check_files(reports, (source,), force)
-    analysis = run(source, kernels, target, tflm, budget)
+    sizes, prices = memories_of(memories)
+    analysis = run(source, kernels, target, tflm, budget, sizes or None, prices)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".html": lambda: analysis_page(analysis),

@@ -31,7 +31,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath, PartCount
+from .types import ByteSize, HopList, ModelPath, PartCount
 
 if TYPE_CHECKING:
     from ..exploring import Explored
@@ -61,6 +61,14 @@ if TYPE_CHECKING:
     help="Also show the model split into up to N models that run one after another in one arena; auto: as many as "
     "pay for themselves. Only optimize --parts writes them.",
 )
+@click.option(
+    "--slide",
+    "hops",
+    type=HopList(),
+    default="",
+    metavar="HOP,...",
+    help="Also show a window that moves along a signal by so many rows per call, for each number, within the budget.",
+)
 @OBJECTIVE
 @TARGET
 @KERNELS
@@ -81,6 +89,7 @@ def explore(
     quiet: bool | None,
     as_json: bool,
     parts: int | None,
+    hops: tuple[int, ...],
     **chosen: Any,
 ) -> None:
     """Show how little RAM IN.tflite can need, and the price in run time, operators, and file size.
@@ -101,7 +110,7 @@ def explore(
     is_chosen = output is not None or options.budget is not None
     # Runs are long enough to report progress in a pipe, too.
     with progress_line(bool(quiet)) as say:
-        explored = run(source, options, say, 1 if parts is None else parts or None)
+        explored = run(source, options, say, 1 if parts is None else parts or None, hops)
         # A point that does not fit is made as well: its report names the limits.
         choice = explored.exploration.choice
         is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1

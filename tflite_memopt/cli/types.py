@@ -71,6 +71,20 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
+class HopList(click.ParamType):  # type: ignore[type-arg]
+    """Numbers of rows from 1, such as ``1,2,4``; none for an empty text."""
+
+    name = "hops"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        numbers = [each for each in str(value).split(",") if each]
+        if not all(each.isdecimal() and int(each) for each in numbers):
+            self.fail(f"'{value}' has something else than numbers of rows from 1, such as 1,2,4", param, ctx)
+        return tuple(map(int, numbers))
+
+
 class RowCount(click.ParamType):  # type: ignore[type-arg]
     """A number of rows from 1, or ``auto``, which is 0: as many as turn out best."""
 

@@ -14,11 +14,12 @@ from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
 from ..memory.layout import MemoryLayout, memory_layout, offsets_in_force
 from ..memory.problems import ties_named
-from ..memory.spread import capacities_for, prices_for, spread_model
+from ..memory.spread import capacities_for, moves_of, prices_for, spread_model
 from .cpp_text import EXTERNAL, check_array, identifiers, literal
 
 _UNLIMITED = 1 << 31
 ARENA = "arena"
+SCRATCH = "scratch"
 _MOST_MEMORIES = 16
 """As many as a row of the table has bits for."""
 
@@ -57,6 +58,7 @@ class PlannedBuffer:
     """A tensor or a scratch buffer of ``bytes``, in use in TFLM's steps ``first`` to ``last``, both included.
 
     ``first`` is -1 for buffers that are alive before the first step. ``offset``: bytes from the start of ``memory``.
+    ``moved``: bytes that operators read and write of it in one invocation.
     """
 
     name: str
@@ -65,6 +67,7 @@ class PlannedBuffer:
     last: int
     offset: int
     memory: int = 0
+    moved: int = 0
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfil
     spread = spread_model(model, layout, profile, capacities, SearchLimit(), ties, external, prices)
     if len(spread.used) > _MOST_MEMORIES:
         raise UsageError(f"{len(spread.used)} memories and buffers: a table holds at most {_MOST_MEMORIES}")
-    rows = tuple(_rows(layout, spread.offsets, spread.memories))
+    rows = tuple(_rows(layout, spread.offsets, spread.memories, moves_of(model, layout)))
     outside = [next(row.name for row in rows if row.memory == at) for at in range(len(names), len(spread.used))]
     return Table(rows, names, spread.used, arena, tuple(outside))
 
@@ -168,13 +171,17 @@ def planned_buffers(model: Model, planned: Mapping[Tensor, int], profile: Kernel
     and micro_allocator.cc, commit 90b983c2b3f1): tensors by subgraph and position, then scratch in order of requests.
     """
     layout = memory_layout(model, profile)
-    return tuple(_rows(layout, offsets_in_force(layout, planned), (0,) * len(layout.items)))
+    in_one = (0,) * len(layout.items)
+    return tuple(_rows(layout, offsets_in_force(layout, planned), in_one, moves_of(model, layout)))
 
 
-def _rows(layout: MemoryLayout, offsets: Sequence[int], memories: Sequence[int]) -> Iterator[PlannedBuffer]:
+def _rows(
+    layout: MemoryLayout, offsets: Sequence[int], memories: Sequence[int], moves: Sequence[int]
+) -> Iterator[PlannedBuffer]:
     starts = [layout.timeline.tensors[tensor].start for tensor in layout.tensors]
     starts += [item.start for item in layout.items[len(starts) :]]
     names = [tensor.name for tensor in layout.tensors]
-    names += ["scratch"] * (len(starts) - len(names))
-    for name, item, start, offset, memory in zip(names, layout.items, starts, offsets, memories, strict=True):
-        yield PlannedBuffer(name, item.size, start, item.end - 1, offset, memory)
+    names += [SCRATCH] * (len(starts) - len(names))
+    every = zip(names, layout.items, starts, offsets, memories, moves, strict=True)
+    for name, item, start, offset, memory, moved in every:
+        yield PlannedBuffer(name, item.size, start, item.end - 1, offset, memory, moved)

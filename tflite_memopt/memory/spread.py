@@ -40,19 +40,22 @@ def memories_problem(
     Items at one offset, the ``groups``, are one item, as for the planner (``problems.py``); None: what loops
     carry.
     """
-    moved = traffic_of(model)
     joined = join(layout.problem, layout.groups if groups is None else groups)
     traffic = [0] * len(joined.problem.items)
-    moves = (*(moved[each] for each in layout.tensors), *_scratch_traffic(layout))
-    for item, nbytes in zip(joined.item_of, moves, strict=True):
+    for item, nbytes in zip(joined.item_of, moves_of(model, layout), strict=True):
         traffic[item] += nbytes
     prices = tuple(prices) or (0, *[1] * (len(capacities) - 1))
     return MemoriesProblem(joined.problem, tuple(traffic), tuple(capacities), prices)
 
 
-def _scratch_traffic(layout: MemoryLayout) -> list[int]:
-    """The use of scratch by a kernel is unknown: it counts as written once and read once."""
-    return [2 * item.size for item in layout.items[len(layout.tensors) :]]
+def moves_of(model: Model, layout: MemoryLayout) -> list[int]:
+    """Return the bytes that move in one invocation, of each item of the layout.
+
+    The use of scratch by a kernel is unknown: it counts as written once and read once.
+    """
+    moved = traffic_of(model)
+    scratch = (2 * item.size for item in layout.items[len(layout.tensors) :])
+    return [*(moved[each] for each in layout.tensors), *scratch]
 
 
 def spread_model(

@@ -101,6 +101,7 @@ class _Memory:
     tied: set[Tensor] = field(default_factory=set)
     bytes_seen: int = 0
     _unwritten: Ring = field(default_factory=lambda: np.zeros(0, U))
+    _whole: dict[int, list[Ring]] = field(default_factory=dict)
     _known: dict[int, tuple[Value, Ring]] = field(default_factory=dict)
     _orders: dict[Any, Order | None] = field(default_factory=dict)
     _words: dict[int, Ring] = field(default_factory=dict)
@@ -231,6 +232,7 @@ class _Memory:
 
     def unwritten(self, value: Ring) -> None:
         self._unwritten = np.sort(np.concatenate((self._unwritten, value.ravel())))
+        self._whole.setdefault(value.size, []).append(value.ravel())
 
     def fork(self) -> Any:
         return self._bytes.copy()
@@ -267,13 +269,17 @@ class _Memory:
 
     def _is_unwritten(self, tensor: Tensor, value: Value, which: Any) -> Any:
         """Return a mask of the bytes of elements that nothing has written: nobody may depend on them."""
-        found = np.zeros(which.size, bool)
-        at = np.flatnonzero(which)
-        if at.size and self._unwritten.size:
-            elements = self.keys.constant(value).ravel()[at // tensor.dtype.arena_bytes]
-            nearest = np.searchsorted(self._unwritten, elements).clip(max=self._unwritten.size - 1)
-            found[at] = self._unwritten[nearest] == elements
-        return found
+        if not self._unwritten.size or not which.any():
+            return np.zeros(which.size, bool)
+        size, flat = tensor.dtype.arena_bytes, self.keys.constant(value).ravel()
+        touched = which.reshape(-1, size).any(1)
+        found = np.zeros(touched.size, bool)
+        for garbage in self._whole.get(flat.size, ()):  # what a loop carries is mostly where it was
+            found |= flat == garbage
+        at = np.flatnonzero(touched & ~found)
+        nearest = np.searchsorted(self._unwritten, flat[at]).clip(max=self._unwritten.size - 1)
+        found[at] = self._unwritten[nearest] == flat[at]
+        return np.repeat(found, size) & which
 
     def _bytes_of(self, tensor: Tensor, value: Value) -> Ring:
         """Return the contents of a tensor's bytes: functions of its elements."""

@@ -6,7 +6,7 @@ what it is given and of what its condition and its body compute: both are run on
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -101,8 +101,11 @@ class Run:
         self._written = list(dict.fromkeys(written))
         self._index = {id(graph): number for number, graph in enumerate(self.model.graphs)}
 
-    def invoke(self, inputs: Sequence[Value]) -> list[Value]:
-        """Run once. Raises BrokenModelError or UndecidedError, which name the operator."""
+    def invoke(self, inputs: Sequence[Value], wanted: Collection[int] | None = None) -> list[Value]:
+        """Run once. Raises BrokenModelError or UndecidedError, which name the operator.
+
+        ``wanted``: the outputs to compute, by position; the others are whatever memory holds. None: all of them.
+        """
         self._invocation += 1
         self.digests.clear()
         main = self.model.main
@@ -116,15 +119,32 @@ class Run:
         if self.observer is not None:
             self.observer.given(given)
         with np.errstate(over="ignore"):
-            values = self._graph(main, [value for _, value in given])
+            left_out = () if wanted is None else self._without(wanted)
+            values = self._graph(main, [value for _, value in given], left_out)
         if self.observer is not None:
             self.observer.read("the application", list(zip(main.outputs, values, strict=True)))
         return values
 
-    def _graph(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+    def _without(self, wanted: Collection[int]) -> Collection[Operator]:
+        """Operators of the main graph on which the wanted outputs do not depend, none of which has another effect."""
+        main, key = self.model.main, ("without", *sorted(wanted))
+        if key not in self._cache:
+            needed, left_out = {main.outputs[at] for at in wanted}, set()
+            for operator in reversed(main.operators):
+                if needed.isdisjoint(operator.outputs) and operator.name not in EFFECTS | STATEFUL:
+                    left_out.add(operator)
+                else:
+                    needed.update(operator.present_inputs())
+            self._cache[key] = left_out
+        found: Collection[Operator] = self._cache[key]
+        return found
+
+    def _graph(self, graph: Graph, inputs: Sequence[Value], left_out: Collection[Operator] = ()) -> list[Value]:
         values: dict[Tensor, Value] = dict(zip(graph.inputs, inputs, strict=True))
         graph_index = self._index[id(graph)]
         for position, operator in enumerate(graph.operators):
+            if operator in left_out:
+                continue
             try:
                 self._within_contract(operator)
                 given = [None if t is None else self._value(t, values) for t in operator.inputs]

@@ -76,9 +76,12 @@ def prove_slide(original: Model, slide: Model, ties: Sequence[tuple[int, int]]) 
         signal = np.concatenate([earlier[0].reshape(-1), last[at].reshape(-1)]).reshape(calls, *new.shape)
         carried, made = {source: earlier[source + 1] for _, source in ties}, list[Value]()
         for call, rows in enumerate(signal):
-            others = last if call == calls - 1 else earlier[1:]
+            is_last = call == calls - 1
+            others = last if is_last else earlier[1:]
             given = [carried[n] if n in carried else others[n] for n in range(len(slide.main.inputs))]
-            made = run.invoke([*given[:at], rows, *given[at + 1 :]])
+            made = run.invoke(
+                [*given[:at], rows, *given[at + 1 :]], None if is_last else [output for output, _ in ties]
+            )
             carried = {source: made[output] for output, source in ties}
         return made[: len(original.main.outputs)]
 

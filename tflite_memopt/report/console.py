@@ -24,6 +24,8 @@ _MOST_LINES = 12
 """Lines without ``-v``, the first and the empty one below it included. Warnings are never left out."""
 _MOST_ADVICE = 2
 """Options that are named without ``-v``."""
+_MOST_NAMES = 3
+"""Tensors that are named of a memory."""
 _LONGEST_REASON = 300
 """Characters, of a verdict."""
 _RUNNER_FACTS = {
@@ -141,6 +143,7 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     table.add_row("file, bytes", _n(analysis.file_bytes))
     summary = analysis.summary
     lines = [("limit", said) for said in summary.limits]
+    lines += [("memory", said) for said in memory_lines(analysis)]
     lines += [("warning", said) for said in analysis.warnings]
     lines += [("next", f"{each.option}: {each.text}") for each in summary.advice]
     parts: list[RenderableType] = [_labeled(summary.headline, analysis.answer.judgement == "right", lines), Text()]
@@ -151,6 +154,24 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
     return Group(*parts)
+
+
+def memory_lines(analysis: Analysis) -> Iterator[str]:
+    """Yield what each memory holds of the plan of ``codegen --memory``, and the bytes that a run moves there."""
+    whole = max(1, sum(each.moved for each in analysis.memories))
+    for number, each in enumerate(analysis.memories):
+        names = ", ".join(map(short_name, each.tensors[:_MOST_NAMES]))
+        more = len(each.tensors) - _MOST_NAMES
+        names += f" and {more} more" if more > 0 else ""
+        structures = "TFLM's own structures" if each.has_structures else ""
+        speed = "fastest" if number == 0 else "slower"
+        yield (
+            f"{each.name} ({speed}): {each.bytes:,} of {each.capacity:,} bytes: "
+            f"{'; '.join(filter(None, (names, structures))) or 'nothing'}; a run moves {each.moved:,} bytes there "
+            f"({100 * each.moved / whole:.0f} %)"
+        )
+    if analysis.memories:
+        yield "codegen with the same --memory writes this plan"
 
 
 def _labeled(headline: str, is_right: bool, lines: Sequence[tuple[str, str]]) -> Group:

@@ -18,6 +18,8 @@ from .words import counted, in_words, percent
 
 def flags_of(options: Options) -> str:
     """Return the limits under which a point was made, as flags of ``optimize``."""
+    if options.slide is not None:
+        return f"--slide {options.slide}"
     if not options.cascade:
         return f"--changes {'rewrites' if options.rewrite else 'order'}"
     changes = "--changes all " if options.every_byte else ""
@@ -27,18 +29,19 @@ def flags_of(options: Options) -> str:
 def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:
     """Return the points that need less than the original and that no other point beats in both RAM and run time.
 
-    The smallest need first. If none needs less, the smallest one.
+    The smallest need first. If none needs less, the smallest one. Then those of a sliding window, by hop: each does
+    something else, and may need more.
     """
 
     def order(point: FrontPoint) -> tuple[float, ...]:
         return need_of(point, objective), _run_time(point), point.operators, point.file_bytes
 
     kept: list[FrontPoint] = []
-    for point in sorted(points, key=order):
+    for point in sorted((each for each in points if each.hop is None), key=order):
         is_less = need_of(point, objective) < need_of(before, objective)
         if not kept or (is_less and _run_time(point) < _run_time(kept[-1])):
             kept.append(point)
-    return tuple(kept)
+    return (*kept, *sorted((each for each in points if each.hop is not None), key=lambda each: each.hop or 0))
 
 
 def _run_time(point: FrontPoint) -> float:

@@ -165,6 +165,24 @@ class ProofUse:
 
 
 @dataclass(frozen=True)
+class MemoryPart:
+    """The part of the plan of ``codegen --memory`` that lies in one memory."""
+
+    name: str
+    """Name of the memory, as --memory gives it."""
+    capacity: int
+    """Bytes that the memory has."""
+    bytes: int
+    """Bytes that the firmware reserves in it, TFLM's own structures included where they lie there."""
+    has_structures: bool
+    """True if TFLM's own structures lie in it."""
+    moved: int
+    """Bytes of tensors and scratch that operators read and write there in one invocation."""
+    tensors: tuple[str, ...]
+    """Names of the tensors in it, those of which the most bytes move first."""
+
+
+@dataclass(frozen=True)
 class Analysis:
     """The analysis of one model. If ``mends``, the figures are those of the model after the rewrites that mend it."""
 
@@ -208,6 +226,8 @@ class Analysis:
     """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
     warnings: tuple[str, ...] = ()
     """Warnings on the figures and the kernels."""
+    memories: tuple[MemoryPart, ...] = ()
+    """The plan over several memories, the fastest first; empty if there is only one, or if it is not asked for."""
 
 
 @dataclass(frozen=True)
@@ -461,6 +481,8 @@ class FrontPoint:
     """The total with the planner that codegen writes; null where it writes none by default."""
     most: int | None = None
     """The total with the kernel library that needs the most; null where that is the one that is counted."""
+    hop: int | None = None
+    """Rows that a call takes of a sliding window, with --slide; null for a call on the whole input."""
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,12 @@ def _of_basis(report: Report) -> Iterator[str]:
         yield f"equal as a graph only: TFLM did not execute the plan ({report.basis.reason})"
 
 
-_PROVED: Mapping[str, str] = {"result": "the result", "plan": "the memory plan", "stripes": "the graph after rewrites"}
+_PROVED: Mapping[str, str] = {
+    "result": "the result",
+    "step": "what its calls compute",
+    "plan": "the memory plan",
+    "stripes": "the graph after rewrites",
+}
 
 
 def _of_proofs(report: Report) -> Iterator[str]:
@@ -136,7 +141,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
-    if after.arena_bytes > before.arena_bytes and not is_mended:
+    if after.arena_bytes > before.arena_bytes and report.slide is None and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 
 
