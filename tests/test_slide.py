@@ -206,9 +206,9 @@ def test_a_model_that_streams_already_has_nothing_to_gain() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--step",), "a window slides or a network steps: leave out --step"),
-        (("--parts", "2"), "--slide has no meaning with --parts"),
-        (("--io", "int8"), "leave out --io int8"),
+        (("--step",), "a window slides or a network steps: omit --step"),
+        (("--parts", "2"), "--slide does not work with --parts"),
+        (("--io", "int8"), "omit --io int8"),
         (("--tie", "a:b"), "--slide ties what windows share by itself: omit --tie"),
     ],
 )

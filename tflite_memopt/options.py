@@ -220,7 +220,7 @@ class Options:
         if self.slide is not None:
             yield from _fault_in("slide", lambda: Hop.of(self.slide or ""))
             if self.step:
-                yield "slide", "a window slides or a network steps: leave out --step"
+                yield "slide", "a window slides or a network steps: omit --step"
         for name in ("ties", "step", "slide") if self.io != "keep" else ():
             if getattr(self, name):
                 yield name, "states keep their types: omit --io int8"
