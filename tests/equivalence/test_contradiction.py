@@ -19,9 +19,9 @@ from tflite_memopt.cli.exit_codes import CONTRADICTED, NOT_EQUAL
 from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.inputs import LEAST_SAMPLES, MOST_SAMPLES, samples_for, seeded_inputs
 from tflite_memopt.equivalence.verdict import PLAN, PROOF, Verdict, contradiction
-from tflite_memopt.kernels.mend import NAME as PADDING_APART
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.kernels.mend import NAME as PADDING_APART
 from tflite_memopt.proof import Proof, Status
 
 EQUAL, UNKNOWN = Verdict(0, True, 0.0, None), Verdict(0, None, 0.0, "not followed")
