@@ -81,7 +81,7 @@ def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
         ("proof", "plan", "litert", "tflm"), True
     )
     assert verdicts["tflm"].samples == 1000
-    with pytest.raises(UsageError, match="the second one is a step of another model"):
+    with pytest.raises(UsageError, match="the second one is a step of a different model"):
         verify(write_model(dense_model()), result.model)
     receipt = receipt_of(result.report, result.model, "stream.tflite")
     assert json.loads(receipt)["predicate"]["proofs"]["step"]["status"] == "proved"
