@@ -81,7 +81,7 @@ def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
         ("proof", "plan", "litert", "tflm"), True
     )
     assert verdicts["tflm"].samples == 1000
-    with pytest.raises(UsageError, match="the second one is a step of another model"):
+    with pytest.raises(UsageError, match="the second one is a step of a different model"):
         verify(write_model(dense_model()), result.model)
     receipt = receipt_of(result.report, result.model, "stream.tflite")
     assert json.loads(receipt)["predicate"]["proofs"]["step"]["status"] == "proved"
@@ -207,8 +207,8 @@ def test_a_model_that_streams_already_has_nothing_to_gain() -> None:
     ("more", "said"),
     [
         (("--step",), "a window slides or a network steps: leave out --step"),
-        (("--parts", "2"), "--slide has no meaning with --parts"),
-        (("--io", "int8"), "leave out --io int8"),
+        (("--parts", "2"), "--slide does not work with --parts"),
+        (("--io", "int8"), "omit --io int8"),
         (("--tie", "a:b"), "--slide ties what windows share by itself: omit --tie"),
     ],
 )
