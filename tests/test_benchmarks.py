@@ -13,6 +13,7 @@ from scripts.benchmarks import figures
 from scripts.benchmarks.__main__ import cli
 from scripts.benchmarks.ablations import PARTS
 from tests.models import mobile_chain
+from tests.test_slide import keywords
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
@@ -57,6 +58,18 @@ def test_strangers_have_a_row_for_each_file_and_say_why_one_is_refused(model: Pa
     report = optimize(model, Options(verify=False)).report
     assert fine.startswith(f"| chain | {report.before.required_for_target:,} -> {report.after.required_for_target:,} |")
     assert refused.startswith("| broken | refused: ")
+
+
+def test_hops_of_a_window_are_those_of_the_report(tmp_path: Path) -> None:
+    path = tmp_path / "window.tflite"
+    path.write_bytes(write_model(keywords()))
+    command = ["slide", str(path), "--hop", "1", "--hop", "2", "--no-verify", "--no-feed"]
+    *_, refused, found = CliRunner().invoke(cli, command, catch_exceptions=False).output.splitlines()
+    report = optimize(path, Options(slide="2", verify=False)).report
+    assert refused.startswith("| window, hop 1 | 1 | refused: --slide: no row of a layer is kept")
+    ram = f"{report.before.required_for_target:,} -> {report.after.required_for_target:,}"
+    assert found.startswith(f"| window, hop 2 | 2 of 24 | {ram} | {report.before.macs:,} -> {report.after.macs:,} (")
+    assert found.endswith(" | 12 |  | not proved |")
 
 
 def test_ablations_sum_random_networks_in_one_row_with_a_cell_for_each_part() -> None:
