@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers import readme_table, reference
+from scripts.makers import readme_table, results, reference
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.models import mobile_chain
@@ -112,6 +112,11 @@ def test_every_rule_is_described() -> None:
     rules = (*stage.CLEAN_UP, *stage.SPLITS, *chain(*stage.AFTER_STRIPES))
     names = re.findall(r"`(\w+)`", reference.page().partition("## Rewrites")[2].partition("## ")[0])
     assert {rule.name for rule in rules} <= set(names)
+
+
+def test_the_page_of_results_is_made_of_its_data() -> None:
+    assert results.PAGE.read_text() == results.page(), "run python -m scripts.makers.results"
+    assert results.CHART.read_text() == results.chart()
 
 
 def test_no_command_has_a_placeholder() -> None:

@@ -63,6 +63,8 @@ def read_weights() -> str:
     lines = list(table(" | ".join(("model", *heads))))
     for model, figures in _by_model().items():
         cells = []
+        if any((chip, READ_BEFORE) not in figures for chip in chips):
+            continue
         for chip in chips:
             before, after = (int(figures[chip, name].value) for name in (READ_BEFORE, READ_AFTER))
             cells.append(f"{before:,} -> {after:,}; {float(figures[chip, SLOWER].value):+.1f} %")
@@ -79,6 +81,8 @@ def _by_model() -> Mapping[str, Mapping[tuple[str, str], Figure]]:
 
 
 def _pair(figures: Mapping[tuple[str, str], Figure], target: str) -> str:
+    if (target, BEFORE) not in figures:
+        return ""
     before, after = (int(figures[target, name].value) for name in (BEFORE, AFTER))
     return f"{before:,} -> {after:,} ({100 * (after / before - 1):+.0f} %)"
 
