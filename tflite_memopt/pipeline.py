@@ -276,6 +276,8 @@ def _given(source: Source, options: Options, progress: Progress) -> _Given:
     if not is_called:
         return _Given(name, original, data, model, found, None, facts, facts.libraries)
     steps = in_steps(data, model, options) if options.step else in_hops(data, model, options, progress)
+    if steps.whole is not data:  # its shapes were wrong in the file
+        facts = facts_of(read_planned(steps.whole), name, original, options)
     model = read_planned(steps.data)
     libraries = needs_by_library(model, {}, options.profile)
     return _Given(name, original, steps.data, model, found, steps, facts, libraries)

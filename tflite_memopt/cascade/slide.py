@@ -9,8 +9,8 @@ that an output takes the place of, as in fed fronts. Rows that see padding are c
 kept. The edge grows from layer to layer; where it covers the window, where a hop is no multiple of the strides so far,
 and at operators that do not run row by row, sliding ends: the rest runs whole.
 
-A tensor need not be kept: its rows are then computed again of those of the layer before. TinyDejaVu (arXiv 2512.09786,
-section 4) keeps rows so in a runtime of its own. Exactness: exact.
+A tensor need not be kept: its rows are then computed again of those of the layer before. TinyDejaVu (arXiv 2512.09786)
+shares rows of windows in a runtime of its own. Exactness: exact.
 """
 
 from __future__ import annotations
