@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers import readme_table, results, reference
+from scripts.makers import readme_table, reference, results
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.models import mobile_chain
