@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.ir.model import DType, Model, Signature
 from tflite_memopt.ir.tensors import per_tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, Tensor

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import ALL, concat_model
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model

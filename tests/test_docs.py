@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from scripts.makers import readme_table, reference, results
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_esphome import MANIFEST, wake_word
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.recurrent import layers
 from tests.test_slide import keywords

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.program.test_program_firmware import separable
 from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError

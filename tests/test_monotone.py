@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cells import cell_network
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, Report, explore, optimize
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model

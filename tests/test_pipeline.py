@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.mechanisms import ordered_by
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import ALL, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tests.profiles import examples
 from tflite_memopt import (

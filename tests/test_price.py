@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cells import cell_network
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import Options, analyze, transform
 from tflite_memopt.io.reader import read_model

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Tensor

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tests.tflm import litert_and_tflm, needs_wheel
 from tflite_memopt import Options, Result, UnsupportedModelError, UsageError, optimize

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import EquivalenceError, Options, pipeline, transform
 from tflite_memopt.io import offline_plan

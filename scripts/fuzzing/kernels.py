@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model

@@ -11,8 +11,8 @@ import numpy as np
 
 from scripts.fuzzing.judge import RUNTIMES
 from scripts.fuzzing.originals import OTHER
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import IMAGE, MAKERS
+from tests.model_builder import ModelBuilder
 from tflite_memopt.equivalence.adapter import Array, RunJob, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits

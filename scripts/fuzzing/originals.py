@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import EVERY, random_network
 from tests.kernels.one_operator import MAKERS
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, Tensor

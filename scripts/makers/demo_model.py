@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.io.files import write_files
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Signature

@@ -16,7 +16,7 @@ import click
 from scripts.benchmarks.kept_parts import KeptParts
 from scripts.benchmarks.markdown_table import row, table
 from scripts.makers.mechanisms import halo_alone
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.files import write_files
 from tflite_memopt.io.writer import write_model

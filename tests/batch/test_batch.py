@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
 from tests import models
 from tests.interrupts import heed_interrupts
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.batch.cluster import answers_of, open_cluster
 from tflite_memopt.batch.find import find_models

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Model, Tensor

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import ANY, EVERY, STRIPES, figures_of, space_of
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt import optimize
 from tflite_memopt.cascade.bound import Costs, MayShare, least_head

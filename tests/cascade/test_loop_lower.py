@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regions
 from tests.cascade.test_lower import assert_equal
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt.cascade.loop import lower_loop
 from tflite_memopt.cascade.region import Region, region_of

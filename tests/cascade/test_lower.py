@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tests.tflm import run_tflm
 from tflite_memopt.cascade.lower import lower

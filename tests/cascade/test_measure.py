@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import EVERY, figures_of, space_of
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt.cascade import measure as measuring
 from tflite_memopt.cascade.measure import CONSTANT, Measure, Measured, _RegionKeys

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
 from tests.memory.loops import assert_plan_proved
+from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
 from tflite_memopt.cascade import in_order

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from scripts.makers.mechanisms import halo_alone
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cascade.stripes import even_ends
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings

@@ -12,9 +12,9 @@ from rich.console import Console
 
 import tflite_memopt
 from scripts.makers.mechanisms import halo_alone
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade

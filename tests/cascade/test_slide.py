@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import EVERY, TYPES, random_network
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt.cascade.slide import Slid, Sliding, keepable, shares, slid, sliding

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import random_network, regions
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt.analysis.macs import operator_macs
 from tflite_memopt.cascade.region import Region, region_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
 from tests.tflm import run_models
 from tests.two_models import compare_models

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain
 from tflite_memopt.equivalence.adapter import Sample
 from tflite_memopt.equivalence.inputs import LEVELS, Stream, inputs_from_npz, range_of, seeded_inputs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model, float_sum, quantized_at_the_boundary
 from tests.profiles import examples
 from tests.tflm import run_models

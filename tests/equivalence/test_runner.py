@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob

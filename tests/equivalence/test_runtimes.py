@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits

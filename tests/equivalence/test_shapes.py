@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one, looked_at
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, optimize

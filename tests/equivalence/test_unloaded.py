@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UnsupportedModelError, optimize
 from tflite_memopt.equivalence.unloaded import explained, is_refusal
 from tflite_memopt.io.writer import write_model

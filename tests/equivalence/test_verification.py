@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, transform

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scripts.makers.model_builder import ModelBuilder
 from scripts.papers import cascading, claims, graphs, ilp
 from scripts.papers import ilp_page as pages
 from scripts.papers import random_cells as stages
 from scripts.papers.as_printed.ilp import PrintedParts
+from tests.model_builder import ModelBuilder
 from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.schedule.check import check_problem
 from tflite_memopt.schedule.methods import solve

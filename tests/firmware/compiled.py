@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.firmware.resolver import CUSTOM, builtin_method
 from tflite_memopt.io.flatbuffer import builtin_code
 from tflite_memopt.io.writer import write_model

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, built_tflm, check_against_headers, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate
 from tests.firmware.test_self_test import drawn_slowly
+from tests.model_builder import ModelBuilder
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
 from tflite_memopt import EquivalenceError, Options, UnsupportedModelError, UsageError

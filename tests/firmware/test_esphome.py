@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tflite_memopt import MemoptError, analyze
 from tflite_memopt.cli import cli

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate
 from tests.firmware.test_self_test import floats
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, optimize

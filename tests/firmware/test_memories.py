@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.generated import generate
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import UsageError, analyze
 from tflite_memopt.errors import InfeasibleError

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, run_on_tflm
 from tests.firmware.generated import generate
 from tests.firmware.test_codegen import digest, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import Options, UsageError
 from tflite_memopt.firmware.files import PLANNER_FILE

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate
 from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tflite_memopt import Options, UsageError
 from tflite_memopt.firmware.files import PLANNER_FILE

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import (
     HOST,
     SMALL,
@@ -24,6 +23,7 @@ from tests.firmware.compiled import (
     run_on_tflm,
 )
 from tests.firmware.generated import generate
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UsageError

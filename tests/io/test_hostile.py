@@ -13,7 +13,7 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import branches, dense_model, irregular_model
 from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.io import reader

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.generated import generate
 from tests.memory.loops import placement_of
+from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ModelFormatError

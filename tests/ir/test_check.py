@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, if_model, split_model
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.io.writer import write_model

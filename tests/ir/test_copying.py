@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.models import ALL, dense_model
 from tests.profiles import examples
 from tests.test_random_models import random_model

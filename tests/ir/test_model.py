@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, split_model
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.kernels.probe import Build, Case
+from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Tensor
 

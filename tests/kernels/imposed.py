@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned

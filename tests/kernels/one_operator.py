@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.ir.tensors import per_tensor
 

@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
 from scripts.makers.runs import run_models
+from tests.model_builder import ModelBuilder
 from tflite_memopt.equivalence.adapter import Run, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.runner import Interpreter

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from scripts.benchmarks.networks import random_networks
 from scripts.fuzzing.kernels import met_by
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import figures_of, space_of
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize, transform, verify
 from tflite_memopt.cascade.measure import Measure, Measured
 from tflite_memopt.cascade.space import UNROLLED

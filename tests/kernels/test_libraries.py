@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.errors import UsageError
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Operator

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.grid import GRIDS
 from tests.kernels.probe import Case, probe
+from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tests.tflm import needs_wheel
 from tflite_memopt.ir.model import DType, Operator, Tensor

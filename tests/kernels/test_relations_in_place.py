@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.imposed import (
     BOOL,
     F32,
@@ -28,6 +27,7 @@ from tests.kernels.imposed import (
     x_of,
     y_of,
 )
+from tests.model_builder import ModelBuilder
 from tflite_memopt.ir.model import Buffer, DType, Operator
 from tflite_memopt.kernels.relations import in_place_reuses
 from tflite_memopt.operators.table import OPERATORS

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints, one, permitted, same_offset, x_of, y_of
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt.ir.model import Buffer, DType, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.ir.tensors import per_tensor

@@ -7,8 +7,8 @@ import pytest
 
 import tflite_memopt
 from scripts.fuzzing.loads import compared
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import LAYERS, MAKERS, alone, with_weights
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.tflm import run_models
 from tflite_memopt import Options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.cascade.loop import LoopForm, loop_rows_of, lower_loop
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.model import Model

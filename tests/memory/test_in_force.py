@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Operator
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.kernels.requests import Abi, Requests

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import EquivalenceError, ModelFormatError, UnsupportedModelError
 from tflite_memopt.io import offline_plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Graph, Tensor
 from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_own_buffers import CELLS, cell, late
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, UsageError, optimize

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.tiling import ClampedLoop, Tiling, apply_tilings

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import Network
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.equivalence.adapter import RunJob

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.rewrite.test_sequences_along_h import Sequences
 from tests.tflm import litert_and_tflm

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate_program
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
+from tests.model_builder import ModelBuilder
 from tests.program.test_program_firmware import RUNS, check_example, written
 from tflite_memopt import Options
 from tflite_memopt.io.files import write_folder

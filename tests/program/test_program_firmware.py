@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate_program
 from tests.firmware.test_example import BODY, RAMP, lines
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
+from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.writer import write_model

@@ -16,8 +16,8 @@ import pytest
 
 from scripts.fuzzing.judge import ARENA, RUNTIMES, differs
 from scripts.fuzzing.originals import OTHER
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import MAKERS
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob

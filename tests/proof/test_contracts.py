@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt.equivalence.inputs import verification_inputs
 from tflite_memopt.io.writer import write_model

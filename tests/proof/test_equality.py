@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tests.models import ALL, float_sum, if_model, streaming_model, while_model
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.reader import read_model

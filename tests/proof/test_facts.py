@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import ARENA, F32, I8, LITERT, TFLM
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs, verification_inputs

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import KEEPING_ROWS, OPERATORS, random_network
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, F32, I8, I32, Branch
 from tests.tflm import run_models
 from tflite_memopt.io.writer import write_model

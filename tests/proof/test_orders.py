@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import MAKERS, alone
+from tests.model_builder import ModelBuilder
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.memory.loops import looped, placement_of, places_at
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.test_random_models import random_rows
 from tests.tflm import needs_wheel, run_tflm

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, LITERT, TFLM
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import verification_inputs

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from scripts.zoo_networks.msf_cnn import CHAINS, Chain
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain
 from tests.profiles import examples
 from tflite_memopt import UnsupportedModelError, UsageError, compare

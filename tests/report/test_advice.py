@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from scripts.makers.demo_model import demo_model
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.generated import generate
+from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli.shared import CHANGED

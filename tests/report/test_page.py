@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.report.browser import MARKS, installed_chromium, opened
 from tflite_memopt import Options, Report

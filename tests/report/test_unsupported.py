@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.generated import generate
 from tests.kernels.one_operator import alone, with_weights
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.io.writer import write_model

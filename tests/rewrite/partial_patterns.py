@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.editor import NO_ACTIVATION, RELU, RELU6, SAME, VALID
 from tflite_memopt.ir.model import DType, Model, Quantization, Tensor
 from tflite_memopt.ir.tensors import per_tensor

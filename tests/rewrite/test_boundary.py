@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_narrower import without_label
+from tests.model_builder import ModelBuilder, per_channel
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, UsageError
 from tflite_memopt.io.reader import read_model

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.writer import write_model

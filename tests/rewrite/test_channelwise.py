@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import refusals, rule_named
 from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.rewrite.engine import Driver

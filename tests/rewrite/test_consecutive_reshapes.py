@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.engine import Driver

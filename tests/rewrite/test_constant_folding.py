@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import (
     F32,
     I8,

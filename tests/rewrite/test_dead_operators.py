@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.models import streaming_model
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
 from tflite_memopt.rewrite.engine import Driver

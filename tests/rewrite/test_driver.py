@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.models import if_model
 from tests.rewrite.patterns import I8, Branch, assert_same_bits, model_of
 from tflite_memopt.errors import ModelFormatError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I32, LITERT, Branch, assert_same_bits, model_of, refusals
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.reader import read_model

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, F32, I8, I16, LITERT, TFLM, Branch, assert_exact, refusals
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.tflm import run_models
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.equivalence.inputs import seeded_inputs

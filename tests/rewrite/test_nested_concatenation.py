@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.channels import NESTED_CONCATENATION

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import check_against_the_interface
 from tests.firmware.generated import generate
+from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tests.recurrent import F32, I8, WIDTH, layers, loop_with_a_list, unrolled
 from tests.tflm import needs_wheel

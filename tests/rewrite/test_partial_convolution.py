@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.partial_patterns import Spec, build, specs
 from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Sample

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of, refusals, weights_quantization
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import Model, Tensor

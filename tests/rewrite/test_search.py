@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tests.rewrite.patterns import rule_named
 from tflite_memopt.ir.check import check_model

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
+from tests.model_builder import ModelBuilder, per_channel
 from tests.profiles import examples
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.cascade.search import OtherForm, cascade

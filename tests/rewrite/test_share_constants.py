@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder, per_channel
 from tests.profiles import examples
 from tests.rewrite.patterns import ARENA, F32, LITERT, TFLM
 from tests.two_models import compare_models

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import I8, I16, Branch, assert_exact, quantization_of, refusals, weights_quantization
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
 from tflite_memopt.cascade.region import regions_above

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt.ir.editor import SAME, VALID
 from tflite_memopt.ir.model import DType, Quantization, Tensor

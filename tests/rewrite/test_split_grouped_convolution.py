@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder, per_channel
 from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import (
     F32,
     I8,

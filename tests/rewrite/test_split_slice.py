@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, Pattern, assert_exact, quantization_of, refusals, rule_named
 from tflite_memopt.ir.model import Model
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.recurrent import F32, I8, WIDTH, cell, unrolled, weights
 from tests.tflm import needs_wheel
 from tests.two_models import compare_models

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of, refusals, weights_quantization
 from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.rewrite.engine import Driver

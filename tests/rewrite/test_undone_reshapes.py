@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scripts.makers.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of
 from tflite_memopt.rewrite.engine import Driver
 from tflite_memopt.rewrite.shapes import DEAD_OPERATORS, UNDONE_RESHAPES

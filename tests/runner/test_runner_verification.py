@@ -12,8 +12,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_own_buffers import cell
+from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, UsageError, optimize, verify
