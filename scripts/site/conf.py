@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from shutil import rmtree
 
 from sphinx.application import Sphinx
 
@@ -78,5 +79,6 @@ def _directives(text: str) -> str:
     return f"```{{eval-rst}}\n{text}\n```"
 
 
-_MADE.mkdir(exist_ok=True)
+rmtree(_MADE, ignore_errors=True)  # an older version may have made other pages
+_MADE.mkdir()
 (_MADE / "commands.md").write_text(_commands())
