@@ -1,4 +1,4 @@
-"""The figures of docs/results.md: docs/results/NAME.csv, a row a figure, written by ``scripts/bench NAME`` alone."""
+"""Read and write docs/results/NAME.csv, one row per figure; ``scripts/bench NAME`` writes them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Echo:
     """Prints lines, and puts the rows of the first Markdown table among them into a table of figures at once."""
 
     def __init__(self, name: str, options: str = "") -> None:
-        self._name, self._options = name, options
+        self._name, self._options, self._version = name, options, version()
         self._columns: list[str] | None = None
         self._is_over = False
 
@@ -114,7 +114,7 @@ class Echo:
         elif self._columns is None:
             self._columns = cells_of(line)
         elif not line.startswith("|---"):
-            add(self._name, of_row(self._columns, cells_of(line), version(), self._options))
+            add(self._name, of_row(self._columns, cells_of(line), self._version, self._options))
 
 
 def echo_text(name: str, text: str) -> None:

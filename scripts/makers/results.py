@@ -35,7 +35,7 @@ def versions(name: str) -> str:
 
 
 def rows(name: str, first: str, target: str = "", names: Sequence[str] = ()) -> str:
-    """A table as it was measured: a row a model, and a target where ``target`` heads a column of them."""
+    """Return a table with one row per model; ``target``: the heading of a column of targets, empty for none."""
     figures = read(name)
     shown = list(names or dict.fromkeys(figure.name for figure in figures))
     found: dict[tuple[str, str], dict[str, str]] = {}

@@ -14,7 +14,7 @@ from typing import Literal
 from ..errors import printable
 from ..ir.check import reachable
 from ..ir.model import DType, Graph, Model, Operator, Tensor
-from ..operators.table import kind_of
+from ..operators.table import F32, I8, I16, I64, U8, kind_of
 from .requests import REFERENCE
 
 ObstacleKind = Literal[
@@ -147,7 +147,6 @@ _LAYERS: Mapping[str, str] = {
 }
 """Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
 
-F32, I8, I16, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT64, DType.UINT8
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
 """Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
