@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from .analysis.side_effects import has_side_effects
+from .candidate import Progress
 from .cascade.slide import Slid, Sliding, keepable, slid, sliding
 from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError, Subject
@@ -33,7 +34,6 @@ from .rewrite.in_one_row import lay_in_one_row
 from .rewrite.one_step import one_step
 from .rewrite.sequences_along_h import image_given, sequences_along_h
 from .rewrite.stage import clean_up
-from .transform import Progress
 
 NOT_EQUAL = "calls of one step do not compute what the model does"
 
@@ -204,7 +204,7 @@ class _Judge:
         """
         options, profile = self.options, self.options.profile
         model = with_ties(copy_model(made.model), made.ties, profile)
-        need = estimate_of(model, profile, options).need
+        need = estimate_of(model, profile, options.search).need
         share = 1 + slowest(instructions(self.whole, profile), instructions(model, profile))
         if share > 1 + options.max_slowdown:
             return True, True, share

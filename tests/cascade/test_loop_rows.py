@@ -149,4 +149,4 @@ def test_what_turns_say_is_what_a_written_loop_takes(form: Loop, seed: int) -> N
     macs, least = loop_macs(region, turns), least_head(region, turns, MayShare(profile))
     lower_loop(model, model.main, region, turns)
     assert before + macs == model_macs(model)
-    assert least <= arrange(model, profile, Options()).placement.memory.arena_bytes
+    assert least <= arrange(model, profile, Options().search).placement.memory.arena_bytes

@@ -20,7 +20,7 @@ from ..memory.problems import Alive
 from ..memory.work import model_work
 from ..operators.rows import RowMap
 from ..operators.table import kind_of, row_map_of
-from ..options import Options
+from ..options import SearchOptions
 from .bound import Costs, StripeBounder, loop_bounds
 from .loop import phase_regions
 from .loop_rows import Masked
@@ -75,7 +75,7 @@ class Modes:
     phases: bool
 
 
-def modes_of(options: Options) -> Modes:
+def modes_of(options: SearchOptions) -> Modes:
     """Return those that the options and the firmware's TFLM allow."""
     if not (options.loops and has_operators(LOOPS, options.build)):
         return Modes(UNROLLED, (), False)
@@ -100,7 +100,7 @@ class Space:
         self,
         model: Model,
         profile: KernelProfile,
-        options: Options,
+        options: SearchOptions,
         measured: Measured,
         modes: Modes,
     ) -> None:

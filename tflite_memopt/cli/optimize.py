@@ -165,7 +165,8 @@ def optimize(
     with progress_line(quiet) as say:
         result = run(source, options, say)
         report = result.report
-        if report.within_budget is False and not options.meets_budget(needed_bytes(report.after, options)):
+        search = options.search
+        if report.within_budget is False and not search.meets_budget(needed_bytes(report.after, search)):
             ways = tuple(other_ways(read_file(source), options, result, say))
             report = replace(report, ways=ways)
     commands = _commands(report, output)

@@ -73,7 +73,7 @@ class FeedCosts(StretchCosts):
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]
         self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
-        placement = arrange(front.model, self._profile, self.options).placement
+        placement = arrange(front.model, self._profile, self.options.search).placement
         front.model.main.reorder(placement.order)
         self.placed[stretch, limit] = front, placement
         if self.counts_head:

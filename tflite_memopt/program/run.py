@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..candidate import Cache, Progress
 from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
+from ..given import loadable
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
 from ..io.writer import write_model
@@ -25,10 +27,9 @@ from ..memory.file import read_planned
 from ..memory.layout import head_in_force, memory_layout
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
-from ..pipeline import Result, loadable, optimize
+from ..pipeline import Result, optimize
 from ..rewrite.stage import clean_up
 from ..stepping import fed_input, in_rows
-from ..transform import Cache, Progress
 from ..version import __version__
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
@@ -232,7 +233,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
         clean_up(model, options.profile)
     offline_plan.detach(model)
     plan_label.detach(model)
-    model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)
+    model.main.reorder(arrange(model, options.profile, options.search, _ORDER_WORK).schedule.order)
     if fed is not None:
         others_late(model, fed)
     return model

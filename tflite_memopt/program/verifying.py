@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..candidate import Progress
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for, measure_baseline
 from ..equivalence.compare import Gap, first_output_difference, gap_between
@@ -23,7 +24,6 @@ from ..ir.change import Exactness
 from ..ir.model import Graph, Model, Tensor
 from ..memory.file import naming, read_planned
 from ..options import Options
-from ..transform import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program
 from .proving import prove_program

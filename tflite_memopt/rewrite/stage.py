@@ -41,7 +41,7 @@ from ..kernels.since import has_operators
 from ..memory.arrange import Cost, cost_of, estimate_of
 from ..memory.figures import operator_kinds
 from ..memory.work import WorkLimit, instructions, slowest
-from ..options import Options
+from ..options import SearchOptions
 from .channels import (
     NESTED_CONCATENATION,
     SPLIT_CHANNELWISE,
@@ -242,7 +242,7 @@ _EFFORT = 40_000
 """Operators of the models whose costs the search for concatenations may ask for: some six seconds."""
 
 
-def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Changed:
+def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progress: Callable[[str], None]) -> Changed:
     """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
 
     No library gets slower than the limit on run time allows, but by what is always an improvement.
@@ -270,7 +270,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     return with_sites(replace(changed, model=found.model, refused=(*changed.refused, *found.refused)), found.sites)
 
 
-def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> Changed:
+def _rolled(model: Model, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> Changed:
     """The model with unrolled steps in loops, where that needs less within the limit on run time."""
     if not options.loops or (options.decision is not None and not options.decision.is_rolled):
         return Changed(model, (), ())
@@ -300,7 +300,7 @@ def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
     return replace(changed, uses=(*changed.uses, *map(site_use, sites)), decision=decision)
 
 
-def _replayed(cleaned: Changed, decision: Decision, options: Options) -> Changed:
+def _replayed(cleaned: Changed, decision: Decision, options: SearchOptions) -> Changed:
     """The cleaned-up model with the sites of a decision in parts, round by round."""
     for words in decision.sites:
         model, uses = take_apart(start_of(cleaned.model, SPLITS, options), sites_in(words))
@@ -308,7 +308,7 @@ def _replayed(cleaned: Changed, decision: Decision, options: Options) -> Changed
     return cleaned
 
 
-def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> TakenApart:
+def _search(model: Model, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> TakenApart:
     """The sites that lower the estimated cost, within the limit on run time."""
     as_it_is = estimate_of(model, profile, options)
 
@@ -319,7 +319,7 @@ def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     return search(start_of(model, SPLITS, options), cost, limit)
 
 
-def start_of(model: Model, rules: Sequence[AnyRule], options: Options) -> Start:
+def start_of(model: Model, rules: Sequence[AnyRule], options: SearchOptions) -> Start:
     """Concatenations may be taken apart by these rules, as far as the options let values change."""
     names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
     return Start(model, rules, EXACTNESS if options.allow_approximate else EXACTNESS[:2], names)
@@ -332,7 +332,7 @@ def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
     return replace(cost, need=known + 1)
 
 
-def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: Options) -> TakenApart:
+def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: SearchOptions) -> TakenApart:
     """Return the result of the search if it lowers the planner's cost, too."""
     if not found.sites:
         return found
@@ -344,7 +344,7 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
     return TakenApart(model, costs[0], (), (*found.refused, *refused))
 
 
-def _boundary(model: Model, options: Options) -> Changed:
+def _boundary(model: Model, options: SearchOptions) -> Changed:
     if options.io == "keep":
         return Changed(model, (), ())
     done = take_integers(model)
