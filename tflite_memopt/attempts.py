@@ -137,7 +137,8 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     In the order of the ladder, a candidate replaces the one before when it has no operator kind and no newer TFLM that
     the other does without, when it saves ``run.worth`` of the objective, or when it alone meets the budget.
     """
-    if asked.decision is not None or run.before is None or not support_of(run.original).runs:
+    takes_all = not run.worth or asked.decision is not None
+    if takes_all or run.before is None or not support_of(run.original).runs:
         return cheapest(run, asked), None
     plain, kept = None, None
     for _, limits in reversed(rungs(asked)):
@@ -148,7 +149,7 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
             plain, kept = kept, best
     assert kept is not None
     since = _since(run, kept)
-    if run.worth and plain is not None and since is not None:
+    if plain is not None and since is not None:
         older = cheapest(run, replace(asked, build=build_named(without_newer(asked.build, since))))
         plain = older if _pays(run, plain, older, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain

@@ -12,7 +12,7 @@ from .equivalence.baseline import Baseline
 from .equivalence.inputs import MOST_SAMPLES
 from .equivalence.runner import Interpreters
 from .equivalence.subject import NO_PROMISE, FailedVerificationError, Promise, Subject
-from .equivalence.verification import Verification, verify_result
+from .equivalence.verification import Verified, verify_result
 from .errors import InfeasibleError
 from .io.reader import read_model
 from .io.writer import write_model
@@ -42,7 +42,7 @@ class Checked:
     written: bytes
     metadata_left_out: tuple[str, ...]
     proofs: dict[str, Proof]
-    verification: Verification
+    verification: Verified
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Check:
                 raise FailedVerificationError(f"{_REFUTED[name]}: {proof}")
         return proofs
 
-    def _verified(self, candidate: Candidate, written: bytes, proofs: dict[str, Proof]) -> Verification:
+    def _verified(self, candidate: Candidate, written: bytes, proofs: dict[str, Proof]) -> Verified:
         steps, options, progress = self.steps, self.options, self.run.progress
         is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
         is_proved = is_exact and all(each.proved for each in proofs.values())

@@ -14,7 +14,7 @@ from .candidate import Progress
 from .cascade.slide import Slid, Sliding, keepable, slid, sliding
 from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError, Subject
-from .equivalence.verification import Verification, infer_shapes, verify_steps
+from .equivalence.verification import Verified, infer_shapes, verify_steps
 from .errors import EquivalenceError, UnsupportedModelError, UsageError
 from .io.reader import read_model
 from .io.writer import write_model
@@ -68,13 +68,13 @@ class InSteps:
 
     def verified(
         self,
-        verification: Verification,
+        verification: Verified,
         written: bytes,
         proofs: Mapping[str, Proof],
         options: Options,
         progress: Progress,
         running: Interpreters | None,
-    ) -> Verification:
+    ) -> Verified:
         """The verification of a result with the verdicts of sequences, and TFLM's figures of the whole.
 
         Raises FailedVerificationError where a sequence of calls computes something else.

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from scripts.makers.runs import run_models
-from tflite_memopt.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, Run
+from tflite_memopt.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, ModelRun
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError
@@ -172,7 +172,7 @@ def _beside_litert(file: Path) -> tuple[str, str]:
     return _apart(runs["came"], wanted, kernels), _apart(runs["result"], wanted, kernels)
 
 
-def _apart(run: Run, wanted: Mapping[str, Any], kernels: str) -> str:
+def _apart(run: ModelRun, wanted: Mapping[str, Any], kernels: str) -> str:
     """How many outputs differ and by how much, or why there are none."""
     if not run.ran:
         return f"does not run it: {(run.error or '').partition('(')[2].partition(';')[0]}"

@@ -48,7 +48,7 @@ def test_the_same_bits_for_all_inputs(runtime: str, dtype: DType, axis: int, bac
     model = unrolled(7, dtype, axis, backwards)
     looped = rolled(model)
     (loop,) = loops_of(looped)
-    assert loop.turns == 6
+    assert loop.iterations == 6
     assert str(prove(model, looped)) == "proved for all inputs"
     found = compare_models(runtime, write_model(model), write_model(looped), seeded_inputs(model, 4, 1), ARENA)
     assert found.equal, found.reason

@@ -37,7 +37,7 @@ from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program,
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import StretchCosts
-from .verifying import Boundary, boundaries_of, said_of, verify_program
+from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
@@ -262,7 +262,13 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
 
 
 def _optimized(
-    costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: Boundary, options: Options, progress: Progress
+    costs: StretchCosts,
+    choice: Choice,
+    at: int,
+    piece: Model,
+    boundary: PartInputs,
+    options: Options,
+    progress: Progress,
 ) -> Result:
     """A part of the chosen split, verified over the values that cross the cut."""
     stretch, limit = choice.stretches[at], choice.limits[at]

@@ -34,7 +34,7 @@ from ..analysis.side_effects import has_side_effects
 from ..graph.dependency_graph import dependency_graph, set_of, transitive_closure
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
-from ..ir.editor import Array, Editor, last_part, stem, turn_condition
+from ..ir.editor import Array, Editor, iteration_condition, last_part, stem
 from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 from ..kernels.relations import slice_box
@@ -478,7 +478,9 @@ def _place_of(graph: Graph, found: Steps) -> int | None:
 
 @dataclass(frozen=True)
 class _Carried:
-    """A tensor that a loop carries: as ``given``, in the body ``before`` and ``after`` a turn, and at ``last``."""
+    """A tensor that a loop carries: as ``given``, in the body ``before`` and ``after`` an iteration, and at
+    ``last``.
+    """
 
     given: Tensor
     before: Tensor
@@ -491,7 +493,7 @@ class _Writer:
 
     def __init__(self, model: Model, found: Steps) -> None:
         self._model, self._found = model, found
-        self._turns = len(found.steps)
+        self._iterations = len(found.steps)
         self._graph = Graph(f"{stem(found.operators[-1].outputs[0])}/step")
         self._edit = Editor(model, self._graph, 0)
         self._counter = self._edit.integers("counter", (1,))
@@ -529,7 +531,7 @@ class _Writer:
             self._edit.twin(operator, inputs, outputs)
             self._twins.update(zip(operator.outputs, outputs, strict=True))
             grown.update({each: self._grow(each, lists[each]) for each in operator.outputs if each in lists})
-        after = self._slice(np.repeat(np.arange(1, self._turns + 1, dtype=np.int32) * _RANK, _RANK), "next", 1)
+        after = self._slice(np.repeat(np.arange(1, self._iterations + 1, dtype=np.int32) * _RANK, _RANK), "next", 1)
 
         lasts = {made: found.steps[-1].made(made) for made in found.states.values()}
         edit = self._without_steps(place)
@@ -545,33 +547,33 @@ class _Writer:
             carried.append(_Carried(self._first_items(edit, each), so_far, grown[each], results[each]))
         self._graph.inputs = (self._counter, *(each.before for each in carried))
         self._graph.outputs = (after, *(each.after for each in carried))
-        self._model.graphs += [turn_condition(self._model, self._graph, self._turns, _RANK), self._graph]
+        self._model.graphs += [iteration_condition(self._model, self._graph, self._iterations, _RANK), self._graph]
         self._write_while(edit, carried)
         for each, whole in results.items():
             edit.reshape(whole, found.items[each][1].whole)
 
     def _take(self, tensor: Tensor) -> Tensor:
-        """The body's tensor for one that no turn changes."""
+        """The body's tensor for one that no iteration changes."""
         twin = replace(tensor, name=self._edit.unique(last_part(tensor)))
         self._twins[tensor] = self._graph.add_tensor(twin)
         return twin
 
     def _cut(self, tensor: Tensor, rows: _Rows, whole: Tensor) -> Tensor:
-        """The row that a turn takes."""
+        """The row that an iteration takes."""
         cut = self._edit.activation(last_part(tensor), rows.shape, tensor)
         size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
         self._edit.operator("SLICE", (whole, self._begin(rows), size), (cut,), "SliceOptions")
         return cut
 
     def _grow(self, tensor: Tensor, so_far: Tensor) -> Tensor:
-        """The list with the item that a turn makes."""
+        """The list with the item that an iteration makes."""
         grown = self._edit.activation(f"{so_far.name}/and_this", so_far.shape, so_far)
         self._edit.update_slice(so_far, self._twins[tensor], self._begin(self._found.items[tensor][1]), grown)
         return grown
 
     def _begin(self, rows: _Rows) -> Tensor:
         """Return the tensor with the first element of an iteration's row."""
-        table = np.zeros((self._turns, _RANK), np.int32)
+        table = np.zeros((self._iterations, _RANK), np.int32)
         table[:, 0] = [rows.begin(place)[0] for place in rows.places]
         key = (len(rows.shape), table.tobytes())
         if key not in self._begins:
