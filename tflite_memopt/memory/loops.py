@@ -43,15 +43,6 @@ class Carried:
     is_constant: bool
 
 
-@dataclass(frozen=True)
-class Over:
-    """``offset(input) - offset(output)`` is at least ``distance`` where the two share bytes."""
-
-    input: Tensor
-    output: Tensor
-    distance: int
-
-
 def carried_in(graph: Graph, loops: Sequence[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Carried, ...]:
     """The storages that the loops of a graph carry; ``reuses`` are those of all graphs."""
     groups = _Groups()
@@ -94,7 +85,7 @@ def same_offsets(carried: Iterable[Carried], numbers: Mapping[Tensor, int]) -> I
 
 def overlaps(
     graph: Graph, loops: Sequence[Loop], carried: Sequence[Carried], reuses: Reuses, timeline: Timeline
-) -> tuple[Over, ...]:
+) -> tuple[KernelReuse, ...]:
     """Return the permissions of loops' results to lie over their images, and over rows that are cut from those."""
     order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
     views: dict[Tensor, list[tuple[Tensor, int]]] = {}
@@ -111,14 +102,14 @@ def overlaps(
             if image is result or made_of.isdisjoint(image.tensors):
                 continue
             distance = _distance(order, loops, image.tensors, result.tensors, graph.outputs)
-            found += [Over(x, y, distance) for x in image.tensors for y in result.tensors]
+            found += [KernelReuse(x, y, distance, "overlap") for x in image.tensors for y in result.tensors]
             for tensor in _cut_from(image, views):
                 reach = _distance(order, loops, (tensor,), result.tensors, graph.outputs)
-                found += [Over(tensor, y, reach) for y in result.tensors]
+                found += [KernelReuse(tensor, y, reach, "overlap") for y in result.tensors]
     return tuple(each for each in found if each.distance < each.output.nbytes)
 
 
-def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Over, ...]:
+def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[KernelReuse, ...]:
     """Return the permissions of the body to use an output of the WHILE while it is dead in the body.
 
     What the body gets and gives back stays out: TFLM copies one slot after the other.
@@ -138,7 +129,7 @@ def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> t
             }
             lives = [timeline.tensors[end] for end in ends]
             fit = (t for t in inner if t in linked or not any(intersect(timeline.tensors[t], life) for life in lives))
-            found += [Over(output, tensor, -output.nbytes) for tensor in fit]
+            found += [KernelReuse(output, tensor, -output.nbytes, "overlap") for tensor in fit]
     return tuple(found)
 
 
@@ -328,8 +319,8 @@ class LoopLayout:
     loops: tuple[Loop, ...]
     carried: tuple[Carried, ...]
     reuses: Reuses
-    over: tuple[Over, ...]
-    dead_in_body: tuple[Over, ...]
+    over: tuple[KernelReuse, ...]
+    dead_in_body: tuple[KernelReuse, ...]
     returned: tuple[Tensor, ...]
 
     def relations(self, numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
