@@ -1,12 +1,12 @@
 r"""Write one time step of a recurrent network as a model that takes a frame per call and keeps its state in the arena.
 
-    x (all frames) -- WHILE -- ys -- head -- y       a turn:   row = x[t],  h' = step(h, row),  ys[t] = h'
+    x (all frames) -- WHILE -- ys -- head -- y       an iteration:   row = x[t],  h' = step(h, row),  ys[t] = h'
 
     frame, h -- step -- h' -- head -- y              a call; h' is tied to h: the next call finds it there
 
-The body of the loop is written into the main graph. The item that a turn adds to a list is what a call gives, and what
-reads a list, or prepares the frames, does so frame by frame; a second layer takes the frame that the first one has just
-made. What reads the state after the loop reads it in every call.
+The body of the loop is written into the main graph. The item that an iteration adds to a list is what a call gives, and
+what reads a list, or prepares the frames, does so frame by frame; a second layer takes the frame that the first one has
+just made. What reads the state after the loop reads it in every call.
 
 A converter computes what a first step makes of a state of zeros. That step stays outside of the loop, and is taken to
 be the loop's own on zeros: ``proof.prove_steps`` shows whether it is, as it shows all else.
