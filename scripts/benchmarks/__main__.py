@@ -7,6 +7,7 @@ scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --oth
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench strangers FOLDER...   the answer to every file of folders
+scripts/bench converters FOLDER...   what is left of the operators that converters of PyTorch write
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
 scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
@@ -18,6 +19,7 @@ from __future__ import annotations
 import click
 
 from .ablations import ablations
+from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
 from .models import models
@@ -38,7 +40,7 @@ def cli(stale: bool) -> None:
         click.echo(f"{name}: {count} figures of {version}")
 
 
-for _command in (models, people, others, schedule, plan, strangers, slide, faults, tail, ablations):
+for _command in (models, people, others, schedule, plan, strangers, converters, slide, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ from .shapes import (
     UNDONE_RESHAPES,
 )
 from .steps_in_a_loop import roll_up
+from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, transposes_in
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
@@ -83,6 +84,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,
     CONSECUTIVE_RESHAPES,
+    CONSECUTIVE_TRANSPOSES,
     CONSTANT_FOLDING,
     *RESTORED_DILATION,
     *FOLDED_BIAS,
@@ -93,6 +95,9 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     *REPEATED_PIXELS,
 )
 """Always an improvement: applied everywhere, before the search."""
+
+WITHOUT_TRANSPOSES: tuple[AnyRule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
+"""Applied everywhere after the clean-up, where fewer transposes are left of it."""
 
 SPLITS: tuple[AnyRule, ...] = (
     SPLIT_GROUPED_CONVOLUTION,
@@ -357,6 +362,8 @@ def clean_up(model: Model, profile: KernelProfile) -> Changed:
     """The model itself after the rules that are always an improvement."""
     driver = Driver(model)
     driver.apply_everywhere(CLEAN_UP)
+    if _has_fewer_transposes(model):
+        driver.apply_everywhere(WITHOUT_TRANSPOSES)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
     dead = drop_dead_channels(model, profile.block)
@@ -367,6 +374,16 @@ def clean_up(model: Model, profile: KernelProfile) -> Changed:
     if shared:
         uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
     return Changed(model, uses, tuple(driver.refused.values()))
+
+
+def _has_fewer_transposes(model: Model) -> bool:
+    """Tell whether fewer are left when operators read what is behind them."""
+    count = sum(1 for _ in transposes_in(model))
+    if not count:
+        return False
+    trial = Driver(copy_model(model), is_trial=True)
+    trial.apply_everywhere(WITHOUT_TRANSPOSES)
+    return sum(1 for _ in transposes_in(trial.model)) < count
 
 
 def site_use(site: SiteUse) -> RewriteUse:
