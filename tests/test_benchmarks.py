@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,26 +10,33 @@ from click.testing import CliRunner
 
 from scripts.benchmarks import figures
 from scripts.benchmarks.__main__ import cli
-from scripts.benchmarks.ablations import PARTS
+from scripts.benchmarks.ablations import PARTS, WITHOUT
+from scripts.benchmarks.models import AFTER, BEFORE, REFUSED
+from scripts.benchmarks.programs import HEAD
+from scripts.benchmarks.programs import PARTS as IN_PARTS
+from scripts.benchmarks.slide import CALLS, WINDOW
 from tests.models import mobile_chain
 from tests.test_slide import keywords
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
+from tflite_memopt.program.run import optimize_in_parts
 
 
-def _cells(*arguments: str) -> list[str]:
+def _runs(table: str, *arguments: str) -> list[dict[str, str]]:
+    """Run a benchmark; return the figures of each run that it wrote, by name."""
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return [cell.strip() for cell in result.output.splitlines()[-1].strip("|").split("|")]
+    runs: dict[tuple[str, ...], dict[str, str]] = {}
+    for figure in figures.read(table):
+        runs.setdefault((figure.model, figure.target, figure.options), {})[figure.name] = figure.value
+    return list(runs.values())
 
 
-@pytest.fixture(autouse=True, scope="module")
-def no_figures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def no_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of figures are written to a folder of their own."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(figures, "FOLDER", tmp_path_factory.mktemp("results"))
-        yield
+    monkeypatch.setattr(figures, "FOLDER", tmp_path / "results")
 
 
 @pytest.fixture(scope="module")
@@ -41,43 +47,73 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_kinds_of_the_tail_add_up_to_it_and_the_least_is_no_more(model: Path) -> None:
-    name, *cells, least = _cells("tail", str(model))
-    pairs = [[int(number.replace(",", "")) for number in cell.split("/")] for cell in cells]
+    (found,) = _runs("tail", "tail", str(model))
     report = optimize(model, Options(target="cortex-m4", verify=False, every_byte=True)).report
-    assert name == "chain"
-    assert pairs[0] == [report.before.tail_for_target, report.after.tail_for_target]
-    assert pairs[0] == [sum(pair[at] for pair in pairs[1:]) for at in (0, 1)]
-    assert 0 < int(least.replace(",", "")) <= min(pairs[0])
+    for when, memory in (("before", report.before), ("after", report.after)):
+        kinds = {name: int(value) for name, value in found.items() if name.endswith(f" {when}, bytes")}
+        assert kinds.pop(f"tail {when}, bytes") == memory.tail_for_target == sum(kinds.values())
+    assert 0 < int(found["least, bytes"]) <= min(report.before.tail_for_target, report.after.tail_for_target)
 
 
-def test_strangers_have_a_row_for_each_file_and_say_why_one_is_refused(model: Path) -> None:
-    (model.parent / "inner").mkdir()
-    (model.parent / "inner" / "broken.tflite").write_bytes(b"no model")
-    result = CliRunner().invoke(cli, ["strangers", "--no-verify", str(model.parent)], catch_exceptions=False)
-    _, _, fine, refused = result.output.splitlines()
+def test_models_have_the_figures_of_the_report_and_say_why_one_is_refused(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.tflite").write_bytes(b"no model")
+    (tmp_path / "chain.tflite").write_bytes(model.read_bytes())
+    refused, fine = _runs("mine", "models", str(tmp_path), "--target", "", "--table", "mine")
     report = optimize(model, Options(verify=False)).report
-    assert fine.startswith(f"| chain | {report.before.required_for_target:,} -> {report.after.required_for_target:,} |")
-    assert refused.startswith("| broken | refused: ")
+    assert list(refused) == [REFUSED]
+    assert fine[BEFORE] == str(report.before.required_for_target)
+    assert fine[AFTER] == str(report.answer.reserve)
+
+
+def test_a_model_in_parts_needs_what_its_program_says(model: Path) -> None:
+    (found,) = _runs("programs", "programs", str(model), "--way", IN_PARTS)
+    program = optimize_in_parts(model, Options(target="cortex-m7", verify=False)).program
+    assert (found[AFTER], found[HEAD]) == (str(program.arena), str(program.head))
 
 
 def test_hops_of_a_window_are_those_of_the_report(tmp_path: Path) -> None:
     path = tmp_path / "window.tflite"
     path.write_bytes(write_model(keywords()))
-    command = ["slide", str(path), "--hop", "1", "--hop", "2", "--no-verify", "--no-feed"]
-    *_, refused, found = CliRunner().invoke(cli, command, catch_exceptions=False).output.splitlines()
+    refused, found = _runs("slide", "slide", str(path), "--hop", "1", "--hop", "2", "--no-verify", "--no-feed")
     report = optimize(path, Options(slide="2", verify=False)).report
-    assert refused.startswith("| window, hop 1 | 1 | refused: --slide: no row of a layer is kept")
-    ram = f"{report.before.required_for_target:,} -> {report.after.required_for_target:,}"
-    assert found.startswith(f"| window, hop 2 | 2 of 24 | {ram} | {report.before.macs:,} -> {report.after.macs:,} (")
-    assert found.endswith(" | 12 |  | not proved |")
+    assert list(refused) == [REFUSED]
+    assert (found[WINDOW], found[CALLS], found["proof"]) == ("24", "12", "not proved")
+    assert (found[BEFORE], found[AFTER]) == (
+        str(report.before.required_for_target),
+        str(report.after.required_for_target),
+    )
+    assert (found["products before"], found["products after"]) == (str(report.before.macs), str(report.after.macs))
 
 
-def test_ablations_sum_random_networks_in_one_row_with_a_cell_for_each_part() -> None:
-    name, before, need, *parts = _cells("ablations", "--parts", "--random", "3", "--effort", "quick")
-    assert name == "3 random networks"
-    assert len(parts) == len(PARTS)
-    assert int(before.replace(",", "")) > int(need.split(", ")[0].replace(",", ""))
-    assert all(re.fullmatch(r"[\d,]+( \([+-][\d.]+ %\))?, [\d.]+ s", each) for each in (need, *parts)[1:])
+def test_ablations_sum_random_networks_in_one_row_with_a_figure_for_each_part() -> None:
+    (found,) = _runs("ablations_of_parts", "ablations", "--parts", "--random", "1", "--effort", "quick")
+    assert int(found[BEFORE]) > int(found[AFTER])
+    assert all(int(found[f"{WITHOUT}{name}, bytes"]) > 0 for name in PARTS)
+    assert {figure.model for figure in figures.read("ablations_of_parts")} == {"1 random networks"}
+
+
+def test_a_run_replaces_its_figures_and_the_others_stay_and_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = figures.Row("a", "", "", {"bytes": 1})
+    figures.keep("mine", "scripts/bench mine", [first, figures.Row("b", "", "", {"bytes": 2})])
+    assert list(figures.stale()) == []
+    monkeypatch.setattr(figures, "version", lambda: "later")
+    figures.keep("mine", "scripts/bench mine", [figures.Row("a", "", "", {"bytes": 3})])
+    assert [(each.model, each.value, each.version == "later") for each in figures.read("mine")] == [
+        ("a", "3", True),
+        ("b", "2", False),
+    ]
+    (old,) = figures.stale()
+    assert (old.table, old.source, old.count) == ("mine", "scripts/bench mine", 1)
+
+
+def test_figures_of_an_interrupted_run_are_kept() -> None:
+    def rows() -> Iterator[figures.Row]:
+        yield figures.Row("a", "", "", {"bytes": 1})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        figures.keep("mine", "scripts/bench mine", rows())
+    assert [each.model for each in figures.read("mine")] == ["a"]
 
 
 def test_ablations_without_models_say_what_to_name() -> None:

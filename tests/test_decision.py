@@ -113,7 +113,7 @@ def test_what_does_not_fit_the_model_is_refused_in_one_line(text: str, said: str
 def test_the_command_replays_a_file(tmp_path: Path) -> None:
     source, first, second = (tmp_path / name for name in ("in.tflite", "a.tflite", "b.tflite"))
     source.write_bytes(write_model(wide_inside()))
-    assert _optimize(source, first, "--kernels", "reference") == ""
+    assert _optimize(source, first, "--kernels", "reference", "--effort", "quick") == ""
     assert _optimize(source, second, "--kernels", "reference", "--replay", first) == ""
     assert first.read_bytes() == second.read_bytes()
     assert "no decision" in _optimize(source, tmp_path / "c.tflite", "--replay", source)
@@ -121,7 +121,7 @@ def test_the_command_replays_a_file(tmp_path: Path) -> None:
 
 def test_the_search_logs_its_bound(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "tflite_memopt")
-    optimize(write_model(wide_inside()), OPTIONS)
+    optimize(write_model(wide_inside()), replace(OPTIONS, effort="quick"))
     assert "ways to cut a region looked at" in caplog.text
     assert "bound" in caplog.text
 
@@ -150,7 +150,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
 def test_what_another_version_made_is_told(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
     source, made = tmp_path / "in.tflite", tmp_path / "made.tflite"
     source.write_bytes(write_model(wide_inside()))
-    _optimize(source, made)
+    _optimize(source, made, "--effort", "quick")
     model = read_model(made.read_bytes())
     label = plan_label.decode(model)
     assert label is not None

@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers import readme_table, reference, results
+from scripts.makers import reference, results
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
@@ -70,9 +70,10 @@ def test_every_page_is_in_the_site() -> None:
     )
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_the_answers_for_the_demo_model_are_those_of_today() -> None:
-    """Figures, not sentences: README and docs/optimize.md on optimize, docs/index.md on analyze."""
+    """Figures, not sentences: README and docs/optimize.md on optimize."""
     page = (ROOT / "docs" / "optimize.md").read_text()
     assert f"    {optimize(DEMO).report.summary.headline}\n" in page
     (declined, *_) = optimize(DEMO, Options(target="cortex-m0", verify=False)).report.summary.advice
@@ -83,6 +84,9 @@ def test_the_answers_for_the_demo_model_are_those_of_today() -> None:
     assert report.summary.headline.partition(" (LiteRT")[0] in (ROOT / "README.md").read_text()
     demo = (ROOT / "scripts" / "demo").read_text()
     assert "optimize scripts/models/demo_int8.tflite -o .demo/demo_optimized.tflite --target cortex-m4 " in demo
+
+
+def test_the_answer_of_analyze_for_the_demo_model_is_that_of_today() -> None:
     assert f"    {analyze(DEMO).summary.headline}\n" in (ROOT / "docs" / "index.md").read_text()
 
 
@@ -99,9 +103,8 @@ def test_the_price_of_a_convolution_in_the_tail_is_that_of_today() -> None:
     assert f"8, 16, 32, or 64 channels takes {eight}, {sixteen}, {most}, or {wide} bytes." in text
 
 
-def test_the_tables_of_the_readme_are_printed_by_their_command() -> None:
-    assert readme_table.COLUMNS in (ROOT / "README.md").read_text()
-    assert all(f"| {name} |" in (ROOT / "README.md").read_text() for name in readme_table.NAMES.values())
+def test_the_table_of_the_readme_is_made_of_the_data() -> None:
+    assert results.README.read_text() == results.readme_with_table(), "run python -m scripts.makers.results"
 
 
 def test_the_reference_tables_are_those_of_the_code() -> None:
@@ -170,6 +173,7 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert lines
 
 
+@pytest.mark.slow
 def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for those on a cluster: tests/batch runs them on a cluster of its own."""
     (tmp_path / "models" / "inner").mkdir(parents=True)

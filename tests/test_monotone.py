@@ -49,7 +49,7 @@ models = pytest.mark.parametrize(
     "data",
     [
         *(
-            pytest.param(data, id=f"network{at}", marks=[pytest.mark.slow] if at % 4 else [])
+            pytest.param(data, id=f"network{at}", marks=[pytest.mark.slow] if at else [])
             for at, data in enumerate(NETWORKS)
         ),
         *(pytest.param(path.read_bytes(), id=path.stem, marks=pytest.mark.corpus) for path in FILES),

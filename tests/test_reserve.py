@@ -83,7 +83,13 @@ def in_header(header: str, target: str, tflm: str) -> int:
     return arena + (0 if profile.abi.is_static else more)
 
 
-@pytest.mark.parametrize(("target", "tflm"), BUILDS)
+@pytest.mark.parametrize(
+    ("target", "tflm"),
+    [
+        pytest.param(*build, marks=[pytest.mark.slow] if build in BUILDS[3:] else [], id="-".join(build))
+        for build in BUILDS
+    ],
+)
 def test_every_place_has_the_same_number(original: Path, target: str, tflm: str, tmp_path: Path) -> None:
     made, page, report_file = tmp_path / "made.tflite", tmp_path / "r.html", tmp_path / "r.json"
     firmware = ("--target", target, "--tflm", tflm)

@@ -75,6 +75,7 @@ def test_what_fails_its_proof_is_left_out_and_said(
     assert sum(each.startswith("verifying on") for each in said) == 1  # a wrong one is refused without a run
 
 
+@pytest.mark.slow
 def test_of_several_stripes_the_wrong_ones_alone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second region, which is spoiled wherever it is in stripes."""
     options = replace(OPTIONS, max_slowdown=1.0, loops=False, effort="quick")

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
+
+class Fault(str, Enum):
+    """What is wrong, for programs: messages may change, these do not. An error whose class says enough has none."""
+
+    FOREIGN_TENSOR = "a tensor is not in its subgraph"
+    WRITTEN_INPUT = "an operator writes an input of its subgraph, or a constant"
+    LINKS = "the links of a tensor do not match the operators"
+    TWO_PRODUCERS = "two operators write a tensor"
+    CYCLE = "operators form a cycle"
+    ORDER = "an operator reads what a later one writes"
+    UNWRITTEN = "something reads or returns what nothing writes"
+    WINDOW = "a window has a size, stride, or dilation of zero, or none"
+    EMPTY = "an operator reads a tensor without elements"
+    OPERAND = "a constant operand requests an impossible shape or block"
+    DYNAMIC = "a shape is dynamic"
+    TOO_LARGE = "a tensor or a file is larger than any microcontroller holds"
+    NO_SUCH_TYPE = "TFLM has no tensors of this type"
+    BUFFER = "a constant has more or fewer bytes than its shape"
+    RECURSION = "subgraphs call each other in a circle, or too deep"
+    NO_SUCH_OPERATOR = "TFLM does not have an operator"
+    NO_SUCH_SUBGRAPH = "an operator calls a subgraph that is not there"
+    NOT_A_FILE = "a path is a folder, a device, or missing"
+    EXISTS = "a file is there already"
+    IS_INPUT = "an output is the input itself"
+    NOT_WRITABLE = "a place cannot be written"
+
 
 class MemoptError(Exception):
-    """Base of every error that the tool raises on purpose."""
+    """Base of every error that the tool raises on purpose. ``fault``: what is wrong, where the class leaves it open."""
+
+    def __init__(self, message: str = "", fault: Fault | None = None) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 class UsageError(MemoptError):

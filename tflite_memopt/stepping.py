@@ -87,7 +87,7 @@ class InSteps:
         results = verify_steps(subject, options, progress, running, self.slide is not None)
         for runtime, each in results.items():
             if each.verdict.equal is False:
-                raise FailedVerificationError(f"not equal on {runtime}, call by call: {each.verdict.reason}")
+                raise FailedVerificationError(f"not equal on {runtime}, call by call: {each.verdict.reason}", runtime)
         verdicts = {runtime: each.verdict for runtime, each in results.items()}
         measured = results["tflm"].facts if "tflm" in results else {}
         return replace(verification, verdicts=verdicts, tflm_before={**measured} or verification.tflm_before)

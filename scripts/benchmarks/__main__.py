@@ -1,12 +1,10 @@
 """Figures for docs/results.md.
 
-scripts/bench models FOLDER...   RAM, run time and flash of models, by target: docs/results/models.csv
+scripts/bench models FOLDER... [--table NAME]   RAM, run time and flash of models, by target
 scripts/bench --stale   tables with figures of other versions
-scripts/bench people SOURCE... [-o PAGE.md]   the networks of `scripts/zoo --people`
-scripts/bench others [NAME...] [-o PAGE.md]   the networks of `scripts/zoo --others`
+scripts/bench programs FOLDER...   RAM in parts, and with an input that comes row by row: docs/results/programs.csv
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
-scripts/bench strangers FOLDER...   the answer to every file of folders
 scripts/bench converters FOLDER...   what is left of the operators that converters of PyTorch write
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
 scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
@@ -23,12 +21,10 @@ from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
 from .models import models
-from .others import others
-from .people import people
 from .plan import plan
+from .programs import programs
 from .schedule import schedule
 from .slide import slide
-from .strangers import strangers
 from .tail import tail
 
 
@@ -36,11 +32,11 @@ from .tail import tail
 @click.option("--stale", is_flag=True, help="List the tables that have figures of other versions of the package.")
 def cli(stale: bool) -> None:
     """Benchmarks of tflite_memopt."""
-    for name, version, count in stale_figures() if stale else ():
-        click.echo(f"{name}: {count} figures of {version}")
+    for each in stale_figures() if stale else ():
+        click.echo(f"{each.table}: {each.figures} figures of {each.version}: {each.source}")
 
 
-for _command in (models, people, others, schedule, plan, strangers, converters, slide, faults, tail, ablations):
+for _command in (models, programs, schedule, plan, converters, slide, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.schedule.methods import DEFAULT, METHODS
 
-from .figures import Echo
-from .markdown_table import row, table
+from .figures import Row, keep
+from .models import AFTER, BEFORE, REFUSED
 from .networks import random_networks
+
+SECONDS, WITHOUT = "seconds of a processor", "without "
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "search for offsets": {"planner": "greedy_by_size"},
@@ -51,7 +53,8 @@ PARTS: Mapping[str, tuple[str, Any]] = {
     "cores": ("plan.methods.cores_of", _nothing),
     "rules after stripes": ("rewrite.tiles.AFTER_STRIPES", ()),
 }
-"""Parts of a mechanism that no option switches off, and what takes their place. Run in this process: ``jobs`` is 1."""
+"""What no option switches off, and what takes its place. Run in this process: ``jobs`` is 1."""
+MECHANISMS = ("order", *OPTIONS)
 
 
 TUNED: Mapping[str, Sequence[str]] = {
@@ -112,55 +115,60 @@ def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool, 
         raise click.UsageError("name models, or --random N")
     options = Options(kernels=kernels, effort=effort, verify=False, jobs=1, every_byte=True)
     if constants:
-        _halved_and_doubled([*(path.read_bytes() for path in models), *random_networks(count)], options)
+        rows = _halved_and_doubled([*(path.read_bytes() for path in models), *random_networks(count)], options)
+        keep("constants", f"scripts/bench ablations FILES --constants --random {count}", rows)
         return
-    names = " | ".join(f"without {name}" for name in (PARTS if parts else OPTIONS))
-    echo = Echo("ablations_of_parts" if parts else "ablations", f"--kernels {kernels} --effort {effort}")
-    for line in table(f"model | as it came | all | {names}"):
-        echo(line)
+    which = " --parts" if parts else ""
+    rows = (
+        Row(
+            name, "", f"--changes all --kernels {kernels} --effort {effort} --no-verify", _figures(data, options, parts)
+        )
+        for name, data in _named(models, count)
+    )
+    keep("ablations_of_parts" if parts else "ablations", f"scripts/bench ablations FILES{which}", rows)
+
+
+def _named(models: tuple[Path, ...], count: int) -> Iterator[tuple[str, Sequence[bytes]]]:
     for path in models:
-        echo(row(path.stem, *_cells([path.read_bytes()], options, parts)))
+        yield path.stem, [path.read_bytes()]
     if count:
-        echo(row(f"{count} random networks", *_cells(list(random_networks(count)), options, parts)))
+        yield f"{count} random networks", list(random_networks(count))
 
 
-def _halved_and_doubled(models: Sequence[bytes], options: Options) -> None:
-    """Print a row for each constant: the need of all models together, and the seconds, with half and twice of it."""
-    echo = Echo("constants", f"--kernels {options.kernels}, {len(models)} models")
-    for line in table("constant | value | as it is | halved | doubled"):
-        echo(line)
+def _halved_and_doubled(models: Sequence[bytes], options: Options) -> Iterator[Row]:
+    """The need of all models together, and the seconds, with half and twice of each constant: changes in percent."""
     _, need, seconds = _sum(models, options)
     for module, names in TUNED.items():
         for name in names:
             value = getattr(import_module(f"tflite_memopt.{module}"), name)
-            cells = []
-            for other in (value / 2, value * 2):
+            found: dict[str, object] = {"value": value}
+            for word, other in (("halved", value / 2), ("doubled", value * 2)):
                 other = max(1, int(other)) if isinstance(value, int) else min(1.0, other) if value < 1 else other
                 with ExitStack() as patched:
                     for user in [each for key, each in sys.modules.items() if key.startswith("tflite_memopt.")]:
                         if user.__name__ == f"tflite_memopt.{module}" or getattr(user, name, None) is value:
                             patched.enter_context(patch.object(user, name, other))
                     _, then, took = _sum(models, options)
-                cells.append(f"{100 * (then / need - 1):+.2f} %, {took / seconds:.2f} times")
-            echo(row(f"{module}.{name}", f"{value:,}", f"{need:,}, {seconds:.0f} s", *cells))
+                found[f"{word}: RAM, %"] = f"{100 * (then / need - 1):+.2f}"
+                found[f"{word}: processor time, times"] = f"{took / seconds:.2f}"
+            yield Row(f"{module}.{name}", "", f"--kernels {options.kernels}, {len(models)} models", found)
 
 
-def _cells(models: Sequence[bytes], options: Options, parts: bool) -> Iterator[str]:
+def _figures(models: Sequence[bytes], options: Options, parts: bool) -> Mapping[str, object]:
     try:
         before, need, seconds = _sum(models, options)
     except MemoptError as error:
-        yield str(error)
-        return
-    yield from (f"{before:,}", f"{need:,}, {seconds:.1f} s")
-    for name in PARTS if parts else OPTIONS:
-        if parts:
+        return {REFUSED: error}
+    found: dict[str, object] = {BEFORE: before, AFTER: need, SECONDS: f"{seconds:.1f}"}
+    for name in PARTS if parts else MECHANISMS:
+        if name in PARTS:
             attribute, value = PARTS[name]
             with patch(f"tflite_memopt.{attribute}", value):
                 _, without, took = _sum(models, options)
         else:
             _, without, took = _sum(models, replace(options, **OPTIONS[name]))
-        change = "" if without == need else f" ({100 * (without / need - 1):+.1f} %)"
-        yield f"{without:,}{change}, {took:.1f} s"
+        found |= {f"{WITHOUT}{name}, bytes": without, f"{WITHOUT}{name}, seconds": f"{took:.1f}"}
+    return found
 
 
 def _sum(models: Iterable[bytes], options: Options) -> Run:

@@ -14,9 +14,8 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
-from .figures import Echo
-from .markdown_table import row, table
-from .strangers import files_of
+from .figures import Row, keep
+from .models import AFTER, BEFORE, REFUSED, files_of
 
 COUNTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -26,36 +25,38 @@ COUNTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "QUANTIZE": ("QUANTIZE", "DEQUANTIZE"),
     }
 )
-"""By the heading of a column, the operators of which it has the number before and after."""
+"""Operators that are counted together, before and after, by the name of the figure."""
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def converters(sources: tuple[Path, ...]) -> None:
     """RAM, seconds, proof and data movement of the files of `scripts/zoo --torch` (files or folders)."""
-    echo = Echo("converters")
-    for line in table(" | ".join(("file", "RAM", "RAM, --kernels reference", "s", "equal", *COUNTED))):
-        echo(line)
-    for path in files_of(sources):
-        echo(row(path.stem, *_cells(path.read_bytes())))
+    keep("converters", "scripts/bench converters FOLDER", (_row(path) for path in files_of(sources)))
 
 
-def _cells(data: bytes) -> Iterator[str]:
+def _row(path: Path) -> Row:
+    return Row(path.stem, "", "", dict(_figures(path.read_bytes())))
+
+
+def _figures(data: bytes) -> Iterator[tuple[str, object]]:
     started = time.process_time()
     try:
         result = optimize(data, Options())
         seconds = time.process_time() - started
         reference = optimize(data, Options(kernels="reference", verify=False))
     except MemoptError as error:
-        yield f"refused: {error}".replace("\n", " ")
+        yield REFUSED, str(error).replace("\n", " ")
         return
-    for report in (result.report, reference.report):
-        yield f"{report.before.required_for_target:,} -> {report.after.required_for_target:,}"
-    yield f"{seconds:.0f}"
-    yield result.report.proofs["result"].status
+    yield BEFORE, result.report.before.required_for_target
+    yield AFTER, result.report.after.required_for_target
+    yield "RAM after for --kernels reference, bytes", reference.report.after.required_for_target
+    yield "processor, s", f"{seconds:.0f}"
+    yield "proof", result.report.proofs["result"].status
     before, after = _names(data), _names(result.model)
-    for names in COUNTED.values():
-        yield " -> ".join(str(sum(each.count(name) for name in names)) for each in (before, after))
+    for kind, names in COUNTED.items():
+        for when, found in (("before", before), ("after", after)):
+            yield f"{kind} {when}", sum(found.count(name) for name in names)
 
 
 def _names(data: bytes) -> list[str]:

@@ -1,9 +1,9 @@
-"""Operators that meet a fault of a kernel library, before and after: docs/results.md."""
+"""Operators that meet a fault of a kernel library, before and after: docs/results/faults.csv."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,10 +17,10 @@ from tflite_memopt.memory.file import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
-from .figures import Echo
-from .markdown_table import row, table
-from .strangers import files_of
+from .figures import Row, keep
+from .models import AFTER, files_of
 
+MET, LEFT, UNAWARE = "faults before", "faults after", "RAM after without the table, bytes"
 TARGETS = ("cortex-m0", "cortex-m4", "cortex-m55", "riscv32", "esp32", "esp32s3", "esp32p4")
 
 
@@ -34,35 +34,38 @@ def faults(sources: tuple[Path, ...], targets: tuple[str, ...], limit: int) -> N
 
     Files that meet none, at no cost, are only counted.
     """
-    echo = Echo("faults")
-    for line in table("target | file | as it comes | as written | RAM | RAM without the table of faults"):
-        echo(line)
+    source = f"scripts/bench faults FOLDER...{''.join(f' --target {each}' for each in targets if targets != TARGETS)}"
+    keep("faults", source, _rows(sources, targets, limit))
+
+
+def _rows(sources: tuple[Path, ...], targets: tuple[str, ...], limit: int) -> Iterator[Row]:
     for target in targets:
         options, clean, refused = Options(target=target, verify=False), 0, 0
         for path in files_of(sources):
             if path.stat().st_size > limit:
                 continue
             try:
-                met = tuple(_met(path, options))
+                met = _met(path, options)
             except MemoptError:
                 refused += 1
                 continue
             clean += not met
             if met:
-                echo(row(target, path.stem, *met))
-        echo(row(target, f"{clean} files that meet none, {refused} refused", "", "0", "", ""))
+                yield Row(path.stem, target, "--no-verify", met)
+        yield Row("all", target, "--no-verify", {"files that meet none": clean, "files refused": refused})
 
 
-def _met(path: Path, options: Options) -> Iterator[str]:
-    """The cells of a file; nothing where neither it nor its result meets a fault, and the table costs no byte."""
+def _met(path: Path, options: Options) -> Mapping[str, object]:
+    """The figures of a file; nothing where neither it nor its result meets a fault, and the table costs no byte."""
     before = _names(faults_in(read_planned(path.read_bytes()), options.profile))
     result = optimize(path, options)
     after = _names(faults_in(read_model(result.model), options.profile))
     answer = result.report.answer.reserve
     with patch.object(table_of_faults, "_BY_PROFILE", {}):
         unaware = optimize(path, options).report.answer.reserve
-    if before or after or answer != unaware:
-        yield from (before or "0", after or "0", f"{answer:,}", f"{unaware:,}")
+    if not (before or after or answer != unaware):
+        return {}
+    return {MET: before or "0", LEFT: after or "0", AFTER: answer, UNAWARE: unaware}
 
 
 def _names(met: tuple[table_of_faults.FaultMet, ...]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -18,7 +20,8 @@ FOLDER = ROOT / "docs" / "results"
 class Figure:
     """``target``: as ``--target`` takes it, empty for any kernels. ``options``: the others, as on the command line.
 
-    ``name``: what was counted, with its unit. ``version``: the last commit that changed the package.
+    ``name``: what was counted, with its unit. ``version``: the last commit that changed the package, or that of another
+    tool. ``source``: the command that writes it; with "not here: " before it, where this repository cannot repeat it.
     """
 
     model: str
@@ -27,6 +30,7 @@ class Figure:
     name: str
     value: str
     version: str
+    source: str
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -66,59 +70,51 @@ def version() -> str:
     return commit + "+" * bool(_git("status", "--porcelain", "--", "tflite_memopt"))
 
 
-def stale() -> Iterator[tuple[str, str, int]]:
-    """Tables with figures of other versions than the present one: name, version, and how many figures."""
+NOT_HERE = "not here: "
+"""Begins the source of a figure that needs what this repository does not have."""
+
+
+class Stale(NamedTuple):
+    """Figures of a table that another version of the package has made, and how to make them again."""
+
+    table: str
+    version: str
+    source: str
+    figures: int
+
+
+def stale() -> Iterator[Stale]:
+    """The tables with figures of other versions than the present one."""
     present = version()
     for path in files():
-        counts: dict[str, int] = {}
-        for figure in read(path.stem):
-            counts[figure.version] = counts.get(figure.version, 0) + (figure.version != present)
-        yield from ((path.stem, old, count) for old, count in counts.items() if count)
+        counts = Counter((figure.version, figure.source) for figure in read(path.stem) if figure.version != present)
+        yield from (Stale(path.stem, *each, count) for each, count in counts.items())
 
 
 def _git(*arguments: str) -> str:
     return subprocess.run(("git", *arguments), cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def of_row(columns: list[str], cells: list[str], version: str, options: str = "") -> Iterator[Figure]:
-    """The figures of a row of a Markdown table: "target" is the target, the first other column the model.
+class Row(NamedTuple):
+    """The figures of one run: of a model, for a target, with other options; by their names."""
 
-    A refusal is a short row.
-    """
-    named = dict(zip(columns, cells, strict=False))
-    target = named.pop("target", "")
-    (_, model), *others = named.items()
-    for name, value in others:
-        if value:
-            yield Figure(model, target, options, name, value, version)
+    model: str
+    target: str
+    options: str
+    values: Mapping[str, object]
 
 
-def cells_of(line: str) -> list[str]:
-    """The cells of a line of a Markdown table."""
-    return [cell.strip().replace("\0", "|") for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
+def keep(name: str, source: str, rows: Iterable[Row]) -> None:
+    """Print rows as they come, and put their figures into a table, also those of a run that is interrupted."""
+    present, made = version(), list[Figure]()
+    try:
+        for model, target, options, values in rows:
+            click.echo(f"{' '.join(filter(None, (model, target, options)))}: {_said(values)}")
+            new = (Figure(model, target, options, each, str(value), present, source) for each, value in values.items())
+            made += new
+    finally:
+        add(name, made)
 
 
-class Echo:
-    """Prints lines, and puts the rows of the first Markdown table among them into a table of figures at once."""
-
-    def __init__(self, name: str, options: str = "") -> None:
-        self._name, self._options, self._version = name, options, version()
-        self._columns: list[str] | None = None
-        self._is_over = False
-
-    def __call__(self, line: str) -> None:
-        """Print a line, and keep its figures."""
-        click.echo(line)
-        if self._is_over or not line.startswith("|"):
-            self._is_over = self._is_over or self._columns is not None
-        elif self._columns is None:
-            self._columns = cells_of(line)
-        elif not line.startswith("|---"):
-            add(self._name, of_row(self._columns, cells_of(line), self._version, self._options))
-
-
-def echo_text(name: str, text: str) -> None:
-    """Print a whole page, and keep the figures of its first table."""
-    echo = Echo(name)
-    for line in text.splitlines():
-        echo(line)
+def _said(values: Mapping[str, object]) -> str:
+    return "; ".join(f"{name} {value}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""Planners measured: docs/results.md."""
+"""Planners measured, with the papers' tables beside ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tflite_memopt.published.shared_objects import STRATEGIES as SHARED
 from tflite_memopt.published.shared_objects import positional_maxima
 from tflite_memopt.published.shared_objects import solve as solve_objects
 
-from .figures import echo_text
 from .kept_parts import KeptParts
 from .markdown_table import row, table
 from .networks import Network, named, networks_in
@@ -41,7 +40,7 @@ def plan(
     command = f"scripts/bench plan {' '.join(map(named, sources))}"
     text = "\n".join(_document(sources, KeptParts(parts), command))
     if output is None:
-        echo_text("plan", text)
+        click.echo(text)
     else:
         output.write_text(text + "\n")
 

@@ -1,4 +1,4 @@
-"""Schedulers measured: docs/results.md, with the papers' tables beside ours."""
+"""Schedulers measured, with the papers' tables beside ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.methods import METHODS, solve
 from tflite_memopt.schedule.problem import Schedule, ScheduleProblem
 
-from .figures import echo_text
 from .markdown_table import row, table
 from .networks import Network, named, networks_in
 
@@ -50,7 +49,7 @@ def schedule(sources: tuple[Path, ...], output: Path | None, time_limit: float) 
     command = f"scripts/bench schedule {' '.join(map(named, sources))} --time-limit {time_limit:g}"
     text = "\n".join(_document(networks, SearchLimit(time_limit), command)) + "\n"
     if output is None:
-        echo_text("schedule", text)
+        click.echo(text)
     else:
         output.write_text(text)
 

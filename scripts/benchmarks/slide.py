@@ -1,8 +1,9 @@
-"""Sliding windows of hops of several rows, against the whole window and against a fed front: docs/results.md."""
+"""Sliding windows of hops of several rows, against the whole window and against a fed front: docs/results/slide.csv."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,9 +14,11 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.program.run import optimize_in_parts
 
-from .figures import Echo
-from .markdown_table import row, table
-from .strangers import files_of
+from .figures import Row, keep
+from .models import AFTER, BEFORE, REFUSED, SLOWER, files_of
+
+WINDOW, CALLS = "rows of the window", "calls until outputs are right"
+FED, FED_SLOWER = "RAM with --feed, bytes", "run time of a window added with --feed, %"
 
 
 @click.command()
@@ -29,44 +32,46 @@ def slide(
     sources: tuple[Path, ...], hops: tuple[int, ...], target: str | None, budget: int | None, verify: bool, feeds: bool
 ) -> None:
     """RAM, products, and run time per hop of each .tflite of SOURCES, files or folders, or the refusal."""
-    header = (
-        "file | hop of window | RAM | products per hop | run time | right from call | RAM, time with --feed | equal"
-    )
-    echo = Echo("slide", "" if target is None else f"--target {target}")
-    for line in table(header):
-        echo(line)
+    keep("slide", "scripts/bench slide FILES", _rows(sources, hops, Options(target, verify=verify), budget, feeds))
+
+
+def _rows(
+    sources: tuple[Path, ...], hops: tuple[int, ...], options: Options, budget: int | None, feeds: bool
+) -> Iterator[Row]:
+    limit = "" if budget is None else f" --budget {budget}"
+    verified = "" if options.verify else " --no-verify"
     for path in files_of(sources):
         for hop in hops:
-            options = Options(target=target, slide=str(hop), verify=verify, budget=budget)
-            fed = _fed(path, Options(target=target, verify=False, max_slowdown=1.0), hop) if feeds else ""
-            echo(row(f"{path.stem}, hop {hop}", *_figures(path, options, hop, fed)))
+            found = _figures(path, replace(options, slide=str(hop), budget=budget))
+            fed = _fed(path, replace(options, verify=False, max_slowdown=1.0), hop) if feeds else {}
+            yield Row(path.stem, options.target or "", f"--slide {hop}{limit}{verified}", {**found, **fed})
 
 
-def _figures(path: Path, options: Options, hop: int, fed: str) -> Iterator[str]:
+def _figures(path: Path, options: Options) -> Mapping[str, object]:
     try:
         report = optimize(path, options).report
     except MemoptError as error:
-        yield f"{hop}"
-        yield f"refused: {error}".replace("\n", " ")
-        yield from ("", "", "", fed, "")
-        return
+        return {REFUSED: error}
     before, after = report.before, report.after
     assert report.slide is not None
-    yield f"{hop} of {report.slide.window}"
-    yield f"{before.required_for_target:,} -> {after.required_for_target:,}"
-    yield f"{before.macs:,} -> {after.macs:,} ({100 * after.macs / max(1, before.macs):.1f} %)"
-    yield f"{100 * slowest(before.instructions, after.instructions):+.1f} %"
-    yield f"{report.slide.calls:,}"
-    yield fed
-    hops = {verdict.samples for verdict in report.equivalence.values() if verdict.equal}
-    proof = report.proofs["step"].status if report.proofs else "not proved"
-    yield f"{proof}, {min(hops):,} hops on {len(report.equivalence)}" if hops else proof
+    hops = [verdict.samples for verdict in report.equivalence.values() if verdict.equal]
+    return {
+        WINDOW: report.slide.window,
+        BEFORE: before.required_for_target,
+        AFTER: after.required_for_target,
+        "products before": before.macs,
+        "products after": after.macs,
+        SLOWER: f"{100 * slowest(before.instructions, after.instructions):.1f}",
+        CALLS: report.slide.calls,
+        "proof": report.proofs["step"].status if report.proofs else "not proved",
+        "equal hops": min(hops, default=0),
+    }
 
 
-def _fed(path: Path, options: Options, rows: int) -> str:
+def _fed(path: Path, options: Options, rows: int) -> Mapping[str, object]:
     """The arena of a program whose first part takes so many rows per call, and its time for a window."""
     try:
         program = optimize_in_parts(path, options, 2, lambda _: None, rows).program
     except MemoptError as error:
-        return f"refused: {error}".replace("\n", " ")
-    return f"{program.arena:,}, {100 * max(program.slowdown.values()):+.1f} % per window"
+        return {"refused with --feed": error}
+    return {FED: program.arena, FED_SLOWER: f"{100 * max(program.slowdown.values()):.1f}"}

@@ -1,8 +1,9 @@
-"""The tail by kind, before and after, and the least that stock TFLM permits: docs/results.md."""
+"""The tail by kind, before and after, and the least that stock TFLM permits: docs/results/tail.csv."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -18,11 +19,15 @@ from tflite_memopt.memory.file import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
-from .figures import Echo
-from .markdown_table import row, table
+from .figures import Row, keep
 
 _STRUCTURES = ("structures of tensors", "structures of operators")
 _REST = "allocator, inputs, outputs and alignment"
+_KINDS = {"tail": "all", "tensors": _STRUCTURES[0], "operators": _STRUCTURES[1]} | {
+    "kernels with weights": "weights",
+    "other kernels": "others",
+    "the rest": _REST,
+}
 _WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "SVDF")
 
 
@@ -31,9 +36,10 @@ _WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_C
 @click.option("--target", default="cortex-m4", show_default=True)
 def tail(models: tuple[Path, ...], target: str) -> None:
     """TFLM's own structures in MODELS: bytes as it came/optimized with every byte, by kind, and the least."""
-    echo = Echo("tail")
-    for line in table("model | tail | tensors | operators | kernels with weights | other kernels | the rest | least"):
-        echo(line)
+    keep("tail", f"scripts/bench tail FILES --target {target}", _rows(models, target))
+
+
+def _rows(models: tuple[Path, ...], target: str) -> Iterator[Row]:
     options = Options(target=target, verify=False, every_byte=True)
     profile = profile_for(target)
     for path in models:
@@ -41,8 +47,13 @@ def tail(models: tuple[Path, ...], target: str) -> None:
         result = optimize(data, options)
         before, after = result.report.before.tail_for_target, result.report.after.tail_for_target
         pair = [_by_kind(read_planned(data), profile, before), _by_kind(read_planned(result.model), profile, after)]
-        cells = [f"{pair[0][kind]:,}/{pair[1][kind]:,}" for kind in ("all", *_STRUCTURES, "weights", "others", _REST)]
-        echo(row(path.stem, *cells, f"{_least(read_planned(result.model), profile):,}"))
+        sizes: dict[str, object] = {
+            f"{name} {when}, bytes": each[kind]
+            for name, kind in _KINDS.items()
+            for when, each in zip(("before", "after"), pair, strict=True)
+        }
+        least = {"least, bytes": _least(read_planned(result.model), profile)}
+        yield Row(path.stem, target, "--changes all --no-verify", sizes | least)
 
 
 def _by_kind(model: Model, profile: KernelProfile, nbytes: int) -> Counter[str]:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import click
 
+from scripts.benchmarks.figures import Row
+from scripts.benchmarks.figures import keep as keep_figures
 from scripts.fuzzing.cases import damaged
 from scripts.fuzzing.firmware import Ends, of_network
-from scripts.fuzzing.judge import table
+from scripts.fuzzing.judge import Counts, table
 from scripts.fuzzing.kernels import met_by
 from scripts.fuzzing.loads import compared
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
@@ -88,6 +90,7 @@ def files(cases: int, seed: int, first: int, keep: Path | None) -> None:
 @click.option("--seconds", default=1e9, help="Begin no other original after so long, half of it for plans.")
 @click.option("--pairs", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Mutate results as well.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the pairs that are falsely proved.")
+@click.option("--figures", is_flag=True, help="Write the counts to docs/results/attacks.csv.")
 def proof(
     mutants: int,
     plans: int,
@@ -97,6 +100,7 @@ def proof(
     seconds: float,
     pairs: Path | None,
     keep: Path | None,
+    figures: bool,
 ) -> None:
     """Change one field of a model, or one place of a plan, and look whether what is proved is so on LiteRT and TFLM.
 
@@ -109,7 +113,22 @@ def proof(
     for counts in every:
         for line in (*table(counts), "", *counts.false):
             click.echo(line)
+    if figures:
+        limits = f"--mutants {mutants} --plans {plans} --samples {samples} --seconds {seconds:g} --seed {seed}"
+        source = f"scripts/fuzz proof {limits} --figures"
+        keep_figures(
+            "attacks",
+            source,
+            (_row(*each) for each in zip(("fields", "plans", "fields of results"), every, strict=False)),
+        )
     sys.exit(1 if any(counts.false for counts in every) else 0)
+
+
+def _row(what: str, counts: Counts) -> Row:
+    tried, proved = sum(counts.tried.values()), sum(counts.proved.values())
+    return Row(
+        what, "", "", {"originals": len(counts.tried), "tried": tried, "proved": proved, "false": len(counts.false)}
+    )
 
 
 @main.command()

@@ -1,32 +1,104 @@
-"""docs/results.md and its chart, made of docs/results/*.csv; ``scripts/bench NAME`` writes these.
+"""docs/results.md, its chart, and the table of README.md, made of docs/results/*.csv, which ``scripts/bench`` writes.
 
 python -m scripts.makers.results
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from scripts.benchmarks.figures import ROOT, Figure, read
+from scripts.benchmarks import ablations, faults, programs, slide
+from scripts.benchmarks.converters import COUNTED
+from scripts.benchmarks.figures import ROOT, read
 from scripts.benchmarks.markdown_table import row, table
-from scripts.benchmarks.models import AFTER, BEFORE, READ_AFTER, READ_BEFORE, SLOWER
+from scripts.benchmarks.models import AFTER, BEFORE, READ_AFTER, READ_BEFORE, REFUSED, SLOWER
+from scripts.benchmarks.others_published import published
 
-PAGE, CHART = ROOT / "docs" / "results.md", ROOT / "docs" / "images" / "models.svg"
+PAGE, CHART, README = ROOT / "docs" / "results.md", ROOT / "docs" / "images" / "models.svg", ROOT / "README.md"
 TARGETS = {"": "any kernels", "cortex-m4": "Cortex-M4, M7", "cortex-m55": "Cortex-M55", "esp32s3": "ESP32-S3"}
+NUMBERS = ("float", "int8", "int16x8")
+IN_README = {
+    "mlperf_vww_int8": "MLPerf Tiny visual wake words",
+    "mlperf_ic_int8": "MLPerf Tiny image classification",
+    "tflm_person_detect": "TFLM person detection",
+    "mcunet_vww": "MCUNet visual wake words",
+    "mlperf_kws_int8": "MLPerf Tiny keyword spotting",
+}
 _WIDTH, _NAMES, _LINE = 760, 260, 22
 
 
-def page() -> str:
-    """The text of the page."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
-    )
-    environment.globals |= {"rows": rows, "pairs": pairs, "versions": versions, "read_weights": read_weights}
-    return environment.get_template("results.md.jinja").render()
+@dataclass(frozen=True)
+class Run:
+    """The figures of one run, by name."""
+
+    model: str
+    target: str
+    options: str
+    values: Mapping[str, str]
+
+    def __call__(self, name: str) -> str:
+        """A figure as a cell, grouped by thousands; empty where there is none."""
+        value = self.values.get(name, "")
+        return f"{int(value):,}" if re.fullmatch(r"-?\d+", value) else value
+
+    def percent(self, name: str = SLOWER) -> str:
+        """A change in percent, with its sign; empty where there is none."""
+        return f"{float(self.values[name]):+.1f}%" if name in self.values else self(name)
+
+    def cut(self, after: str = AFTER) -> str:
+        """Bytes after, and their change in percent; "refused" where there are none."""
+        if after not in self.values:
+            return "refused" if REFUSED in self.values else ""
+        return f"{self(after)} ({self.share(after)})"
+
+    def share(self, after: str = AFTER) -> str:
+        """The change of bytes in percent."""
+        return f"{100 * (int(self.values[after]) / int(self.values[BEFORE]) - 1):+.0f}%"
+
+
+def _runs(name: str) -> list[Run]:
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    for figure in read(name):
+        found.setdefault((figure.model, figure.target, figure.options), {})[figure.name] = figure.value
+    return [Run(*key, values) for key, values in found.items()]
+
+
+def _by_model(name: str) -> Mapping[str, Mapping[tuple[str, str], Run]]:
+    """Runs by model, then by target and options."""
+    found: dict[str, dict[tuple[str, str], Run]] = {}
+    for run in _runs(name):
+        found.setdefault(run.model, {})[run.target, run.options] = run
+    return found
+
+
+Columns = dict[str, Callable[[Run], str]]
+"""What a run has in a column, by the heading."""
+_MODEL: Columns = {"model": lambda run: run.model}
+_TARGET: Columns = {"target": lambda run: run.target}
+_BEFORE: Columns = {"as it came": lambda run: run(BEFORE)}
+
+
+def _figure(name: str, run: Run) -> str:
+    return run(name)
+
+
+def _figures(names: Mapping[str, str]) -> Columns:
+    """Columns that show figures, by heading."""
+    return {heading: partial(_figure, name) for heading, name in names.items()}
+
+
+def _table(runs: Iterable[Run], columns: Columns) -> Iterator[str]:
+    """One row per run."""
+    yield from table(" | ".join(columns))
+    for run in runs:
+        yield row(*(cell(run) for cell in columns.values()))
 
 
 def versions(name: str) -> str:
@@ -34,65 +106,195 @@ def versions(name: str) -> str:
     return ", ".join(dict.fromkeys(figure.version for figure in read(name)))
 
 
-def rows(name: str, first: str, target: str = "", names: Sequence[str] = ()) -> str:
-    """Return a table with one row per model; ``target``: the heading of a column of targets, empty for none."""
-    figures = read(name)
-    shown = list(names or dict.fromkeys(figure.name for figure in figures))
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for figure in figures:
-        found.setdefault((figure.model, figure.target), {})[figure.name] = figure.value
-    lines = list(table(" | ".join((first, *([target] if target else []), *shown))))
-    for (model, core), values in found.items():
-        lines.append(row(model, *([core] if target else []), *(values.get(each, "") for each in shown)))
-    return "\n".join(lines)
+def _names(name: str) -> list[str]:
+    """The names of a table's figures."""
+    return list(dict.fromkeys(figure.name for figure in read(name)))
 
 
-def pairs() -> str:
-    """RAM before and after by model and target."""
-    by_model = _by_model()
-    lines = list(table(" | ".join(("model", *TARGETS.values()))))
-    for model, figures in by_model.items():
-        lines.append(row(model, *(_pair(figures, target) for target in TARGETS)))
-    return "\n".join(lines)
+def models() -> Iterator[str]:
+    """RAM by model and target."""
+    yield from table(" | ".join(("model", "as it came", *TARGETS.values())))
+    for model, runs in _by_model("models").items():
+        by_target = {target: run for (target, _), run in runs.items()}
+        cells = (by_target[target].cut() if target in by_target else "" for target in TARGETS)
+        yield row(model, by_target["cortex-m4"](BEFORE), *cells)
 
 
-def read_weights() -> str:
+def readme() -> Iterator[str]:
+    """The table of README.md."""
+    yield from table("model | arena as it comes | optimized for Cortex-M4 or M7 (CMSIS-NN)")
+    runs = {run.model: run for run in _runs("models") if run.target == "cortex-m4"}
+    for model, name in IN_README.items():
+        run = runs[model]
+        yield row(name, run(BEFORE), f"{run.cut()} at {run.percent()} run time")
+
+
+def people() -> Iterator[str]:
+    """RAM of trained networks by type of numbers."""
+    yield from table(" | ".join(("network", *NUMBERS)))
+    runs = {run.model.removeprefix("people_"): run for run in _runs("people")}
+    for network in dict.fromkeys(name.rpartition("_")[0] for name in runs):
+        cells = (runs.get(f"{network}_{numbers}") for numbers in NUMBERS)
+        yield row(network, *("" if run is None else run.cut() for run in cells))
+
+
+def converters() -> Iterator[str]:
+    """RAM of networks of PyTorch, and how many operators of a kind that only moves data there are."""
+
+    def moved(kind: str) -> Callable[[Run], str]:
+        return lambda run: f"{run(f'{kind} before')} -> {run(f'{kind} after')}" if f"{kind} after" in run.values else ""
+
+    counts = {kind: moved(kind) for kind in COUNTED}
+    named: Columns = {"proof": lambda run: run("proof"), "s": lambda run: run("processor, s")}
+    return _table(_runs("converters"), {**_MODEL, **_BEFORE, "RAM": Run.cut, **counts, **named})
+
+
+def strangers() -> Iterator[str]:
+    """RAM and run time of public files."""
+    return _table(_runs("strangers"), {**_MODEL, **_BEFORE, "RAM": Run.cut, "run time": Run.percent})
+
+
+def in_parts() -> Iterator[str]:
+    """RAM and run time as one model, in parts, and fed, for Cortex-M7."""
+    ways = {"as one": programs.AS_ONE, "in parts": programs.PARTS, "fed by rows": programs.FED}
+    yield from table(" | ".join(("model", *_BEFORE, *ways)))
+    by_model: dict[str, dict[str, Run]] = {}
+    for run in _runs("programs"):
+        if run.target == "cortex-m7":
+            by_model.setdefault(run.model, {})[run.options.removesuffix("--no-verify").strip()] = run
+    for model, runs in by_model.items():
+        found = (runs.get(way) for way in ways.values())
+        cells = ("-" if run is None or AFTER not in run.values else f"{run(AFTER)} {run.percent()}" for run in found)
+        yield row(model, runs[programs.AS_ONE](BEFORE), *cells)
+
+
+def against() -> Iterator[str]:
+    """Figures that others publish of files that were measured here, and the least of ours counted the same way."""
+    yield from table("file | other tool | theirs | ours as one, in parts | ours fed")
+    for figure in published():
+        name = {"all": AFTER, "tensors": programs.HEAD}.get(figure.counts, "")
+        ours = [run for run in _runs("programs") if run.model == figure.network and name in run.values]
+        ours = [run for run in ours if run.target != "cortex-m7"]
+        if ours:
+            theirs = f"{figure.bytes:,}{' t' if figure.counts == 'tensors' else ''}"
+            split = [
+                [int(run.values[name]) for run in ours if ("--feed" in run.options) == fed] for fed in (False, True)
+            ]
+            yield row(figure.network, figure.tool, theirs, *(f"{min(each):,}" if each else "-" for each in split))
+
+
+def windows() -> Iterator[str]:
+    """Sliding windows by hop."""
+
+    def fed(run: Run) -> str:
+        return f"{run(slide.FED)}, {run.percent(slide.FED_SLOWER)}" if slide.FED in run.values else "none"
+
+    columns: Columns = {
+        "hop of window": lambda run: f"{run.options.split()[1]} of {run(slide.WINDOW)}",
+        **_BEFORE,
+        "RAM per hop": Run.cut,
+        "run time per hop": Run.percent,
+        "right from call": lambda run: run(slide.CALLS),
+        "RAM, run time with `--feed`": fed,
+    }
+    return _table((run for run in _runs("slide") if REFUSED not in run.values), _MODEL | columns)
+
+
+def executed() -> Iterator[str]:
+    """Estimated and executed instructions."""
+    columns: Columns = {
+        "RAM": Run.cut,
+        "estimated": lambda run: run.percent("instructions estimated, %"),
+        "executed": lambda run: run.percent("instructions executed, %"),
+    }
+    return _table(_runs("executed"), _MODEL | _TARGET | columns)
+
+
+def read_weights() -> Iterator[str]:
     """Weights read and run time added on chips that execute from slow flash; models whose weights take 50 KB."""
     chips = {"esp32s3": "ESP32-S3", "pico": "Raspberry Pi Pico"}
-    heads = [f"{chip}: weights; run time" for chip in chips.values()]
-    lines = list(table(" | ".join(("model", *heads))))
-    for model, figures in _by_model().items():
-        cells = []
-        if any((chip, READ_BEFORE) not in figures for chip in chips):
-            continue
-        for chip in chips:
-            before, after = (int(figures[chip, name].value) for name in (READ_BEFORE, READ_AFTER))
-            cells.append(f"{before:,} -> {after:,}; {float(figures[chip, SLOWER].value):+.1f} %")
-        if int(figures["pico", READ_BEFORE].value) >= 50_000:
-            lines.append(row(model, *cells))
-    return "\n".join(lines)
+    yield from table(" | ".join(("model", *(f"{chip}: weights; run time" for chip in chips.values()))))
+    for model, runs in _by_model("models").items():
+        found = [run for (target, _), run in runs.items() if target in chips]
+        if found and all(int(run.values[READ_BEFORE]) >= 50_000 for run in found):
+            yield row(model, *(f"{run(READ_BEFORE)} -> {run(READ_AFTER)}; {run.percent()}" for run in found))
 
 
-def _by_model() -> Mapping[str, Mapping[tuple[str, str], Figure]]:
-    found: dict[str, dict[tuple[str, str], Figure]] = {}
-    for figure in read("models"):
-        found.setdefault(figure.model, {})[figure.target, figure.name] = figure
-    return found
+def devices() -> Iterator[str]:
+    """What ran on TFLM built for cores."""
+    return _table(_runs("devices"), _MODEL | _figures({name: name for name in _names("devices")}))
 
 
-def _pair(figures: Mapping[tuple[str, str], Figure], target: str) -> str:
-    if (target, BEFORE) not in figures:
-        return ""
-    before, after = (int(figures[target, name].value) for name in (BEFORE, AFTER))
-    return f"{before:,} -> {after:,} ({100 * (after / before - 1):+.0f} %)"
+def met() -> Iterator[str]:
+    """Operators that meet faults of kernel libraries."""
+    names = {"as it comes": faults.MET, "as written": faults.LEFT, "RAM": AFTER, "RAM if not known": faults.UNAWARE}
+    return _table((run for run in _runs("faults") if faults.MET in run.values), _MODEL | _TARGET | _figures(names))
+
+
+def tools() -> Iterator[str]:
+    """What other tools say."""
+    return _table(_runs("tools"), _MODEL | _figures({name: name for name in _names("tools")}))
+
+
+def tail() -> Iterator[str]:
+    """The tail by kind, before/after."""
+
+    def pair(kind: str, run: Run) -> str:
+        return f"{run(f'{kind} before, bytes')}/{run(f'{kind} after, bytes')}"
+
+    kinds = [name.removesuffix(" before, bytes") for name in _names("tail") if name.endswith(" before, bytes")]
+    columns: Columns = {kind: partial(pair, kind) for kind in kinds}
+    return _table(_runs("tail"), _MODEL | columns | _figures({"least": "least, bytes"}))
+
+
+def without() -> Iterator[str]:
+    """RAM with all mechanisms, and the percent more without one."""
+
+    def more(name: str, run: Run) -> str:
+        part = int(run.values[f"{ablations.WITHOUT}{name}, bytes"])
+        return "" if f"{part}" == run.values[AFTER] else f"{100 * (part / int(run.values[AFTER]) - 1):+.1f}%"
+
+    names: Columns = {f"without {name}": partial(more, name) for name in ablations.MECHANISMS}
+    return _table(_runs("ablations"), _MODEL | _BEFORE | _figures({"all": AFTER}) | names)
+
+
+def proofs() -> Iterator[str]:
+    """Networks that were proved."""
+    return _table(_runs("proofs"), _MODEL | _figures({name: name for name in _names("proofs")}))
+
+
+def attacks() -> Iterator[str]:
+    """Attacks on the checker of the proof."""
+    return _table(_runs("attacks"), _MODEL | _figures({name: name for name in _names("attacks")}))
+
+
+TABLES = (
+    *(models, people, strangers, converters, in_parts, windows, executed, read_weights, devices, met, against, tools),
+    *(proofs, attacks, tail, without),
+)
+
+
+def page() -> str:
+    """The text of the page."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    environment.globals |= {each.__name__: lambda each=each: "\n".join(each()) for each in TABLES}
+    environment.globals["versions"] = versions
+    return environment.get_template("results.md.jinja").render()
+
+
+def readme_with_table() -> str:
+    """README.md with its table of results as the data have it."""
+    before, heading, after = README.read_text().partition("\n## Results\n\n")
+    _, blank, rest = after.partition("\n\n")
+    return before + heading + "\n".join(readme()) + blank + rest
 
 
 def chart() -> str:
     """Bars of the RAM after optimization, as a share of that before, for a Cortex-M4; the least share first."""
-    shares = {
-        model: int(figures["cortex-m4", AFTER].value) / int(figures["cortex-m4", BEFORE].value)
-        for model, figures in _by_model().items()
-    }
+    runs = [run for run in _runs("models") if run.target == "cortex-m4"]
+    shares = {run.model: int(run.values[AFTER]) / int(run.values[BEFORE]) for run in runs}
     ordered = sorted(shares, key=lambda model: shares[model])
     height = _LINE * (len(ordered) + 1)
     lines = [
@@ -112,8 +314,9 @@ def chart() -> str:
 
 
 def main() -> None:
-    """Write the page and the chart."""
+    """Write the page, the chart, and the table of README.md."""
     PAGE.write_text(page())
+    README.write_text(readme_with_table())
     CHART.write_text(chart())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from scripts.benchmarks.figures import Row, keep
 from scripts.benchmarks.networks import random_networks
 from tflite_memopt.equivalence.verification import infer_shapes
 from tflite_memopt.errors import MemoptError
@@ -32,7 +33,8 @@ Pair = tuple[str, bytes, bytes]
 )
 @click.option("--random", "count", type=int, help="In place of a folder: so many random networks, optimized.")
 @click.option("--seed", default=0, show_default=True, help="Which random networks.")
-def main(folder: Path | None, kernels: str | None, count: int | None, seed: int) -> None:
+@click.option("--figures", is_flag=True, help="Write the counts to docs/results/proofs.csv.")
+def main(folder: Path | None, kernels: str | None, count: int | None, seed: int, figures: bool) -> None:
     """Prove all pairs NAME.original.tflite, NAME.result.tflite of FOLDER; exit with 1 unless all are proved.
 
     Seconds are those of the processor.
@@ -41,7 +43,7 @@ def main(folder: Path | None, kernels: str | None, count: int | None, seed: int)
         raise click.UsageError("name a folder, or --random")
     click.echo("| model | equal | seconds | plan | seconds |\n|---|---|---:|---|---:|")
     pairs = _random_pairs(seed, count or 0, kernels) if folder is None else _pairs(folder)
-    ends = Counter[str]()
+    ends, times = Counter[str](), list[tuple[float, float]]()
     for name, original, result in pairs:
         started = time.process_time()
         said, status = _equality(original, result)
@@ -49,10 +51,19 @@ def main(folder: Path | None, kernels: str | None, count: int | None, seed: int)
         started, planned = time.process_time(), ("", "proved")
         if kernels is not None:
             planned = _plan(result, PROFILES[kernels])
-        spent = "" if kernels is None else f"{time.process_time() - started:.2f}"
+        times.append((seconds, time.process_time() - started))
+        spent = "" if kernels is None else f"{times[-1][1]:.2f}"
         click.echo(f"| {name} | {said} | {seconds:.2f} | {planned[0]} | {spent} |")
         ends[f"{status}" if planned[1] == "proved" else f"plan {planned[1]}"] += 1
     click.echo("\n" + ", ".join(f"{count} {end}" for end, count in ends.items()))
+    if figures:
+        what = f"{count} random networks, seed {seed}" if folder is None else f"pairs of {folder.name}"
+        options = "" if kernels is None else f"--kernels {kernels}"
+        source = f"scripts/prove --random {count} --seed {seed}" if folder is None else "scripts/prove FOLDER"
+        values: dict[str, object] = {"pairs": len(times), **ends}
+        for of, spent in zip(("function", "plan"), zip(*times, strict=True), strict=False):
+            values |= {f"{of}: seconds, all": f"{sum(spent):.1f}", f"{of}: seconds, longest": f"{max(spent):.2f}"}
+        keep("proofs", f"{source} {options} --figures", [Row(what, "", options, values)])
     sys.exit(0 if set(ends) <= {"proved", "reassociated"} else 1)
 
 

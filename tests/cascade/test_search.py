@@ -273,8 +273,11 @@ def wide_between_dense_layers() -> Model:
 
 @pytest.mark.parametrize(
     "model",
-    [upsampled("ResizeBilinear"), upsampled("ResizeNearestNeighbor"), wide_between_dense_layers()],
-    ids=["bilinear", "nearest", "dense"],
+    [
+        pytest.param(upsampled("ResizeBilinear"), id="bilinear"),
+        pytest.param(upsampled("ResizeNearestNeighbor"), id="nearest"),
+        pytest.param(wide_between_dense_layers(), id="dense", marks=pytest.mark.slow),
+    ],
 )
 def test_a_peak_between_resizing_or_dense_layers_is_cut(model: Model) -> None:
     report = tflite_memopt.optimize(write_model(model), Options(kernels="reference", samples=1)).report

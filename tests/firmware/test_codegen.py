@@ -436,7 +436,9 @@ def test_examples_are_for_the_kernels_of_the_plan(target: str | None, names: set
 
 def test_no_sketch_for_an_operator_that_the_library_lacks() -> None:
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
-    looped = tflite_memopt.optimize(model, Options(verify=False, max_slowdown=0.5, every_byte=True)).model
+    looped = tflite_memopt.optimize(
+        model, Options(verify=False, max_slowdown=0.5, every_byte=True, effort="quick")
+    ).model
     assert "snippets/arduino.ino" in generate(model)
     files = generate(looped)
     assert "snippets/arduino.ino" not in files

@@ -87,6 +87,7 @@ def test_a_table_in_the_firmware_takes_the_bytes_that_were_said() -> None:
     assert f"{said} bytes, " in generate(made.model, "cortex-m4", planner="table")["arena.h"].decode()
 
 
+@pytest.mark.slow
 def test_what_was_declined_is_what_all_changes_give() -> None:
     said = followed(report_of(demo_model(), target="cortex-m0").summary.advice, "--changes all")
     every = report_of(demo_model(), target="cortex-m0", **CHANGED["all"])

@@ -125,7 +125,7 @@ def test_the_same_values_from_the_same_bytes(dtype: DType, first: dict[str, Any]
     assert {name: verdict.equal for name, verdict in verdicts.items()} == dict.fromkeys(verdicts, True)
 
 
-@pytest.mark.parametrize("dtype", [I8, F32])
+@pytest.mark.parametrize("dtype", [pytest.param(I8, marks=pytest.mark.slow), F32])
 def test_the_scratch_of_a_transposed_convolution_of_a_sequence_is_cut(dtype: DType) -> None:
     """TFLM's kernel adds up its whole output in 32 bits: the peak of an autoencoder."""
     s = Sequences(64, 8, dtype)

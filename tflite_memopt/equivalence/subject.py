@@ -40,4 +40,8 @@ class Subject:
 
 
 class FailedVerificationError(EquivalenceError):
-    """The optimized model computes other outputs than the original."""
+    """The optimized model computes other outputs than the original. ``runtime``: where; None: without a run."""
+
+    def __init__(self, message: str, runtime: str | None = None) -> None:
+        super().__init__(message)
+        self.runtime = runtime

@@ -118,7 +118,7 @@ def verify_result(
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
-            raise FailedVerificationError(f"not equal on {name}: {said}")
+            raise FailedVerificationError(f"not equal on {name}: {said}", name)
     return _verification(baseline, results, options)
 
 
@@ -246,7 +246,7 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
             hint = _hint(baseline.model, options) if runtime == RUNNER else ""
-            raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}")
+            raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}", runtime)
     if not any(verdict.equal for verdict in verdicts.values()):
         raise _unverifiable(baseline, options, {runtime: verdict.reason for runtime, verdict in verdicts.items()})
     if RUNNER in verdicts and not verdicts[RUNNER].equal:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 
-from ..errors import OutputError, UsageError
+from ..errors import Fault, OutputError, UsageError
 
 Source = bytes | str | os.PathLike[str]
 """A model, or where it lies."""
@@ -25,12 +25,12 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     refuse_folder(Path(path))
     try:
         if Path(path).is_char_device() or Path(path).is_block_device():
-            raise UsageError(f"'{os.fspath(path)}' is a device; give a .tflite file")
+            raise UsageError(f"'{os.fspath(path)}' is a device; give a .tflite file", Fault.NOT_A_FILE)
         if Path(path).stat().st_size > _MOST_BYTES:
-            raise UsageError(f"'{os.fspath(path)}' is over 2 GB: not a model for a microcontroller")
+            raise UsageError(f"'{os.fspath(path)}' is over 2 GB: not a model for a microcontroller", Fault.TOO_LARGE)
         return Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from error
+        raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}", Fault.NOT_A_FILE) from error
 
 
 def load(source: Source) -> tuple[bytes, str | None]:
@@ -45,17 +45,17 @@ def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
     """
     shown = f"output '{path}'"
     if not path.parent.is_dir():
-        raise UsageError(f"{shown}: the folder '{path.parent}' does not exist; create it first")
+        raise UsageError(f"{shown}: the folder '{path.parent}' does not exist; create it first", Fault.NOT_WRITABLE)
     if path.exists() and not path.is_file():
-        raise UsageError(f"{shown} is not a regular file; give a file name")
+        raise UsageError(f"{shown} is not a regular file; give a file name", Fault.NOT_A_FILE)
     if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"{shown}: the folder '{path.parent}' is not writable")
+        raise UsageError(f"{shown}: the folder '{path.parent}' is not writable", Fault.NOT_WRITABLE)
     if force:
         return
     if any(path.exists() and source.exists() and path.samefile(source) for source in sources):
-        raise UsageError(f"{shown} is the input itself; give another name, or --force to replace it")
+        raise UsageError(f"{shown} is the input itself; give another name, or --force to replace it", Fault.IS_INPUT)
     if path.exists():
-        raise UsageError(f"{shown} exists; give another name, or --force to replace it")
+        raise UsageError(f"{shown} exists; give another name, or --force to replace it", Fault.EXISTS)
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
@@ -86,7 +86,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, 
     Raises as :func:`check_target` and :func:`write_files`; then no new folder is left.
     """
     if os.path.lexists(folder) and not folder.is_dir():
-        raise UsageError(f"output '{folder}' is a file: give a folder")
+        raise UsageError(f"output '{folder}' is a file: give a folder", Fault.NOT_WRITABLE)
     targets = {folder / path: data for path, data in files.items()}
     new = sorted({each for path in targets for each in path.parents if not os.path.exists(each)})
     try:
@@ -169,8 +169,8 @@ def refuse_folder(path: Path) -> None:
     if not path.is_dir():
         return
     if (path / "saved_model.pb").exists():
-        raise UsageError(f"'{path}' is {_SAVED_MODEL}")
-    raise UsageError(f"'{path}' is a folder; give a .tflite file")
+        raise UsageError(f"'{path}' is {_SAVED_MODEL}", Fault.NOT_A_FILE)
+    raise UsageError(f"'{path}' is a folder; give a .tflite file", Fault.NOT_A_FILE)
 
 
 def _in_archive(data: bytes) -> str:

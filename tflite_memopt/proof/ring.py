@@ -10,6 +10,22 @@ but by accident: modulo 2**64 a number that is doubled 64 times is 0.
 
 All randomness comes from a key that is drawn for each proof. Nobody who makes a model knows it, so that no model can be
 made to collide.
+
+The chance of a false proof (``Keys.chance``), provided that the keyed hash behaves as a random function:
+
+1. Values are terms: inputs and hashes are symbols; sums are polynomials of them with integer coefficients. A hash is a
+   bijection for each word, so two symbols of one word are equal only if their arguments are.
+2. Take the first two different terms, in the order of computation, that one word is applied to and whose values agree.
+   All symbols before them are independent and uniform. So if no pair collides, terms of equal value are equal terms.
+3. The difference of two terms is a polynomial that is not zero. If it is linear with a coefficient that 2**b divides
+   and 2**(b+1) does not, it vanishes modulo 2**64 for a share of 2**(b-64) of the values. A coefficient is at most
+   twice the sum of the weights of one channel, which bounds b. Products of two or three random factors, in sums of
+   floats and of computed weights, lose at most 16 bits. A chain of sums of 32-bit integers loses at most 31: where
+   2**32 divides every coefficient, the kernels' own results are equal. Real polynomials are in the field of 2**61 - 1
+   elements, where a polynomial of degree d that is not zero vanishes for at most d / 2**61 of the values (Schwartz and
+   Zippel).
+4. The chance is the sum, over all words, of the pairs of elements that the word is applied to times 2**(b-64). Both
+   models count, equal terms too.
 """
 
 from __future__ import annotations
@@ -169,7 +185,7 @@ class Keys:
     def chance(self, least_bits: float) -> float:
         """Return a bound on the chance that any two different terms of which one function was taken agree.
 
-        A pair does with a chance of at most ``2**(bits - 64)`` (docs/exactness.md); ``least_bits``: of all of them.
+        A pair does with a chance of at most ``2**(bits - 64)``, as above; ``least_bits``: of all of them.
         """
         if not self._hashed:
             return 0.0

@@ -1,0 +1,29 @@
+"""Errors by what is wrong and what they name, not by how they say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tflite_memopt.equivalence.subject import FailedVerificationError
+from tflite_memopt.errors import Fault, MemoptError
+
+
+@contextmanager
+def raises(error: type[MemoptError], fault: Fault, *names: str) -> Iterator[None]:
+    """Expect an error with a fault; ``names``: places, tensors, and figures that its message must have."""
+    with pytest.raises(error) as caught:
+        yield
+    assert caught.value.fault is fault, caught.value
+    assert [name for name in names if name not in str(caught.value)] == [], caught.value
+
+
+@contextmanager
+def differs_on(runtime: str, *names: str) -> Iterator[None]:
+    """Expect that a result differs from its original where ``runtime`` runs both."""
+    with pytest.raises(FailedVerificationError) as caught:
+        yield
+    assert caught.value.runtime == runtime, caught.value
+    assert [name for name in names if name not in str(caught.value)] == [], caught.value
