@@ -103,7 +103,7 @@ def test_a_run_replaces_its_figures_and_the_others_stay_and_age(monkeypatch: pyt
         ("b", "2", False),
     ]
     (old,) = figures.stale()
-    assert (old.table, old.source, old.count) == ("mine", "scripts/bench mine", 1)
+    assert (old.table, old.source, old.figures) == ("mine", "scripts/bench mine", 1)
 
 
 def test_figures_of_an_interrupted_run_are_kept() -> None:

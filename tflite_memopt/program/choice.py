@@ -120,7 +120,7 @@ class Stretches:
 def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP) -> Choice | None:
     """The path of at most ``most_parts`` stretches whose largest need is least, with the fewest parts and least work.
 
-    One is good enough if no path needs less by more than ``gap``, or if it needs no more than ``enough`` bytes. The
+    One is good enough if no path needs less by more than ``gap``; with ``enough``, if it needs no more bytes. The
     limit on measured stretches ends the search only once a path is known. None where no path keeps to ``most_work``;
     with ``enough``, also where every path needs more than that.
     """
@@ -129,7 +129,7 @@ def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 
         if bound is None or 0 < enough < bound.need:
             return None
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
-        if found is not None and found.need <= max(enough, bound.need * (1 + gap)):
+        if found is not None and found.need <= (enough or bound.need * (1 + gap)):
             return replace(found, bound=bound.need)
         if found is not None and not stretches.may_measure:
             return None if 0 < enough < found.need else replace(found, bound=bound.need)
