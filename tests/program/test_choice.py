@@ -67,6 +67,23 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
     assert len(fewer.stretches) <= len(choice.stretches)
 
 
+def test_fewer_parts_are_within_one_gap_of_the_least() -> None:
+    """Two parts need 1,025, 2.5 % more, and are within 2 % of the estimate of another cut."""
+    needs = {(0, 1): 1000, (1, 2): 1000, (2, 3): 1000, (0, 2): 1025}
+    guesses = {(0, 2): 1009, (1, 3): 1010, (0, 3): 3000}
+    stretches = Stretches(
+        range(4),
+        lambda _: 1,
+        lambda stretch: guesses.get(stretch, 1000),
+        lambda _: 0,
+        lambda stretch, _: Price(needs.get(stretch, 5000), 0),
+        10,
+    )
+    found = fewest(stretches, 3, 0)
+    assert found is not None
+    assert (found.need, len(found.stretches)) == (1000, 3)
+
+
 def test_fewer_parts_that_are_better_than_estimated_are_found_with_more_allowed() -> None:
     in_two, in_three = {(0, 2), (2, 3)}, {(0, 1), (1, 2)}  # in three they share the last stretch
 
