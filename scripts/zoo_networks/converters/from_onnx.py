@@ -40,8 +40,10 @@ def convert(name: str, folder: Path) -> None:
         finally:
             os.chdir(home)
         for numbers, target in targets.items():
-            target.write_bytes((Path(work) / f"{name}_{MADE[numbers]}.tflite").read_bytes())
-            print(target.name, flush=True)
+            made = Path(work) / f"{name}_{MADE[numbers]}.tflite"
+            if made.exists():
+                target.write_bytes(made.read_bytes())
+            print(target.name if made.exists() else f"{target.name}: the converter makes none", flush=True)
 
 
 def _converted(name: str, work: Path) -> None:
