@@ -12,7 +12,7 @@ from itertools import chain
 import pytest
 
 from tflite_memopt.equivalence import runner
-from tflite_memopt.equivalence.adapter import Run, RunJob
+from tflite_memopt.equivalence.adapter import ModelRun, RunJob
 from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
 
 _Key = tuple[str, ProcessLimits, str]
@@ -27,7 +27,7 @@ class KeptInterpreter:
         self._process = self._idle.pop() if self._idle else Interpreter(runtime, limits)
         self._is_closed, self._in_use = False, threading.Lock()
 
-    def run(self, job: RunJob) -> Run:
+    def run(self, job: RunJob) -> ModelRun:
         """Run one model. Raises GivenUpError once closed."""
         if self._is_closed:
             raise GivenUpError

@@ -17,7 +17,7 @@ from tests.cells import cell_network
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.tflm import HAS_WHEEL
-from tflite_memopt import pipeline
+from tflite_memopt import checking
 from tflite_memopt.batch.results import key_of
 from tflite_memopt.cascade import in_order, space
 from tflite_memopt.equivalence import runner
@@ -146,7 +146,7 @@ def test_an_error_before_the_proof_ends_the_interpreters(
     def failing(*_: Any) -> Any:
         raise ValueError("never proved")
 
-    monkeypatch.setattr(pipeline, "worthy_candidate", failing)
+    monkeypatch.setattr(checking, "worthy_candidate", failing)
     with pytest.raises(ValueError, match="never proved"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
     assert all_gone(started)
@@ -158,7 +158,7 @@ def test_a_failed_proof_ends_the_interpreters(
     def failing(*_: Any) -> Any:
         raise FailedVerificationError("not equal: in every attempt")
 
-    monkeypatch.setattr(pipeline, "verify_result", failing)
+    monkeypatch.setattr(checking, "verify_result", failing)
     with pytest.raises(FailedVerificationError):
         tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
     assert all_gone(started)

@@ -55,3 +55,9 @@ def test_fields_of_options_that_are_named_exist() -> None:
     known = {each.name for each in fields(Options)} | set(dir(Options))
     texts = {name_of(path): path.read_text() for path in FILES if path.suffix == ".py"}
     assert [(name, gone) for name, text in texts.items() if (gone := set(_FIELD.findall(text)) - known)] == []
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    modules = [path for path in FILES if path.suffix == ".py"]
+    names = [name for path in modules for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE)]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

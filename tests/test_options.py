@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tflite_memopt.attempts import rungs
 from tflite_memopt.errors import UsageError
-from tflite_memopt.options import Options, fallbacks
+from tflite_memopt.options import Options
 
 THOROUGH = Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True)
 WRONG: list[tuple[str, Any]] = [
@@ -53,7 +54,7 @@ def test_a_decision_is_parsed_once() -> None:
 
 @pytest.mark.parametrize(("budget", "expected"), [(None, False), (99, False), (100, True), (101, True)])
 def test_a_budget_is_met_by_what_needs_no_more(budget: int | None, expected: bool) -> None:
-    assert Options(budget=budget).meets_budget(100) == expected
+    assert Options(budget=budget).search.meets_budget(100) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,8 @@ def test_a_budget_is_met_by_what_needs_no_more(budget: int | None, expected: boo
 )
 def test_the_attempts_of_a_run(left_out: dict[str, bool], steps: list[str]) -> None:
     options = Options(**left_out)  # type: ignore[arg-type]
-    ladder = fallbacks(options)
+    ladder = rungs(options.search)
     assert [step for step, _ in ladder] == steps
-    assert ladder[0][1] == options
+    assert ladder[0][1] == options.search
     assert not ladder[-1][1].cascade
     assert not ladder[-1][1].rewrite

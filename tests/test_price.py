@@ -10,14 +10,14 @@ import pytest
 from tests.cells import cell_network
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
-from tflite_memopt import Options, analyze, transform
+from tflite_memopt import Options, analyze, candidate
+from tflite_memopt.candidate import Candidate, RunContext
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.rewrite.stage import rewrite
-from tflite_memopt.transform import Candidate, RunContext
 
 NETWORKS = {f"cells {seed}": write_model(cell_network(seed, resolution=16 + 4 * seed)) for seed in range(9)}
 NETWORKS["chain"] = write_model(mobile_chain(48))
@@ -77,7 +77,7 @@ def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: fl
     options = Options(kernels=kernels, allow_approximate=True, max_slowdown=limit)
     model = read_model(joined(24, 8, 8))
     before = instructions(model, options.profile)
-    found = rewrite(model, options.profile, options, lambda _: None)
+    found = rewrite(model, options.profile, options.search, lambda _: None)
     assert [use.rule for use in found.uses] == (["partial_convolution"] if is_wide else [])
     assert max(slowdowns(before, instructions(found.model, options.profile)).values()) <= limit
 
@@ -111,14 +111,14 @@ def test_what_one_model_cannot_reach_is_said_with_its_bound_and_with_the_other_w
 def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the answer for any library is the better one, whose search has another bound."""
     bounds: dict[str, int | None] = {}
-    real = transform._made
+    real = candidate._made
 
     def noted(run: RunContext, *arguments: Any) -> Candidate:
         made = real(run, *arguments)
         bounds[run.profile.name] = made.cascaded.least
         return replace(made, is_no_worse=bool(run.profile.libraries))
 
-    monkeypatch.setattr(transform, "_made", noted)
+    monkeypatch.setattr(candidate, "_made", noted)
     report = optimize(NETWORKS["cells 4"], replace(PLAIN, target="cortex-m4", effort="thorough")).report
     assert bounds["cmsis-nn-dsp"] != bounds["portable"]
     assert report.least_in_stripes == bounds["cmsis-nn-dsp"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
-from tflite_memopt import EquivalenceError, Options, pipeline, transform
+from tflite_memopt import EquivalenceError, Options, candidate, checking
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -45,13 +45,13 @@ def spoil(made: Any) -> Any:
 
 def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a stage leave a model that computes something else, when the options ask for the stage."""
-    real = getattr(transform, step)
+    real = getattr(candidate, step)
 
     def spoiled(model: Model, profile: object, options: Options, *more: object, **named: object) -> Any:
         made = real(model, profile, options, *more, **named)
         return spoil(made) if getattr(options, field) else made
 
-    monkeypatch.setattr(transform, step, spoiled)
+    monkeypatch.setattr(candidate, step, spoiled)
 
 
 STEPS = [("cascade", "cascade", "stripes"), ("rewrite", "rewrite", "rewrites")]
@@ -81,13 +81,13 @@ def test_of_several_stripes_the_wrong_ones_alone_are_left_out(monkeypatch: pytes
     options = replace(OPTIONS, max_slowdown=1.0, loops=False, effort="quick")
     right = tflite_memopt.optimize(two_regions(), options).report
     *_, before, wrong = decision_in(right.decision).actions
-    real = getattr(transform, "cascade")  # noqa: B009 (not exported)
+    real = getattr(candidate, "cascade")  # noqa: B009 (not exported)
 
     def spoiled(*given: Any, **named: Any) -> Any:
         made = real(*given, **named)
         return spoil(made) if wrong in made.decision.tilings else made
 
-    monkeypatch.setattr(transform, "cascade", spoiled)
+    monkeypatch.setattr(candidate, "cascade", spoiled)
     report = tflite_memopt.optimize(two_regions(), options).report
     assert decision_in(report.decision).actions[-1] == before
     assert report.proofs["result"].is_proved
@@ -135,7 +135,7 @@ def test_when_nothing_is_left_it_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         bias.buffer.data = np.roll(bias.buffer.data, 1)
         return real(found)
 
-    monkeypatch.setattr(pipeline, "write_model", write)
+    monkeypatch.setattr(checking, "write_model", write)
     with pytest.raises(
         EquivalenceError, match="not equal: different: output 0; the first tensor that differs is 'conv0'"
     ):
@@ -151,7 +151,7 @@ def test_an_interruption_ends_the_run(step: str, monkeypatch: pytest.MonkeyPatch
 
     # The search for tiles, which is part of rewriting, hands on how its model is arranged.
     options = Options(samples=2, effort="quick", target="cortex-m4", rewrite=step != "arrange")
-    monkeypatch.setattr(transform, step, interrupted)
+    monkeypatch.setattr(candidate, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
         tflite_memopt.optimize(DATA, options)
 

@@ -9,7 +9,7 @@ import pytest
 
 from scripts.makers import runs
 from tflite_memopt.equivalence import tflm
-from tflite_memopt.equivalence.adapter import REFERENCE, Run, RunJob, Sample
+from tflite_memopt.equivalence.adapter import REFERENCE, ModelRun, RunJob, Sample
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 
 HAS_WHEEL = find_spec("tflite_micro") is not None
@@ -23,7 +23,7 @@ def litert_and_tflm() -> Interpreters:
     return Interpreters(("litert", "tflm"), ProcessLimits())
 
 
-def run_tflm(job: RunJob) -> Run:
+def run_tflm(job: RunJob) -> ModelRun:
     """Run one job. Raises RuntimeError with TFLM's message when it refuses the model or the arena."""
     _require()
     return tflm.run_tflm(job)
@@ -35,7 +35,7 @@ def run_models(
     samples: list[Sample] | Mapping[str, list[Sample]],
     arena_bytes: int,
     kernels: str = REFERENCE,
-) -> dict[str, Run]:
+) -> dict[str, ModelRun]:
     """Run the models, by label, over all samples; ``samples`` are the same for all of them, or by label."""
     if runtime == "tflm":
         _require()

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from .exploring import explore
-    from .measuring import analyze, compare, verify
+    from .measuring import analyze, compare, ram_of, verify
     from .options import Options
     from .pipeline import Result, optimize
-    from .ram import ram_of
     from .report.model import Analysis, Comparison, Report
     from .report.schema import from_json
 
@@ -52,7 +51,7 @@ _HOMES = {
     "explore": "exploring",
     "from_json": "report.schema",
     "optimize": "pipeline",
-    "ram_of": "ram",
+    "ram_of": "measuring",
     "verify": "measuring",
 }
 __all__ = [

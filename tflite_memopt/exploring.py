@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from .attempts import LIMITS
+from .candidate import Cache
 from .errors import UnsupportedModelError, UsageError
 from .io.files import Source, load
 from .memory.figures import MemoryUse
@@ -16,7 +18,6 @@ from .program.run import optimize_in_parts
 from .report.answer import Answer, answer_of
 from .report.exploration import chosen_of, flags_of, front_of
 from .report.model import Exploration, FrontPoint
-from .transform import LIMITS, Cache
 
 PARTS_LIMITS = (0.3, 0.1)
 """Of them, those under which the model is cut into parts: each takes a search of its own."""

@@ -1,4 +1,4 @@
-"""The commands that change no model: analyze, verify, compare."""
+"""The calls that change no model: analyze, verify, compare, and the RAM of a model as one number."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from .equivalence.verdict import PLAN, PROOF, Verdict
 from .equivalence.verification import exactness_of, verdict_of, verify_steps
 from .equivalence.verification import verify as verify_models
 from .errors import InfeasibleError, UsageError
-from .io import plan_label
+from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .io.reader import read_model
 from .io.writer import write_model
+from .ir.model import Model
 from .kernels.chips import memories_of_chip
+from .kernels.since import PRESENT
 from .kernels.targets import profile_for
 from .memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
 from .memory.problems import labeled_ties, tie_positions
+from .memory.reserve import needs_by_library
 from .options import Options
 from .proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
+from .report.answer import Planner
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison, MemoryPart
 from .rewrite.loadable import mended
@@ -144,3 +148,37 @@ def compare(
 
     data, name = load(source)
     return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress, beside, seconds)
+
+
+def ram_of(
+    model: Source | Model,
+    target: str | None = None,
+    kernels: str | None = None,
+    optimized: bool = False,
+    tflm: str = PRESENT.name,
+    planner: Planner = "tflm",
+) -> int:
+    """Return the bytes of the arena that firmware must reserve for a model on the target.
+
+    ``model``: a .tflite as bytes or as a path, or a model in memory, which stays as it is. As it stands by default: in
+    the order and with the plan of its file, as stock TFLM runs it. Without a target: with TFLM's own kernels on 32
+    bits; other libraries may need more (:func:`analyze` has them all). ``optimized``: after :func:`optimize` with its
+    default options, without verification. ``tflm``: the build of TFLM. ``planner``: TFLM as it comes, or the "table"
+    that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where ``codegen`` writes none by
+    default.
+    """
+    source = write_model(model) if isinstance(model, Model) else model
+    options = Options(target=target, kernels=kernels, verify=False, tflm=tflm)
+    if optimized:
+        from .pipeline import optimize
+
+        needs = optimize(source, options).report.libraries["after"]
+    else:
+        read = read_planned(*load(source))
+        needs = needs_by_library(read, offline_plan.decode(read) or {}, options.profile)
+    need = next(iter(needs.values()))
+    if planner == "tflm":
+        return need.required
+    if need.table is None:
+        raise UsageError("codegen writes a plan table only for a target whose kernels were measured: name the target")
+    return need.table

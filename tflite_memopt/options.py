@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -22,8 +22,6 @@ from .plan.methods import NAMES as PLANNERS
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
 Effort = Literal["quick", "normal", "thorough"]
-Step = Literal["stripes", "rewrites", "order and plan"]
-LAST_STEP: Step = "order and plan"
 IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -78,6 +76,47 @@ class Hop:
 
 
 @dataclass(frozen=True)
+class SearchOptions:
+    """The options that a candidate depends on, which is all that rewrites, stripes and planner may know of a run.
+
+    As in :class:`Options`, with ``decision`` and ``build`` read from their texts.
+    """
+
+    effort: Effort = "normal"
+    jobs: int = 1
+    seed: int = 0
+    planner: str = "best"
+    objective: Objective = "total"
+    budget: int | None = None
+    ties: tuple[str, ...] = ()
+    io: Io = "keep"
+    rewrite: bool = True
+    allow_approximate: bool = False
+    cascade: bool = True
+    max_slowdown: float = DEFAULT_LIMIT
+    loops: bool = True
+    decision: Decision | None = None
+    build: TflmBuild = PRESENT
+
+    def meets_budget(self, need: int) -> bool:
+        """Return whether there is a budget, and ``need`` bytes of the objective are within it."""
+        return self.budget is not None and need <= self.budget
+
+    @property
+    def max_extra_macs(self) -> float:
+        """The limit on added multiply-accumulates, as a fraction."""
+        return max(DEFAULT_LIMIT, self.max_slowdown)
+
+    def search_limit(self, effort: float = 1.0) -> SearchLimit:
+        """Return the limit of a search: this part of its own limit."""
+        return SearchLimit(seed=self.seed, effort=effort)
+
+    def plan_limit(self, part: float = 1.0) -> SearchLimit:
+        """Return the limit of the planner for the plan that is written, or this part of it."""
+        return self.search_limit(PLAN_WORK[self.effort] * part)
+
+
+@dataclass(frozen=True)
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
@@ -106,7 +145,7 @@ class Options:
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
-    ``transform.WORTH`` of the objective and the budget does not need it. ``loops``: also write stripes as one loop,
+    ``attempts.WORTH`` of the objective and the budget does not need it. ``loops``: also write stripes as one loop,
     whose operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place
     of a search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it:
     operators that it lacks are not used, and the arena is counted with its structures.
@@ -173,22 +212,10 @@ class Options:
         """Return the decision to carry out in place of a search; None for a search."""
         return None if self.replay is None else decision_in(self.replay)
 
-    def meets_budget(self, need: int) -> bool:
-        """Return whether there is a budget, and ``need`` bytes of the objective are within it."""
-        return self.budget is not None and need <= self.budget
-
-    @property
-    def max_extra_macs(self) -> float:
-        """The limit on added multiply-accumulates, as a fraction."""
-        return max(DEFAULT_LIMIT, self.max_slowdown)
-
-    def search_limit(self, effort: float = 1.0) -> SearchLimit:
-        """Return the limit of a search: this part of its own limit."""
-        return SearchLimit(seed=self.seed, effort=effort)
-
-    def plan_limit(self, part: float = 1.0) -> SearchLimit:
-        """Return the limit of the planner for the plan that is written, or this part of it."""
-        return self.search_limit(PLAN_WORK[self.effort] * part)
+    @cached_property
+    def search(self) -> SearchOptions:
+        """The part of the options that a candidate depends on."""
+        return SearchOptions(**{each.name: getattr(self, each.name) for each in fields(SearchOptions)})
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Yield each wrong option with its valid values."""
@@ -226,16 +253,6 @@ class Options:
                 yield name, "states keep their types: omit --io int8"
         if self.runner is not None and not self.verify:
             yield "runner", "a runner is part of the verification, which is switched off"
-
-
-def fallbacks(options: Options) -> list[tuple[Step, Options]]:
-    """Return the options, then without stripes, then without graph changes: each with the step that is dropped next."""
-    ladder: list[tuple[Step, Options]] = []
-    if options.cascade:
-        ladder.append(("stripes", options))
-    if options.rewrite:
-        ladder.append(("rewrites", replace(options, cascade=False)))
-    return [*ladder, (LAST_STEP, replace(options, cascade=False, rewrite=False))]
 
 
 def _fault_in(field: str, read: Callable[[], object]) -> Iterator[tuple[str, str]]:

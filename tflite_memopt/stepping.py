@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from .analysis.side_effects import has_side_effects
+from .candidate import Progress
 from .cascade.slide import Slid, Sliding, keepable, slid, sliding
 from .equivalence.runner import Interpreters
 from .equivalence.subject import FailedVerificationError, Subject
-from .equivalence.verification import Verification, infer_shapes, verify_steps
+from .equivalence.verification import Verified, infer_shapes, verify_steps
 from .errors import EquivalenceError, UnsupportedModelError, UsageError
 from .io.reader import read_model
 from .io.writer import write_model
@@ -33,7 +34,6 @@ from .rewrite.in_one_row import lay_in_one_row
 from .rewrite.one_step import one_step
 from .rewrite.sequences_along_h import image_given, sequences_along_h
 from .rewrite.stage import clean_up
-from .transform import Progress
 
 NOT_EQUAL = "calls of one step do not compute what the model does"
 
@@ -68,13 +68,13 @@ class InSteps:
 
     def verified(
         self,
-        verification: Verification,
+        verification: Verified,
         written: bytes,
         proofs: Mapping[str, Proof],
         options: Options,
         progress: Progress,
         running: Interpreters | None,
-    ) -> Verification:
+    ) -> Verified:
         """The verification of a result with the verdicts of sequences, and TFLM's figures of the whole.
 
         Raises FailedVerificationError where a sequence of calls computes something else.
@@ -204,7 +204,7 @@ class _Judge:
         """
         options, profile = self.options, self.options.profile
         model = with_ties(copy_model(made.model), made.ties, profile)
-        need = estimate_of(model, profile, options).need
+        need = estimate_of(model, profile, options.search).need
         share = 1 + slowest(instructions(self.whole, profile), instructions(model, profile))
         if share > 1 + options.max_slowdown:
             return True, True, share

@@ -5,6 +5,7 @@ scripts/bench --stale   tables with figures of other versions
 scripts/bench programs FOLDER...   RAM in parts, and with an input that comes row by row: docs/results/programs.csv
 scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... [-o PAGE.md]   every planner
+scripts/bench converters FOLDER...   what is left of the operators that converters of PyTorch write
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
 scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
@@ -16,6 +17,7 @@ from __future__ import annotations
 import click
 
 from .ablations import ablations
+from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
 from .models import models
@@ -31,10 +33,10 @@ from .tail import tail
 def cli(stale: bool) -> None:
     """Benchmarks of tflite_memopt."""
     for each in stale_figures() if stale else ():
-        click.echo(f"{each.table}: {each.count} figures of {each.version}: {each.source}")
+        click.echo(f"{each.table}: {each.figures} figures of {each.version}: {each.source}")
 
 
-for _command in (models, programs, schedule, plan, slide, faults, tail, ablations):
+for _command in (models, programs, schedule, plan, converters, slide, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

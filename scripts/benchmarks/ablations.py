@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -54,6 +57,45 @@ PARTS: Mapping[str, tuple[str, Any]] = {
 MECHANISMS = ("order", *OPTIONS)
 
 
+TUNED: Mapping[str, Sequence[str]] = {
+    "schedule.best_first": (
+        "_MOST_OPERATORS_BOUNDED",
+        "_COMPLETIONS",
+        "_MOST_KNOWN",
+        "_LOOKED_AT",
+        "_OPERATORS_PER_ITERATION",
+        "_EFFORT",
+        "_QUESTION",
+        "_RESERVE",
+        "_ITERATION",
+        "_LEAD",
+    ),
+    "schedule.contracted_orders": ("MOST_ORDERS", "_MOST_REGIONS", "_TRIES", "_MOST_STEPS", "_HOT"),
+    "schedule.reductions": ("_MOST_SWEEPS", "_MOST_CANDIDATES", "_MOST_UNSURE"),
+    "plan.disjunctive": ("_PARTS",),
+    "plan.exact": ("_EFFORT", "_SECOND_OPINION", "_GROWTH", "_PLAIN_CHUNK", "_COMPILED_CHUNK"),
+    "plan.methods": ("_LARGEST", "_SHARE_OF_A_CORE"),
+    "memory.arrange": ("_WORK",),
+    "rewrite.engine": ("_MOST_CHECKED",),
+    "rewrite.search": ("_AHEAD",),
+    "rewrite.stage": ("_EFFORT",),
+    "rewrite.tiles": ("_ROUNDS", "_WORK", "_COPIED", "_ORDER_WORK"),
+    "cascade.bound": ("_SPOILT", "_CERTAIN_ROWS"),
+    "cascade.in_order": (
+        "_FULL",
+        "_EFFORT_OF_ORDER",
+        "_IN_FULL",
+        "_NEAR",
+        "_AFTERWARDS",
+        "_MEASURED",
+        "_PROMISING",
+    ),
+    "cascade.search": ("_LONGEST", "_EFFORT_OF_ORDERS", "_EFFORT_BELOW"),
+    "cascade.select": ("BEAM", "HEADS", "_WIDER"),
+    "cascade.space": ("LONGEST", "_WITH_LONGEST", "_HANDED_OUT", "_CHOSEN", "_MANY"),
+}
+"""Numbers that searches are tuned by. A share stays at most 1."""
+
 Run = tuple[int, int, float]
 """The need before and after, in bytes, and seconds of processor time."""
 
@@ -63,12 +105,19 @@ Run = tuple[int, int, float]
 @click.option("--kernels", default="reference", show_default=True)
 @click.option("--effort", type=click.Choice(["quick", "normal", "thorough"]), default="normal", show_default=True)
 @click.option("--parts", is_flag=True, help="Parts of mechanisms: forms, edges, steps of the search, of the planner.")
+@click.option(
+    "--constants", is_flag=True, help="Each tuned number of the searches halved, and doubled: all models at once."
+)
 @click.option("--random", "count", default=0, help="Add a row for the sum over this many random networks.")
-def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool, count: int) -> None:
+def ablations(models: tuple[Path, ...], kernels: str, effort: Any, parts: bool, constants: bool, count: int) -> None:
     """The RAM that each of MODELS needs on 32 bits, and the seconds of processor time, without one mechanism each."""
     if not models and not count:
         raise click.UsageError("name models, or --random N")
     options = Options(kernels=kernels, effort=effort, verify=False, jobs=1, every_byte=True)
+    if constants:
+        rows = _halved_and_doubled([*(path.read_bytes() for path in models), *random_networks(count)], options)
+        keep("constants", f"scripts/bench ablations FILES --constants --random {count}", rows)
+        return
     which = " --parts" if parts else ""
     rows = (
         Row(
@@ -84,6 +133,25 @@ def _named(models: tuple[Path, ...], count: int) -> Iterator[tuple[str, Sequence
         yield path.stem, [path.read_bytes()]
     if count:
         yield f"{count} random networks", list(random_networks(count))
+
+
+def _halved_and_doubled(models: Sequence[bytes], options: Options) -> Iterator[Row]:
+    """The need of all models together, and the seconds, with half and twice of each constant: changes in percent."""
+    _, need, seconds = _sum(models, options)
+    for module, names in TUNED.items():
+        for name in names:
+            value = getattr(import_module(f"tflite_memopt.{module}"), name)
+            found: dict[str, object] = {"value": value}
+            for word, other in (("halved", value / 2), ("doubled", value * 2)):
+                other = max(1, int(other)) if isinstance(value, int) else min(1.0, other) if value < 1 else other
+                with ExitStack() as patched:
+                    for user in [each for key, each in sys.modules.items() if key.startswith("tflite_memopt.")]:
+                        if user.__name__ == f"tflite_memopt.{module}" or getattr(user, name, None) is value:
+                            patched.enter_context(patch.object(user, name, other))
+                    _, then, took = _sum(models, options)
+                found[f"{word}: RAM, %"] = f"{100 * (then / need - 1):+.2f}"
+                found[f"{word}: processor time, times"] = f"{took / seconds:.2f}"
+            yield Row(f"{module}.{name}", "", f"--kernels {options.kernels}, {len(models)} models", found)
 
 
 def _figures(models: Sequence[bytes], options: Options, parts: bool) -> Mapping[str, object]:

@@ -80,7 +80,7 @@ class Stale(NamedTuple):
     table: str
     version: str
     source: str
-    count: int
+    figures: int
 
 
 def stale() -> Iterator[Stale]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import Run, RunJob
+from tflite_memopt.equivalence.adapter import ModelRun, RunJob
 from tflite_memopt.equivalence.baseline import FILLS
 from tflite_memopt.equivalence.inputs import verification_inputs
 from tflite_memopt.equivalence.runner import Interpreters
@@ -49,7 +49,7 @@ class Original:
         self.samples = verification_inputs(self.model, samples, seed)
 
     @cached_property
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> dict[str, ModelRun]:
         """Of the runtimes that run the model, and compute the same over other memory."""
         found = {name: self.run(name, self.data) for name in RUNTIMES}
         again = self.run("tflm", self.data, FILLS[1])
@@ -61,7 +61,7 @@ class Original:
         """Tell whether a runtime computes the same of the model again; LiteRT's SUM of int16 does not."""
         return all(not differs(self.runs[runtime], self.run(runtime, self.data)) for _ in range(_AGAIN))
 
-    def run(self, runtime: str, data: bytes, fill: int = FILLS[0]) -> Run:
+    def run(self, runtime: str, data: bytes, fill: int = FILLS[0]) -> ModelRun:
         """Run a file on the samples of the model."""
         return self._interpreters[runtime].run(RunJob(data, self.samples, ARENA, fill=fill))
 
@@ -103,7 +103,7 @@ class Original:
         return None
 
 
-def differs(one: Run, other: Run, proof: Proof | None = None) -> bool:
+def differs(one: ModelRun, other: ModelRun, proof: Proof | None = None) -> bool:
     """Tell whether outputs differ where they must not: by a bit, or by more than float sums do."""
     if one.outputs.keys() != other.outputs.keys():
         return True

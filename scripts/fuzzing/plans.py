@@ -19,7 +19,7 @@ from tests.program.test_program_firmware import separable
 from tests.recurrent import layers
 from tests.test_random_models import random_model, random_rows
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.adapter import Run, RunJob
+from tflite_memopt.equivalence.adapter import ModelRun, RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.graph.alignment import aligned
@@ -66,7 +66,7 @@ class Planned:
         """The proof of the plan in this file, or in one of its variants."""
         return prove_plan(*self._places(data))
 
-    def run(self, data: bytes, count: int, seed: int, interpreters: Interpreters) -> Run:
+    def run(self, data: bytes, count: int, seed: int, interpreters: Interpreters) -> ModelRun:
         """Run a variant on TFLM, over inputs or images in sequence; what is tied is given once, and lies there then."""
         model, places = self._places(self.data)
         if self.feed is None or self.fed is None:

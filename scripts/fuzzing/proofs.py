@@ -14,7 +14,7 @@ from scripts.fuzzing.judge import RUNTIMES, Counts, Original, differs
 from scripts.fuzzing.mutants import mutant, root_of, sites_of
 from scripts.fuzzing.originals import original
 from scripts.fuzzing.plans import Planned, planned
-from tflite_memopt.equivalence.adapter import Run
+from tflite_memopt.equivalence.adapter import ModelRun
 from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
 
@@ -103,7 +103,7 @@ def attacked_plans(attack: Attack, count: int, first: int = 0) -> Counts:
     return counts
 
 
-def _plans(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[tuple[Planned, Run, str, bytes]]:
+def _plans(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[tuple[Planned, ModelRun, str, bytes]]:
     """Planned models, what TFLM computes of each, and the variants: of the models of a number, one each in turn."""
     for number in itertools.count(first):
         draw = random.Random(f"variants {attack.seed} {number}")
@@ -122,7 +122,7 @@ def _plans(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[t
                     yield base, wanted, *variant
 
 
-def _run(attack: Attack, base: Planned, data: bytes, interpreters: Interpreters) -> Run:
+def _run(attack: Attack, base: Planned, data: bytes, interpreters: Interpreters) -> ModelRun:
     return base.run(data, min(attack.samples, _FEW), attack.seed, interpreters)
 
 

@@ -34,11 +34,12 @@ from tflite_memopt.rewrite import (
     shapes,
     static_lists,
     steps_in_a_loop,
+    transposes,
 )
 from tflite_memopt.rewrite.engine import Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
-_RULES = (partial, channels, shapes, folding, pixels, sequences_along_h, loadable)
+_RULES = (partial, channels, shapes, transposes, folding, pixels, sequences_along_h, loadable)
 """Modules of rules, each with its description below it."""
 _OTHERS: dict[str, object] = {
     "channel_tiles": channels.channel_tiles,

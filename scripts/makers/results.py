@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scripts.benchmarks import ablations, faults, programs, slide
+from scripts.benchmarks.converters import COUNTED
 from scripts.benchmarks.figures import ROOT, read
 from scripts.benchmarks.markdown_table import row, table
 from scripts.benchmarks.models import AFTER, BEFORE, READ_AFTER, READ_BEFORE, REFUSED, SLOWER
@@ -89,9 +91,13 @@ _TARGET: Columns = {"target": lambda run: run.target}
 _BEFORE: Columns = {"as it came": lambda run: run(BEFORE)}
 
 
+def _figure(name: str, run: Run) -> str:
+    return run(name)
+
+
 def _figures(names: Mapping[str, str]) -> Columns:
     """Columns that show figures, by heading."""
-    return {heading: lambda run, name=name: run(name) for heading, name in names.items()}
+    return {heading: partial(_figure, name) for heading, name in names.items()}
 
 
 def _table(runs: Iterable[Run], columns: Columns) -> Iterator[str]:
@@ -136,6 +142,17 @@ def people() -> Iterator[str]:
     for network in dict.fromkeys(name.rpartition("_")[0] for name in runs):
         cells = (runs.get(f"{network}_{numbers}") for numbers in NUMBERS)
         yield row(network, *("" if run is None else run.cut() for run in cells))
+
+
+def converters() -> Iterator[str]:
+    """RAM of networks of PyTorch, and how many operators of a kind that only moves data there are."""
+
+    def moved(kind: str) -> Callable[[Run], str]:
+        return lambda run: f"{run(f'{kind} before')} -> {run(f'{kind} after')}" if f"{kind} after" in run.values else ""
+
+    counts = {kind: moved(kind) for kind in COUNTED}
+    named: Columns = {"proof": lambda run: run("proof"), "s": lambda run: run("processor, s")}
+    return _table(_runs("converters"), {**_MODEL, **_BEFORE, "RAM": Run.cut, **counts, **named})
 
 
 def strangers() -> Iterator[str]:
@@ -228,22 +245,22 @@ def tools() -> Iterator[str]:
 def tail() -> Iterator[str]:
     """The tail by kind, before/after."""
 
-    def pair(run: Run, kind: str) -> str:
+    def pair(kind: str, run: Run) -> str:
         return f"{run(f'{kind} before, bytes')}/{run(f'{kind} after, bytes')}"
 
     kinds = [name.removesuffix(" before, bytes") for name in _names("tail") if name.endswith(" before, bytes")]
-    columns: Columns = {kind: lambda run, kind=kind: pair(run, kind) for kind in kinds}
+    columns: Columns = {kind: partial(pair, kind) for kind in kinds}
     return _table(_runs("tail"), _MODEL | columns | _figures({"least": "least, bytes"}))
 
 
 def without() -> Iterator[str]:
     """RAM with all mechanisms, and the percent more without one."""
 
-    def more(run: Run, name: str) -> str:
+    def more(name: str, run: Run) -> str:
         part = int(run.values[f"{ablations.WITHOUT}{name}, bytes"])
         return "" if f"{part}" == run.values[AFTER] else f"{100 * (part / int(run.values[AFTER]) - 1):+.1f}%"
 
-    names: Columns = {f"without {name}": lambda run, name=name: more(run, name) for name in ablations.MECHANISMS}
+    names: Columns = {f"without {name}": partial(more, name) for name in ablations.MECHANISMS}
     return _table(_runs("ablations"), _MODEL | _BEFORE | _figures({"all": AFTER}) | names)
 
 
@@ -258,7 +275,7 @@ def attacks() -> Iterator[str]:
 
 
 TABLES = (
-    *(models, people, strangers, in_parts, windows, executed, read_weights, devices, met, against, tools),
+    *(models, people, strangers, converters, in_parts, windows, executed, read_weights, devices, met, against, tools),
     *(proofs, attacks, tail, without),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from tflite_memopt.equivalence.adapter import REFERENCE, TIMEOUT_SECONDS, Run, RunJob, Sample
+from tflite_memopt.equivalence.adapter import REFERENCE, TIMEOUT_SECONDS, ModelRun, RunJob, Sample
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.runner import Interpreter, ModelRunner
 
@@ -16,7 +16,7 @@ def run_models(
     samples: list[Sample] | Mapping[str, list[Sample]],
     arena_bytes: int,
     kernels: str = REFERENCE,
-) -> dict[str, Run]:
+) -> dict[str, ModelRun]:
     """Run each model (label -> bytes) over all samples: by a runner, or in a process of its own making.
 
     A crash ends only that one. ``samples`` are the same for all models, or by label.
@@ -37,6 +37,6 @@ def run_external(
     arena_bytes: int = 0,
     search: bool = True,
     timeout: float = TIMEOUT_SECONDS,
-) -> Run:
+) -> ModelRun:
     """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
     return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]

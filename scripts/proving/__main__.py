@@ -61,8 +61,8 @@ def main(folder: Path | None, kernels: str | None, count: int | None, seed: int,
         options = "" if kernels is None else f"--kernels {kernels}"
         source = f"scripts/prove --random {count} --seed {seed}" if folder is None else "scripts/prove FOLDER"
         values: dict[str, object] = {"pairs": len(times), **ends}
-        for name, spent in zip(("function", "plan"), zip(*times, strict=True), strict=False):
-            values |= {f"{name}: seconds, all": f"{sum(spent):.1f}", f"{name}: seconds, longest": f"{max(spent):.2f}"}
+        for of, spent in zip(("function", "plan"), zip(*times, strict=True), strict=False):
+            values |= {f"{of}: seconds, all": f"{sum(spent):.1f}", f"{of}: seconds, longest": f"{max(spent):.2f}"}
         keep("proofs", f"{source} {options} --figures", [Row(what, "", options, values)])
     sys.exit(0 if set(ends) <= {"proved", "reassociated"} else 1)
 

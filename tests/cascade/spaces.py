@@ -27,7 +27,7 @@ def space_of(
     """All tilings of these modes, each with its bound; with ``limits`` None those of the options."""
     asked = Options(jobs=1) if options is None else options
     known = Measured() if measured is None else measured
-    space = Space(model, profile, asked, known, modes)
+    space = Space(model, profile, asked.search, known, modes)
     if limits is not None:
         space.limits = limits
     space.fill(ANY)

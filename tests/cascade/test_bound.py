@@ -82,7 +82,7 @@ def test_a_chain_of_small_tensors_is_not_searched() -> None:
     model = b.finish(x)
     needed = optimize(write_model(model), Options(verify=False)).report
     assert needed.after.required_for_target == needed.before.required_for_target
-    space = Space(read_model(write_model(model)), profile_named("portable"), Options(), Measured(), EVERY)
+    space = Space(read_model(write_model(model)), profile_named("portable"), Options().search, Measured(), EVERY)
     space.fill(needed.before.required_for_target)
     assert space.looked_at == 0
 

@@ -61,11 +61,11 @@ def network(dtype: DType = DType.INT8, levels: int = LEVELS, after: int = 0) -> 
 
 
 def cost(model: Model) -> Cost:
-    return cost_of(model, OPTIONS.profile, OPTIONS)
+    return cost_of(model, OPTIONS.profile, OPTIONS.search)
 
 
 def loops_alone(options: Options) -> Modes:
-    return replace(modes_of(options), unrolled=(), phases=False)
+    return replace(modes_of(options.search), unrolled=(), phases=False)
 
 
 def long_ones(model: Model, options: Options) -> list[Tiling]:
@@ -91,7 +91,7 @@ def test_the_search_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(in_order, "modes_of", loops_alone)
     monkeypatch.setattr(space, "LONGEST", 5)
     options = replace(OPTIONS, objective="head")
-    found = cascade(network(levels=2), options.profile, options, lambda _: None)
+    found = cascade(network(levels=2), options.profile, options.search, lambda _: None)
     (use,) = found.uses
     assert use.rule.startswith("cascade in a masked loop")
     assert len(found.model.graphs) == 3

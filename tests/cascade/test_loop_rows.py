@@ -79,8 +79,10 @@ def test_a_variable_that_is_not_overwritten_in_full_is_left_alone() -> None:
     (loop,) = loops_of(model)
     is_turn = loop.condition.operators[0].inputs[0]
     assert is_turn is not None
-    assert loop.turns is not None
-    is_turn.buffer = add_buffer(model, np.repeat(np.arange(loop.turns + 1) < loop.turns - 1, 4))  # the last is missing
+    assert loop.iterations is not None
+    is_turn.buffer = add_buffer(
+        model, np.repeat(np.arange(loop.iterations + 1) < loop.iterations - 1, 4)
+    )  # the last is missing
     read = read_model(write_model(model))
     (variable,) = [tensor for tensor in read.main.tensors if tensor.is_variable]
     mark_placeholders(read, {variable: 0})
@@ -149,4 +151,4 @@ def test_what_turns_say_is_what_a_written_loop_takes(form: Loop, seed: int) -> N
     macs, least = loop_macs(region, turns), least_head(region, turns, MayShare(profile))
     lower_loop(model, model.main, region, turns)
     assert before + macs == model_macs(model)
-    assert least <= arrange(model, profile, Options()).placement.memory.arena_bytes
+    assert least <= arrange(model, profile, Options().search).placement.memory.arena_bytes

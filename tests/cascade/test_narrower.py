@@ -9,17 +9,19 @@ import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
-from tflite_memopt import transform
+from tflite_memopt import candidate
+from tflite_memopt.attempts import NOTHING_BETTER, attempts_of
+from tflite_memopt.candidate import Cache, RunContext
 from tflite_memopt.cascade.search import cascade
+from tflite_memopt.graph.limits import StageClock
 from tflite_memopt.io import plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profile import KernelProfile
-from tflite_memopt.options import Options
+from tflite_memopt.options import Options, SearchOptions
 from tflite_memopt.pipeline import optimize
-from tflite_memopt.transform import Cache, narrower
 
 PLAIN = Options(verify=False, objective="head", kernels="reference", every_byte=True)
 
@@ -39,14 +41,21 @@ PLAIN = Options(verify=False, objective="head", kernels="reference", every_byte=
 )
 def test_the_narrower_limits_of_a_run(asked: dict[str, object], expected: list[dict[str, object]]) -> None:
     wanted = replace(PLAIN, **asked)  # type: ignore[arg-type]
-    assert list(narrower(wanted)) == [replace(PLAIN, **each) for each in expected]  # type: ignore[arg-type]
+    assert [each.search for each in (replace(PLAIN, **each) for each in expected)] == narrower(wanted)  # type: ignore[arg-type]
 
 
 def test_a_narrower_run_of_a_wider_one_has_no_others_than_that() -> None:
-    widest = replace(PLAIN, max_slowdown=1.0, effort="thorough")
-    every = narrower(widest)
-    for at, each in enumerate(every):
-        assert set(narrower(each)) <= set(every[:at])
+    every = narrower(replace(PLAIN, max_slowdown=1.0, effort="thorough"))
+    assert every == [PLAIN.search]
+    assert narrower(PLAIN) == []
+
+
+def narrower(options: Options) -> list[SearchOptions]:
+    """The limits that are tried before those that are asked for."""
+    model = mobile_chain(32)
+    run = RunContext(b"", model, options.profile, None, StageClock(), lambda _: None, {})
+    limits = [each.limits for each in attempts_of(run, options.search)]
+    return limits[: limits.index(options.search)]
 
 
 def without_label(data: bytes) -> bytes:
@@ -65,16 +74,16 @@ def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(
     usual = replace(PLAIN, rewrite=False)
     wanted = replace(usual, **asked)  # type: ignore[arg-type]
 
-    def astray(model: Model, profile: KernelProfile, options: Options, *others: Any) -> Changed:
-        return cascade(model, profile, options, *others) if options == usual else Changed(model, (), ())
+    def astray(model: Model, profile: KernelProfile, options: SearchOptions, *others: Any) -> Changed:
+        return cascade(model, profile, options, *others) if options == usual.search else Changed(model, (), ())
 
-    monkeypatch.setattr(transform, "cascade", astray)
+    monkeypatch.setattr(candidate, "cascade", astray)
     model = write_model(mobile_chain(32))
     least = optimize(model, usual)
     found = optimize(model, wanted)
     assert least.report.after.arena_bytes < least.report.before.arena_bytes
     assert without_label(found.model) == without_label(least.model)
-    assert transform.NOTHING_BETTER in found.report.refused
+    assert NOTHING_BETTER in found.report.refused
 
 
 @pytest.mark.slow
@@ -83,19 +92,19 @@ def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
     need = tflite_memopt.optimize(model, PLAIN).report.after.arena_bytes
     said: list[str] = []
     optimize(model, replace(PLAIN, max_slowdown=1.0, budget=need), said.append)
-    assert any(each.startswith("limits 1 of 2") for each in said)
-    assert not any(each.startswith("limits 2 of 2") for each in said)
+    assert any(each.startswith("search 1 of 4, narrower") for each in said)
+    assert not any(each.startswith("search 2 of") for each in said)
 
 
 @pytest.mark.slow
 def test_what_one_run_has_found_another_one_does_not_search_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[Options] = []
+    searched: list[SearchOptions] = []
 
-    def counted(model: Model, profile: KernelProfile, options: Options, *others: Any) -> Changed:
+    def counted(model: Model, profile: KernelProfile, options: SearchOptions, *others: Any) -> Changed:
         searched.append(options)
         return cascade(model, profile, options, *others)
 
-    monkeypatch.setattr(transform, "cascade", counted)
+    monkeypatch.setattr(candidate, "cascade", counted)
     narrow = replace(PLAIN, rewrite=False)  # without a search for tiles, which asks for stripes as well
     wider = replace(narrow, max_slowdown=0.3)
     model, cache = write_model(mobile_chain(32)), Cache()
@@ -103,7 +112,7 @@ def test_what_one_run_has_found_another_one_does_not_search_for(monkeypatch: pyt
     every = list(searched)
     again = optimize(model, wider, cache=cache)
     assert searched == every
-    assert {narrow, wider} <= set(every)
+    assert {narrow.search, wider.search} <= set(every)
     assert len(set(every)) == len(every)
     assert again.model == first.model
 
@@ -120,11 +129,11 @@ def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_l
 ) -> None:
     """The search under a budget is made to find nothing."""
 
-    def astray(model: Model, profile: KernelProfile, options: Options, *others: Any) -> Changed:
+    def astray(model: Model, profile: KernelProfile, options: SearchOptions, *others: Any) -> Changed:
         return Changed(model, (), ()) if options.budget is not None else cascade(model, profile, options, *others)
 
     model = write_model(mobile_chain(32))
     options = replace(PLAIN, rewrite=False, effort="quick")
     least = optimize(model, options).report.after.arena_bytes
-    monkeypatch.setattr(transform, "cascade", astray)
+    monkeypatch.setattr(candidate, "cascade", astray)
     assert optimize(model, replace(options, budget=least)).report.within_budget

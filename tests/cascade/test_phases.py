@@ -116,16 +116,16 @@ def test_the_same_bits(dtype: DType, phases: int) -> None:
 
 
 def cost(model: Model) -> Cost:
-    return cost_of(model, OPTIONS.profile, OPTIONS)
+    return cost_of(model, OPTIONS.profile, OPTIONS.search)
 
 
 def phases_alone(options: Options) -> Modes:
-    return replace(modes_of(options), unrolled=(), loops=())
+    return replace(modes_of(options.search), unrolled=(), loops=())
 
 
 def searched(model: Model, options: Options, known: Cost) -> tuple[OrderSearch, Cost, Tilings]:
     profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
-    search = OrderSearch(model, profile, options, cost(model), Measured(), phases_alone(options))
+    search = OrderSearch(model, profile, options.search, cost(model), Measured(), phases_alone(options))
     return search, *search.run(known)
 
 
@@ -138,7 +138,7 @@ def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
     assert chosen == (Tiling(1, len(model.main.operators) - 1, PhaseLoop(8)),)
     assert model_macs(made) == model_macs(model)
     whole = model.main.inputs[0].nbytes
-    placement = arrange(made, options.profile, options).placement
+    placement = arrange(made, options.profile, options.search).placement
     assert_plan_proved(made, placement, kernels)
     assert placement.memory.arena_bytes <= 2 * whole  # the operators around the loop have one input and one output
     assert found.head < cost(model).head
@@ -148,7 +148,7 @@ def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(in_order, "modes_of", phases_alone)
     model = Dilated(0, DType.INT8, 8, 64).model
     profile = replace(OPTIONS.profile, prices=REFERENCE_PRICES, libraries=())
-    (use,) = cascade(model, profile, OPTIONS, lambda _: None).uses
+    (use,) = cascade(model, profile, OPTIONS.search, lambda _: None).uses
     assert use.rule == "cascade in a loop over 8 phases"
 
 

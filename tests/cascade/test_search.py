@@ -102,12 +102,12 @@ def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_who
 
 def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None:
     profile = replace(HEAD.profile, prices=REFERENCE_PRICES, libraries=())
-    found = cascade(wide_inside(), profile, HEAD, lambda _: None)
-    need = cost_of(found.model, profile, HEAD).need
+    found = cascade(wide_inside(), profile, HEAD.search, lambda _: None)
+    need = cost_of(found.model, profile, HEAD.search).need
     assert found.uses
-    again = cascade(wide_inside(), profile, HEAD, lambda _: None, need + 1)
+    again = cascade(wide_inside(), profile, HEAD.search, lambda _: None, need + 1)
     assert dump_model(again.model) == dump_model(found.model)
-    assert not cascade(wide_inside(), profile, HEAD, lambda _: None, need).uses
+    assert not cascade(wide_inside(), profile, HEAD.search, lambda _: None, need).uses
 
 
 @pytest.mark.slow
@@ -242,9 +242,10 @@ def long_sequence(rows: int) -> Model:
 @pytest.mark.parametrize("rows", [65_535, 65_536, 70_000, 160_000])
 def test_images_of_many_rows(rows: int) -> None:
     model, profile = long_sequence(rows), replace(HEAD.profile, prices=REFERENCE_PRICES, libraries=())
-    found = cascade(model, profile, HEAD, lambda _: None)
+    found = cascade(model, profile, HEAD.search, lambda _: None)
     assert found.uses
-    assert cost_of(found.model, profile, HEAD).head < cost_of(long_sequence(rows), profile, HEAD).head // 2
+    before = cost_of(long_sequence(rows), profile, HEAD.search).head
+    assert cost_of(found.model, profile, HEAD.search).head < before // 2
 
 
 def upsampled(kind: str) -> Model:

@@ -89,7 +89,7 @@ def planned(made: Slid) -> bytes:
     """The file with its plan, by which TFLM finds what is kept."""
     profile = profile_for(None, None)
     model = with_ties(made.model, made.ties, profile)
-    placement = arrange(model, profile, Options(ties=made.ties, effort="quick"), 0.01).placement
+    placement = arrange(model, profile, Options(ties=made.ties, effort="quick").search, 0.01).placement
     model.main.reorder(placement.order)
     attach_plan(model, profile, placement, model, NOTHING_DECIDED, {"ties": made.ties})
     return write_model(model)

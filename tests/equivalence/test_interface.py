@@ -12,7 +12,7 @@ from tests.models import dense_model, float_sum, quantized_at_the_boundary
 from tests.profiles import examples
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import numpy_type
-from tflite_memopt.equivalence.interface import SAME, Port, interface_between
+from tflite_memopt.equivalence.interface import SAME, ConvertedEnd, interface_between
 from tflite_memopt.errors import EquivalenceError, UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import DType, Model, Tensor
@@ -22,12 +22,12 @@ F32 = DType.FLOAT32
 INTEGERS = (DType.INT8, DType.INT16, DType.UINT8)
 
 
-def port(dtype: DType, scale: float, zero_point: int, outer: DType = F32) -> Port:
+def port(dtype: DType, scale: float, zero_point: int, outer: DType = F32) -> ConvertedEnd:
     b = ModelBuilder()
-    return Port(b.tensor("outer", (1,), outer, scale), b.tensor("inner", (1,), dtype, scale, zero_point))
+    return ConvertedEnd(b.tensor("outer", (1,), outer, scale), b.tensor("inner", (1,), dtype, scale, zero_point))
 
 
-def conversions(name: str, dtypes: tuple[DType, ...], rng: np.random.Generator) -> tuple[Model, list[Port]]:
+def conversions(name: str, dtypes: tuple[DType, ...], rng: np.random.Generator) -> tuple[Model, list[ConvertedEnd]]:
     """One operator for each of 24 random scales and zero points."""
     b = ModelBuilder()
     real = b.input("x", (1, 3000), F32) if name == "QUANTIZE" else None
@@ -43,7 +43,7 @@ def conversions(name: str, dtypes: tuple[DType, ...], rng: np.random.Generator) 
         other = real or b.tensor(f"x{number}", whole.shape, F32)
         pair = (other, whole) if name == "QUANTIZE" else (whole, other)
         b.operator(name, pair[:1], pair[1:], f"{name.title()}Options")
-        ports.append(Port(other, whole))
+        ports.append(ConvertedEnd(other, whole))
     outputs = [op.outputs[0] for op in b.graph.operators]
     return b.finish(*outputs), ports
 
@@ -90,7 +90,7 @@ def test_values_that_quantize_does_not_define_are_refused(value: float) -> None:
 
 def test_integers_shift_by_their_zero_points() -> None:
     b = ModelBuilder()
-    shift = Port(b.tensor("x", (3,), DType.UINT8, zero_point=128), b.tensor("q", (3,), zero_point=2))
+    shift = ConvertedEnd(b.tensor("x", (3,), DType.UINT8, zero_point=128), b.tensor("q", (3,), zero_point=2))
     assert shift.quantized(np.asarray([0, 128, 255], np.uint8)).tolist() == [-126, 2, 127]
     assert shift.restored(np.asarray([-128, 2, 127], np.int8)).tolist() == [0, 128, 253]
     assert shift.step == 1.0

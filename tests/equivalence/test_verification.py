@@ -19,7 +19,7 @@ from tests.faults import differs_on
 from tests.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tests.tflm import needs_wheel
-from tflite_memopt import EquivalenceError, Options, transform
+from tflite_memopt import EquivalenceError, Options, candidate
 from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.compare import FLOAT_SUMS
 from tflite_memopt.equivalence.subject import Promise, Subject
@@ -132,8 +132,8 @@ def test_stripes_must_not_change_a_bit_of_the_rewritten_graph(
     exactness: Exactness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the tolerance of the original, and still not the graph that was rewritten."""
-    monkeypatch.setattr(transform, "rewrite", rewriting(lambda _: None, exactness))
-    monkeypatch.setattr("tflite_memopt.transform.write_model", lambda _: OTHER_SUM)
+    monkeypatch.setattr(candidate, "rewrite", rewriting(lambda _: None, exactness))
+    monkeypatch.setattr("tflite_memopt.candidate.write_model", lambda _: OTHER_SUM)
     with pytest.raises(EquivalenceError, match="stripes or order change values of the rewritten graph: proved"):
         tflite_memopt.optimize(SUM, LITERT)
 
@@ -188,7 +188,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
         nudged(model)
         model.main.tensors.append(replace(model.main.inputs[0], name="another"))
 
-    monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
+    monkeypatch.setattr(candidate, "rewrite", rewriting(change, "approximates"))
     report = tflite_memopt.optimize(planned, BOTH).report
     [warning, *_] = [each for each in report.warnings if "approximate" in each]
     assert warning.startswith("--allow-approximate: integers are rounded differently, so the result may NOT equal")
@@ -208,7 +208,7 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
     def change(model: Model) -> None:
         take_integers(nudged(model, "depthwise2/bias", 2_000))
 
-    monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
+    monkeypatch.setattr(candidate, "rewrite", rewriting(change, "approximates"))
     monkeypatch.setattr(verification, "LEAST_DECIBELS", 0)
     data = write_model(quantized_at_the_boundary())
     report = tflite_memopt.optimize(data, replace(BOTH, io="int8")).report
@@ -217,10 +217,10 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
         assert verdict.max_lsb_diff >= 1
         assert verdict.max_abs_diff == pytest.approx(0.05 * verdict.max_lsb_diff)
         assert verdict.max_relative_diff is None
-    monkeypatch.setattr(transform, "rewrite", rewriting(take_integers, "reassociates"))
+    monkeypatch.setattr(candidate, "rewrite", rewriting(take_integers, "reassociates"))
     assert tflite_memopt.optimize(data, replace(BOTH, io="int8")).report.equivalence["tflm"].max_lsb_diff == 0
     # A float tolerance must not hide a step of the integers behind the floats.
-    monkeypatch.setattr(transform, "rewrite", rewriting(change, "reassociates"))
+    monkeypatch.setattr(candidate, "rewrite", rewriting(change, "reassociates"))
     with pytest.raises(EquivalenceError, match="not equal: different: output 0"):
         tflite_memopt.optimize(data, replace(BOTH, io="int8"))
 
@@ -268,7 +268,7 @@ def test_real_float_sums_stay_far_within_the_tolerance() -> None:
 
 
 def test_the_console_states_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transform, "rewrite", rewriting(lambda _: None, "reassociates"))
+    monkeypatch.setattr(candidate, "rewrite", rewriting(lambda _: None, "reassociates"))
     shown = text_of(tflite_memopt.optimize(SUM, LITERT).report)
     assert "equal within 1e-06 + 0.0001 of the largest" in shown
     assert "NOT equal" not in shown

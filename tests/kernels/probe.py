@@ -14,7 +14,7 @@ import numpy as np
 
 from scripts.makers.runs import run_models
 from tests.model_builder import ModelBuilder
-from tflite_memopt.equivalence.adapter import Run, Sample
+from tflite_memopt.equivalence.adapter import ModelRun, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
@@ -81,7 +81,7 @@ class Probe:
         return self.is_safe and self.rule - self.found <= aligned(self.row)
 
 
-def on_wheel(models: Mapping[str, bytes], samples: list[Sample]) -> Mapping[str, Run]:
+def on_wheel(models: Mapping[str, bytes], samples: list[Sample]) -> Mapping[str, ModelRun]:
     """Run the models on the tflite-micro wheel."""
     return run_models("tflm", models, samples, ARENA)
 
@@ -190,12 +190,12 @@ def _offsets(model: Model, source: Tensor, output: Tensor, distance: int) -> dic
     return offsets
 
 
-def _equal(first: Run, second: Run) -> bool:
+def _equal(first: ModelRun, second: ModelRun) -> bool:
     if not second.ran:
         raise RuntimeError(f"TFLM does not run the probe: {second.error}")
     return all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
 
 
-def _varies(run: Run) -> bool:
+def _varies(run: ModelRun) -> bool:
     """Whether the samples gave different outputs: a kernel that writes nothing would be right at every distance."""
     return len({array.tobytes() for name, array in run.arrays.items() if name.endswith("_o0")}) > 1

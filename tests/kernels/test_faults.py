@@ -15,7 +15,7 @@ from scripts.benchmarks.networks import random_networks
 from scripts.fuzzing.kernels import met_by
 from tests.cascade.spaces import figures_of, space_of
 from tests.model_builder import ModelBuilder
-from tflite_memopt import Options, analyze, optimize, transform, verify
+from tflite_memopt import Options, analyze, candidate, optimize, verify
 from tflite_memopt.cascade.measure import Measure, Measured
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
@@ -382,10 +382,10 @@ def test_a_stage_that_leads_there_is_left_out(
     monkeypatch: pytest.MonkeyPatch, target: str, is_searched: bool, height: int
 ) -> None:
     """The search leaves it out; where the search does not see it, the check of the written file does."""
-    monkeypatch.setattr(transform, "cascade", _striped)
+    monkeypatch.setattr(candidate, "cascade", _striped)
     monkeypatch.setattr(WorkLimit, "is_kept_by", lambda *_: True)  # rows of one take more than twice the run time
     if not is_searched:
-        monkeypatch.setattr(transform, "new_faults", lambda *_: ())
+        monkeypatch.setattr(candidate, "new_faults", lambda *_: ())
     options = Options(verify=False, rewrite=False, objective="head", target=target)
     result = optimize(write_model(tall(2)), options)
     convolutions = [each for each in read_model(result.model).main.operators if is_one_by_five(each)]

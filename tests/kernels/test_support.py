@@ -12,7 +12,7 @@ from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.tflm import run_models
 from tflite_memopt import Options
-from tflite_memopt.equivalence.adapter import Run
+from tflite_memopt.equivalence.adapter import ModelRun
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
@@ -30,7 +30,7 @@ ASKS_FOR_MORE = {
 """Operators that TFLM has for a type, with a scale or an operand that these models do not have."""
 
 
-def on_tflm(models: dict[str, Model]) -> dict[str, Run]:
+def on_tflm(models: dict[str, Model]) -> dict[str, ModelRun]:
     samples = {label: seeded_inputs(model, 1, 0) for label, model in models.items()}
     return run_models("tflm", {label: write_model(model) for label, model in models.items()}, samples, 1 << 20)
 

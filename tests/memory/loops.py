@@ -33,7 +33,7 @@ def looped(form: LoopForm, rows: int = 1) -> Model:
 def placement_of(model: Model, kernels: str = "portable") -> ModelPlacement:
     """The plan of a model, whose operators are put in its order."""
     options = Options(kernels=kernels, planner="greedy_by_size")
-    placement = arrange(model, PROFILES[kernels], options).placement
+    placement = arrange(model, PROFILES[kernels], options.search).placement
     model.main.reorder(placement.order)
     return placement
 

@@ -27,6 +27,6 @@ def figures(found: Arrangement) -> tuple[object, ...]:
 def test_two_processes_find_what_one_finds(make: Callable[[], Model], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arranging, "_MANY_ITEMS", 0)
     options, model = Options(), make()
-    alone, shared = (arrange(model, options.profile, Options(jobs=jobs), 0.05) for jobs in (1, 2))
+    alone, shared = (arrange(model, options.profile, Options(jobs=jobs).search, 0.05) for jobs in (1, 2))
     assert figures(shared) == figures(alone)
     assert set(shared.placement.offsets) <= set(model.main.tensors)  # its own, not copies from another process

@@ -41,7 +41,7 @@ def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
     library = replace(REFERENCE, name="greedy", requests=greedy)
     greedier = replace(REFERENCE, name="greedier", requests=greedier_still)
     profile = replace(REFERENCE, libraries=(REFERENCE, library, greedier))
-    found = arrange(model, profile, OPTIONS)
+    found = arrange(model, profile, OPTIONS.search)
     x, (wide, narrow, last) = model.main.inputs[0], (operator.outputs[0] for operator in model.main.operators)
     high = {wide: 0, x: wide.nbytes, narrow: wide.nbytes, last: 0}
     found = replace(found, placement=replace(found.placement, offsets=high))
@@ -51,7 +51,7 @@ def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
     enough["greedy"] = replace(enough["greedy"], head=SCRATCH + small + 64)
     enough["greedier"] = replace(enough["greedier"], head=SCRATCH + small + 192)
     assert after["greedy"].head > enough["greedy"].head
-    fitting = fitted(model, found, enough, profile, OPTIONS)
+    fitting = fitted(model, found, enough, profile, OPTIONS.search)
     assert fitting is not None
     again = needs_by_library(model, fitting.placement.offsets, profile, fitting.placement.order)
     assert fitting.needs == again

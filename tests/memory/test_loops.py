@@ -99,11 +99,11 @@ def test_the_same_loop_on_litert_several_times_in_a_row() -> None:
 
 def test_turns_are_followed_where_constants_decide_and_not_where_data_does() -> None:
     (loop,) = loops_of(looped("clamped", rows=5))
-    assert loop.turns == 3
+    assert loop.iterations == 3
     (update,) = [op for op in loop.begins if op.name == "DYNAMIC_UPDATE_SLICE"]
     assert loop.begins[update] == ((0, 0, 0, 0), (0, 5, 0, 0), (0, 7, 0, 0))
     (foreign,) = loops_of(while_model())
-    assert foreign.turns is None
+    assert foreign.iterations is None
     assert foreign.begins == {}
 
 

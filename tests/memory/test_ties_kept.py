@@ -72,12 +72,12 @@ def test_a_plan_with_states_is_not_given_up_where_tflm_alone_needs_less() -> Non
     build, ties = MODELS["cell"]
     options = Options(ties=ties)
     model = with_ties(build(), ties, options.profile)
-    made = arrange(model, options.profile, options)
+    made = arrange(model, options.profile, options.search)
     higher = {tensor: offset + 64 for tensor, offset in made.placement.offsets.items()}
     wasteful = replace(made, placement=replace(made.placement, offsets=higher), needs=None)
     before = needs_by_library(model, {}, options.profile)
-    assert fitted(model, wasteful, before, options.profile, options) is None
-    assert fitted(model, wasteful, before, options.profile, Options()) is not None
+    assert fitted(model, wasteful, before, options.profile, options.search) is None
+    assert fitted(model, wasteful, before, options.profile, Options().search) is not None
 
 
 def test_a_plan_that_loses_the_state_is_found_out() -> None:

@@ -257,7 +257,7 @@ def test_a_loop_costs_what_its_turns_do() -> None:
     height = model.main.operators[1].outputs[0].shape[1]
     apply_tilings(model, [Tiling(0, 2, ClampedLoop(1))])
     (loop,) = loops_of(model)
-    assert loop.turns == height
+    assert loop.iterations == height
     turns = height * works(loop.body) + (height + 1) * works(loop.condition) + (2 * height + 1) * DSP_PRICES.call
     assert model_work(model, DSP_PRICES) == works(model.main) + turns
 

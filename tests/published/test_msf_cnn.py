@@ -22,7 +22,15 @@ from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.editor import VALID
 from tflite_memopt.ir.model import DType
-from tflite_memopt.published.msf_cnn.fusion import Block, Layer, Setting, Window, fusion_graph, least_macs, least_ram
+from tflite_memopt.published.msf_cnn.fusion import (
+    Block,
+    Layer,
+    LayerWindow,
+    Setting,
+    fusion_graph,
+    least_macs,
+    least_ram,
+)
 from tflite_memopt.published.msf_cnn.layers import chain_of
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +40,7 @@ def layers_of_chain(chain: Chain) -> tuple[Layer, ...]:
     found = []
     side, channels = chain.side, 3
     for wanted, kernel, stride in chain.layers:
-        window = Window(side, kernel, stride, kernel // 2)
+        window = LayerWindow(side, kernel, stride, kernel // 2)
         out, side = wanted or channels, window.outputs
         macs = kernel * kernel * (1 if wanted is None else channels)
         found.append(Layer(window, window, channels, out, side * out * macs))
@@ -59,7 +67,7 @@ def chains(draw: st.DrawFn) -> tuple[Layer, ...]:
     rows, columns, channels = draw(st.integers(3, 20)), draw(st.integers(3, 20)), draw(st.integers(1, 4))
     for _ in range(draw(st.integers(1, 7))):
         kernel, stride, out = draw(st.sampled_from((1, 3, 5))), draw(st.integers(1, 2)), draw(st.integers(1, 5))
-        high, wide = (Window(size, kernel, stride, kernel // 2) for size in (rows, columns))
+        high, wide = (LayerWindow(size, kernel, stride, kernel // 2) for size in (rows, columns))
         found.append(Layer(high, wide, channels, out, wide.outputs * out * kernel * kernel))
         rows, columns, channels = high.outputs, wide.outputs, out
     return tuple(found)
@@ -93,12 +101,14 @@ def test_no_path_is_better(layers: tuple[Layer, ...], with_ends: bool, data: st.
 
 def test_a_block_by_hand() -> None:
     """Of 8x8x1, two 3x3 without padding to 4x4x2: patches of 5 rows, and caches of three columns by 5 and by 3."""
-    first, second = (Window(size, 3) for size in (8, 6))
+    first, second = (LayerWindow(size, 3) for size in (8, 6))
     layers = (Layer(first, first, 1, 2, 6 * 2 * 9), Layer(second, second, 2, 2, 4 * 2 * 18))
     inner = fusion_graph(layers, with_ends=False)
     assert inner == (Block(0, 1, 72, 6 * 108), Block(0, 2, 15 + 18, 4 * 3 * 108 + 4 * 144), Block(1, 2, 72, 4 * 144))
     assert [block.peak_bytes for block in fusion_graph(layers, with_ends=True)] == [136, 33 + 64 + 32, 104]
-    assert fusion_graph((Layer(first, Window(4, 3), 1, 2, 36), layers[1]), with_ends=True)[1].start == 1  # too narrow
+    assert (
+        fusion_graph((Layer(first, LayerWindow(4, 3), 1, 2, 36), layers[1]), with_ends=True)[1].start == 1
+    )  # too narrow
 
 
 def test_a_model_gives_its_first_layers() -> None:

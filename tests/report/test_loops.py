@@ -28,7 +28,7 @@ def test_analyze_tells_a_loop_as_what_it_is(form: LoopForm) -> None:
     assert len(use.line_buffers) == len(kept)
     assert all(each.bytes > 0 and not each.of.endswith("kept") for each in use.line_buffers)
     height = model.main.outputs[0].shape[1]
-    assert use.turns * use.rows >= height
+    assert use.iterations * use.rows >= height
     said = said_of_loop(use)
-    assert said.startswith(f"loop: {use.turns} iterations of ")
+    assert said.startswith(f"loop: {use.iterations} iterations of ")
     assert f"{len(body.operators)} operators per iteration" in said

@@ -19,7 +19,7 @@ from tflite_memopt import Options, Report
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.answer import answer_of
-from tflite_memopt.report.model import Advice, Choice, Exploration, FrontPoint
+from tflite_memopt.report.model import Advice, ChosenPoint, Exploration, FrontPoint
 from tflite_memopt.report.pictures.front import exploration_page, front_file
 from tflite_memopt.report.pictures.pages import analysis_page, report_page, svg_file
 
@@ -56,7 +56,9 @@ EXPLORED = Exploration(
         for n in range(5)
     ),
     searches=28,
-    choice=Choice("total", 32 * 1024, 0, False, ("the head is set by </script>",), (Advice("--io int8", "helps"),)),
+    choice=ChosenPoint(
+        "total", 32 * 1024, 0, False, ("the head is set by </script>",), (Advice("--io int8", "helps"),)
+    ),
     warnings=("the clock",),
 )
 

@@ -225,7 +225,7 @@ def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
     model, options = text_model(), Options(objective="head", kernels="reference", verify=False)
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
     known, other = (
-        TileSearch(options.profile, lambda *_: Changed(model, (), ()), options, None, 0, work, lambda _: None)
+        TileSearch(options.profile, lambda *_: Changed(model, (), ()), options.search, None, 0, work, lambda _: None)
         for _ in range(2)
     )
     first, again, anew = (each.find_tiles(model, model, (2, 3, 8), 10_000) for each in (known, known, other))

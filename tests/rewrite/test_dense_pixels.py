@@ -67,8 +67,8 @@ def test_floats_keep_nothing_for_each_channel() -> None:
     options = Options(kernels="portable")
     model = convolution()
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
-    cost = cost_of(model, options.profile, options)
-    found = simplified(model, cost, (DENSE_PIXELS,), options.profile, options, 10**9, work)
+    cost = cost_of(model, options.profile, options.search)
+    found = simplified(model, cost, (DENSE_PIXELS,), options.profile, options.search, 10**9, work)
     assert found is not None
     assert found[1].saved_bytes >= 8 * 32
     assert [operator.name for operator in found[0].main.operators] == ["FULLY_CONNECTED"]

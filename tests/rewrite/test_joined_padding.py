@@ -57,9 +57,9 @@ def test_a_residual_exists_once() -> None:
     """The sequence is a view of the padded one; before, both existed beside the convolution's output."""
     options = Options()
     model = causal()
-    cost = cost_of(model, options.profile, options)
+    cost = cost_of(model, options.profile, options.search)
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
-    found = simplified(model, cost, (JOINED_PADDING,), options.profile, options, 10**9, work)
+    found = simplified(model, cost, (JOINED_PADDING,), options.profile, options.search, 10**9, work)
     assert found is not None
     assert found[1].saved_bytes >= 3328 - 3072  # sequence, padded one and product, against what the sum needs
     assert [operator.name for operator in found[0].main.operators] == ["ADD", "CONCATENATION", "CONV_2D", "ADD"]

@@ -51,7 +51,7 @@ def run(count: int, head_of: BytesOf, need_of: BytesOf | None = None, limit: Sit
         head = head_of(taken)
         return Cost(head if need_of is None else need_of(taken), head, 0, len(model.main.operators))
 
-    return search(start_of(cells(count), (SPLIT_ELEMENTWISE,), Options()), cost_of, limit)
+    return search(start_of(cells(count), (SPLIT_ELEMENTWISE,), Options().search), cost_of, limit)
 
 
 def best_of(count: int, head_of: BytesOf) -> int:
@@ -100,7 +100,7 @@ def test_what_raises_the_cost_is_undone() -> None:
     model = cells(3)
     before = dump_model(model)
     found = search(
-        start_of(model, (SPLIT_ELEMENTWISE,), Options()), lambda each: Cost(len(taken_in(each)), 0, 0, 0), AMPLE
+        start_of(model, (SPLIT_ELEMENTWISE,), Options().search), lambda each: Cost(len(taken_in(each)), 0, 0, 0), AMPLE
     )
     assert found.model is model
     assert dump_model(model) == before
@@ -118,7 +118,7 @@ def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> Non
         seen.append(sum(tensor.producer is None and not tensor.uses for tensor in each.main.tensors))
         return Cost(-len(taken_in(each)), 0, 0, 0)
 
-    found = search(start_of(model, (SPLIT_ELEMENTWISE,), Options()), cost_of, AMPLE)
+    found = search(start_of(model, (SPLIT_ELEMENTWISE,), Options().search), cost_of, AMPLE)
     assert taken_in(found.model) == {0, 1}
     assert dump_model(model) == before
     assert set(seen) == {0}
@@ -158,7 +158,7 @@ def test_nothing_more_is_tried_where_all_sites_leave_too_much(below: int | None,
 def test_a_model_without_a_site_stays_as_it_is() -> None:
     b = ModelBuilder()
     model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 4))
-    found = search(start_of(model, (SPLIT_ELEMENTWISE,), Options()), lambda _: Cost(1, 1, 1, 1), AMPLE)
+    found = search(start_of(model, (SPLIT_ELEMENTWISE,), Options().search), lambda _: Cost(1, 1, 1, 1), AMPLE)
     assert found.model is model
     assert (found.sites, found.refused) == ((), ())
 
@@ -180,7 +180,7 @@ def test_what_is_allowed_is_used_only_where_it_pays(worse: str) -> None:
         head = sum(table[state(tensor)] for table, tensor in zip(bytes_of, (first, second), strict=True))
         return Cost(head + (500 if worse == "exact" and state(first) == "split" else 0), head, 0, 0)
 
-    found = search(start_of(b.model, SPLITS, Options(allow_approximate=True)), cost_of, AMPLE)
+    found = search(start_of(b.model, SPLITS, Options(allow_approximate=True).search), cost_of, AMPLE)
     assert [state(tensor) for tensor in found.model.main.outputs] == ["ADD", "split"]
     assert [[each.exactness for each in site.applied] for site in found.sites] == [["exact", "approximates"], ["exact"]]
 

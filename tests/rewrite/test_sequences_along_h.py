@@ -145,7 +145,9 @@ def test_the_limit_on_run_time_counts_from_the_model_as_it_was_given(extra: floa
     model, options = network(I8), Options(target="cortex-m55", max_slowdown=extra)
     limit = WorkLimit(instructions(model, options.profile), extra, options.profile)
     assert limit.is_kept_by(along_h(model)) == (extra > 0.1)
-    found = cascade(model, options.profile, options, lambda _: None, other_form=OtherForm(sequences_along_h)).model
+    found = cascade(
+        model, options.profile, options.search, lambda _: None, other_form=OtherForm(sequences_along_h)
+    ).model
     assert limit.is_kept_by(found)
 
 

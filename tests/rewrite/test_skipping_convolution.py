@@ -112,16 +112,16 @@ def test_it_is_kept_where_it_pays_within_the_limits_on_products_and_work() -> No
     model = reduced(1)
     macs, before = model_macs(model), instructions(model, options.profile)
     wide, none = (WorkLimit(before, extra, options.profile) for extra in (10.0, 0.0))
-    cost, rules = cost_of(model, options.profile, options), (SKIPPING_CONVOLUTION,)
-    found = simplified(model, cost, rules, options.profile, options, 10 * macs, wide)
+    cost, rules = cost_of(model, options.profile, options.search), (SKIPPING_CONVOLUTION,)
+    found = simplified(model, cost, rules, options.profile, options.search, 10 * macs, wide)
     assert found is not None
     assert found[1].saved_bytes > 0
     assert [operator.name for operator in found[0].main.operators] == ["CONV_2D", "CONV_2D"]
     assert model_macs(found[0]) == macs + 3 * 16 * 32 * 8
-    assert simplified(model, cost, rules, options.profile, options, macs, wide) is None
-    assert simplified(model, cost, rules, options.profile, options, 10 * macs, none) is None
+    assert simplified(model, cost, rules, options.profile, options.search, macs, wide) is None
+    assert simplified(model, cost, rules, options.profile, options.search, 10 * macs, none) is None
     plain = reduced(0)
     none = WorkLimit(instructions(plain, options.profile), 0.0, options.profile)
-    cost = cost_of(plain, options.profile, options)
-    assert simplified(plain, cost, rules, options.profile, options, model_macs(plain), none) is not None
+    cost = cost_of(plain, options.profile, options.search)
+    assert simplified(plain, cost, rules, options.profile, options.search, model_macs(plain), none) is not None
     assert [operator.name for operator in plain.main.operators] == ["CONV_2D", "STRIDED_SLICE", "CONV_2D"]

@@ -156,7 +156,7 @@ def test_blocks_that_repeat_are_regions_together() -> None:
     """The scores of a head bind, in two blocks alike: no order is better before both are regions."""
     net = Attention(24, 2)
     laid = along_h(net.b.finish(net.block(net.block(net.x))))
-    laid.main.reorder(arrange(laid, PORTABLE, Options()).placement.order)
+    laid.main.reorder(arrange(laid, PORTABLE, Options().search).placement.order)
     assert promising_orders(laid, PORTABLE, SearchLimit(10.0))
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.recurrent import loop_with_a_list
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, UnsupportedModelError, optimize, verify
-from tflite_memopt.analysis.loops import integers_in_turns, loops_of
+from tflite_memopt.analysis.loops import integers_by_iteration, loops_of
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -63,7 +63,7 @@ def test_the_same_for_all_inputs_is_proved_and_another_place_is_not() -> None:
     assert prove(model, changed).proved
     (loop,) = loops_of(changed)
     (update,) = (operator for operator in loop.body.operators if operator.name == "DYNAMIC_UPDATE_SLICE")
-    assert integers_in_turns(loop)[update.inputs[2]] == tuple((at, 0, 0) for at in range(5))  # type: ignore[index]
+    assert integers_by_iteration(loop)[update.inputs[2]] == tuple((at, 0, 0) for at in range(5))  # type: ignore[index]
     moved = next(op for op in loop.body.operators if op.name == "CONCATENATION" and op.outputs[0] is update.inputs[2])
     before = loop.body.inputs[0]
     loop.body.set_input(moved.inputs[0].producer, 0, loop.body.inputs[1])  # type: ignore[union-attr, arg-type]

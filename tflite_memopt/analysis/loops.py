@@ -1,11 +1,11 @@
 """The iterations of a WHILE, where they do not depend on data.
 
-Integers that are computed from constants alone are followed through the turns: the counter, and with it where every
-SLICE and DYNAMIC_UPDATE_SLICE of the body begins.
+Integers that are computed from constants alone are followed through the iterations: the counter, and with it where
+every SLICE and DYNAMIC_UPDATE_SLICE of the body begins.
 
 A *placeholder* is a variable whose first value nobody reads: the place where a loop's result grows. Such a variable
-goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every turn, to the next; nothing else reads what they
-make until every byte has been written.
+goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every iteration, to the next; nothing else reads what
+they make until every byte has been written.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..ir.check import called_subgraphs
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import integers, values
 
-MAX_TURNS = 100_000
-"""Loops with more turns are not followed."""
+MAX_ITERATIONS = 100_000
+"""Loops with more iterations are not followed."""
 Values = dict[Tensor, tuple[int, ...]]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 """Begin and size of a part of a tensor, by dimension."""
@@ -31,19 +31,19 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 class Loop:
     """A WHILE of the main graph whose subgraphs nothing else calls.
 
-    ``turns``: how many there are, None when it depends on data. ``begins[o][t]``: where operator o of the body, a SLICE
-    or a DYNAMIC_UPDATE_SLICE, begins in turn t; only operators of which that is known.
+    ``iterations``: how many there are, None when it depends on data. ``begins[o][t]``: where operator o of the body, a
+    SLICE or a DYNAMIC_UPDATE_SLICE, begins in iteration t; only operators of which that is known.
     """
 
     operator: Operator
     condition: Graph
     body: Graph
-    turns: int | None
+    iterations: int | None
     begins: Mapping[Operator, tuple[tuple[int, ...], ...]]
 
     @property
     def slots(self) -> range:
-        """The numbers of what is carried from turn to turn."""
+        """The numbers of what is carried from iteration to iteration."""
         return range(len(self.operator.outputs))
 
 
@@ -101,29 +101,31 @@ def _fits(operator: Operator, condition: Graph, body: Graph) -> bool:
 def _followed(operator: Operator, condition: Graph, body: Graph) -> Loop:
     parts = {op: op.inputs[_PARTS[op.name]] for op in body.operators if op.name in _PARTS}
     wanted = [tensor for tensor in parts.values() if tensor is not None]
-    turns, known = _in_every_turn(operator, condition, body, wanted)
+    iterations, known = _in_every_iteration(operator, condition, body, wanted)
     begins = {op: known[tensor] for op, tensor in parts.items() if tensor in known}
-    return Loop(operator, condition, body, turns, begins)
+    return Loop(operator, condition, body, iterations, begins)
 
 
-def integers_in_turns(loop: Loop) -> Mapping[Tensor, tuple[tuple[int, ...], ...]]:
-    """The values of the body's tensors in each turn: of those whose integers depend on no data."""
-    return _in_every_turn(loop.operator, loop.condition, loop.body, loop.body.tensors)[1]
+def integers_by_iteration(loop: Loop) -> Mapping[Tensor, tuple[tuple[int, ...], ...]]:
+    """The values of the body's tensors in each iteration: of those whose integers depend on no data."""
+    return _in_every_iteration(loop.operator, loop.condition, loop.body, loop.body.tensors)[1]
 
 
-def _in_every_turn(
+def _in_every_iteration(
     operator: Operator, condition: Graph, body: Graph, wanted: Iterable[Tensor]
 ) -> tuple[int | None, dict[Tensor, tuple[tuple[int, ...], ...]]]:
-    """The number of turns, None where it depends on data, and the values of those wanted that all turns know."""
+    """The number of iterations, None where it depends on data, and the values of those wanted that all iterations
+    know.
+    """
     carried = [None if tensor is None else _constant(tensor) for tensor in operator.inputs]
     found: dict[Tensor, list[tuple[int, ...]]] = {tensor: [] for tensor in wanted}
     asks, works = _Followed(condition), _Followed(body)
-    for turn in range(MAX_TURNS):
+    for iteration in range(MAX_ITERATIONS):
         asked = asks.run(carried).get(condition.outputs[0])
         if asked is None:
             break
         if not asked[0]:
-            return turn, {tensor: tuple(each) for tensor, each in found.items() if len(each) == turn}
+            return iteration, {tensor: tuple(each) for tensor, each in found.items() if len(each) == iteration}
         values = works.run(carried)
         for tensor, each in found.items():
             if tensor in values:
@@ -160,7 +162,7 @@ class _Followed:
 
 
 def _is_counter(tensor: Tensor) -> bool:
-    """Tell whether a tensor has integers that may say where, or when, a turn works."""
+    """Tell whether a tensor has integers that may say where, or when, an iteration works."""
     return tensor.is_constant and len(tensor.shape) <= 1
 
 
@@ -268,12 +270,12 @@ def _written_by(operator: Operator, slot: int, loops: Mapping[Operator, Loop]) -
     if operator not in loops:
         return None
     loop = loops[operator]
-    ranges = list(_in_turns(loop, slot))
+    ranges = list(_by_iteration(loop, slot))
     return (operator.outputs[slot], ranges) if ranges else None
 
 
-def _in_turns(loop: Loop, slot: int) -> Iterator[tuple[int, int]]:
-    """The bytes that the turns write, if a turn does nothing with the tensor but write into it."""
+def _by_iteration(loop: Loop, slot: int) -> Iterator[tuple[int, int]]:
+    """The bytes that the iterations write, if an iteration does nothing with the tensor but write into it."""
     read, made = loop.body.inputs[slot], loop.body.outputs[slot]
     update = made.producer
     if update is None or [use.operator for use in read.uses] != [update] or read is not update.inputs[0]:

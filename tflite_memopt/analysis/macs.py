@@ -25,7 +25,7 @@ def operator_macs(operator: Operator) -> int:
 def model_macs(model: Model, loops: Sequence[Loop] | None = None) -> int:
     """MACs of one invocation of the entry graph; subgraphs count once each, a loop's body as often as it runs.
 
-    A loop whose turns depend on data counts as one turn. ``loops``: those of the model, where they are known.
+    A loop whose iterations depend on data counts as one iteration. ``loops``: those of the model, where they are known.
     """
     per_graph = (sum(map(operator_macs, graph.operators)) for graph in model.graphs)
     return sum(map(mul, runs_of(model, loops), per_graph))
@@ -34,8 +34,8 @@ def model_macs(model: Model, loops: Sequence[Loop] | None = None) -> int:
 def runs_of(model: Model, loops: Sequence[Loop] | None = None) -> list[int]:
     """Return how often each subgraph runs in one invocation of the entry graph, as ``model_macs`` counts it."""
     loops = loops_of(model) if loops is None else loops
-    turns = {id(loop.body): loop.turns for loop in loops if loop.turns is not None}
-    return [turns.get(id(graph), 1) for graph in model.graphs]
+    iterations = {id(loop.body): loop.iterations for loop in loops if loop.iterations is not None}
+    return [iterations.get(id(graph), 1) for graph in model.graphs]
 
 
 def _weights(operator: Operator, slot: int = 1) -> Tensor:

@@ -349,7 +349,7 @@ def loop_bounds(
         if isinstance(loop, Clamped):
             part = loop.makes[operator]
             made = part.count + cost.padded_row_cost * (part.of - part.count)
-        work += _SURE * count * (cost.work * made + cost.call) - cost.whole_work
+        work += _CERTAIN_ROWS * count * (cost.work * made + cost.call) - cost.whole_work
         tail += cost.tail - cost.whole_tail
     kept = 0 if isinstance(loop, Clamped) else len(loop.iteration.kept())
     tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept)
@@ -365,7 +365,7 @@ _TENSORS_OF_LOOP = 15
 """Result, counter, loop condition, and outputs, without the tensors that several loops share."""
 _OPERATORS_OF_LOOP = 5
 """The fewest beside those of the region and those that move kept rows."""
-_SURE = 0.97
+_CERTAIN_ROWS = 0.97
 """The part of the run time of rows that is certain: a few of them are cheaper than the average."""
 
 

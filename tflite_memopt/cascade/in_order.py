@@ -35,7 +35,7 @@ from ..memory.figures import operator_count
 from ..memory.layout import memory_layout
 from ..memory.problems import join, schedule_problem
 from ..memory.work import WorkLimit, instructions, model_work
-from ..options import PLAN_WORK, Effort, Options
+from ..options import PLAN_WORK, Effort, SearchOptions
 from ..plan.bounds import max_breadth
 from ..plan.methods import solve
 from ..schedule.methods import solve as solve_schedule
@@ -71,7 +71,7 @@ class Plans:
     library, and what is beyond it has no cost.
     """
 
-    def __init__(self, model: Model, profile: KernelProfile, options: Options, finish: Finish = as_it_is) -> None:
+    def __init__(self, model: Model, profile: KernelProfile, options: SearchOptions, finish: Finish = as_it_is) -> None:
         self._model, self._profile, self._options, self._finish = model, profile, options, finish
         self._wrong = {each.output for each in faults_in(model, profile)}
         self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_slowdown, profile)
@@ -203,7 +203,7 @@ class OrderSearch:
         self,
         model: Model,
         profile: KernelProfile,
-        options: Options,
+        options: SearchOptions,
         untiled: Cost,
         measured: Measured,
         modes: Modes | None = None,

@@ -40,7 +40,7 @@ from typing import Literal
 import numpy as np
 
 from ..ir.copying import drop_dead_tensors
-from ..ir.editor import Array, Editor, last_part, stem, turn_condition
+from ..ir.editor import Array, Editor, iteration_condition, last_part, stem
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import zero_of
 from ..operators.rows import Rows
@@ -130,7 +130,7 @@ class IterationGraph:
         unchanged = [self.twins[tensor] for tensor in self.carried]
         self.graph.inputs = (self.counter, *unchanged, self.result, *(before for before, _ in kept))
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
-        self._model.graphs += [turn_condition(self._model, self.graph, self._count, NHWC), self.graph]
+        self._model.graphs += [iteration_condition(self._model, self.graph, self._count, NHWC), self.graph]
         return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
     def slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:

@@ -54,7 +54,7 @@ Starts = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialRows:
     """``count`` rows of a tensor that has ``of`` rows, from row ``starts[t]`` on in iteration t."""
 
     count: int
@@ -77,8 +77,8 @@ class Clamped:
 
     rows: int
     writes: Starts
-    reads: Mapping[tuple[Operator, int], Part]
-    makes: Mapping[Operator, Part]
+    reads: Mapping[tuple[Operator, int], PartialRows]
+    makes: Mapping[Operator, PartialRows]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def clamped(region: Region, rows: int) -> Clamped | str:
     asked: dict[Tensor, list[_IterationRows]] = {region.exit: [_IterationRows(rows, writes)]}
     held: dict[Tensor, _IterationRows] = {}
     inputs: dict[tuple[Operator, int], tuple[Tensor, _IterationRows]] = {}
-    makes: dict[Operator, Part] = {}
+    makes: dict[Operator, PartialRows] = {}
     for operator, row_map in reversed(region.steps):
         output = operator.outputs[0]
         held[output] = wanted = _hull(asked[output], output.shape[1])
@@ -147,11 +147,11 @@ def _hull(windows: Sequence[_IterationRows], height: int) -> _IterationRows:
     return _IterationRows(count, tuple(min(start, height - count) for start in lowest))
 
 
-def _part_of(part: _IterationRows, whole: _IterationRows) -> Part:
+def _part_of(part: _IterationRows, whole: _IterationRows) -> PartialRows:
     if part.starts is whole.starts:
-        return Part(part.count, whole.count, (0,) * len(part.starts))
+        return PartialRows(part.count, whole.count, (0,) * len(part.starts))
     starts = tuple(start - first for start, first in zip(part.starts, whole.starts, strict=True))
-    return Part(part.count, whole.count, starts)
+    return PartialRows(part.count, whole.count, starts)
 
 
 Ends = Mapping[Tensor, list[int]]
@@ -159,7 +159,9 @@ Ends = Mapping[Tensor, list[int]]
 
 
 def pieces_of(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], count: int) -> tuple[Stripe, ...] | str:
-    """``turn`` in pieces of equally many new rows of the inputs, or why there are none; ``steps`` as of ``Masked``."""
+    """``iteration`` in pieces of equally many new rows of the inputs, or why there are none; ``steps`` as of
+    ``Masked``.
+    """
     if count == 1:
         return (iteration,)
     ends = _ends(region, iteration, steps, count)
@@ -233,8 +235,8 @@ class Masked:
     t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be behind
     the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner tensor k,
     where all that read it want them: they are put around new rows once; and ``read_wide``: those for what is read of an
-    input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_turn``: minus the iterations that only
-    fill what is kept.
+    input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_iteration``: minus the iterations that
+    only fill what is kept.
     """
 
     rows: int

@@ -154,9 +154,9 @@ class StripeWriter:
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
     the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
-    ``turn``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There what is
-    kept is cut out after the last operator that reads it, so that it may be written over it. A PAD that pads nothing is
-    left out.
+    ``iteration``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There
+    what is kept is cut out after the last operator that reads it, so that it may be written over it. A PAD that pads
+    nothing is left out.
     """
 
     def __init__(
@@ -166,12 +166,12 @@ class StripeWriter:
         input_rows: Callable[[Tensor, Rows], Tensor],
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
-        turn: Mapping[Tensor, Tensor] | None = None,
+        iteration: Mapping[Tensor, Tensor] | None = None,
     ) -> None:
         self._edit, self._region, self._input_rows = edit, region, input_rows
         self._join = join or self._window
-        self._is_turn, self._whole = turn is not None, turn or {}
-        self._name = stem if turn is None else last_part
+        self._in_iteration, self._whole = iteration is not None, iteration or {}
+        self._name = stem if iteration is None else last_part
         self._keep: Mapping[Tensor, Rows] = {}
         self._suffix = ""
         self.held: dict[Tensor, Held] = dict(held)
@@ -227,7 +227,7 @@ class StripeWriter:
                 found[tensor] = self._read(tensor, job.read)
             inputs[slot] = found[tensor]
         is_left_out = adds_nothing(operator, job)
-        if is_left_out or not self._is_turn:
+        if is_left_out or not self._in_iteration:
             self._cut_kept(unread)
         if is_left_out:
             assert inputs[0] is not None
@@ -240,7 +240,7 @@ class StripeWriter:
             self._edit.twin(operator, inputs, (computed,), **fields)
         else:
             write_twin(self._edit, operator, inputs, computed, job.padding)
-        if self._is_turn:
+        if self._in_iteration:
             self._cut_kept(unread)
         return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
 
@@ -249,7 +249,7 @@ class StripeWriter:
         for tensor in unread:
             if tensor in self.held and tensor in self._keep:
                 (whole, present), rows = self.held[tensor], self._keep[tensor]
-                size = _ALL if self._is_turn and rows.end == present.end else None
+                size = _ALL if self._in_iteration and rows.end == present.end else None
                 name = f"{self._name(tensor)}/{self._suffix}/kept"
                 self.held[tensor] = rows_of(self._edit, whole, present, rows, name, size), rows
 

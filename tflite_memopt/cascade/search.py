@@ -25,7 +25,7 @@ from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
 from ..memory.work import WorkLimit, instructions
 from ..operators.table import row_map_of
-from ..options import Options
+from ..options import SearchOptions
 from ..schedule.contracted_orders import Repeatable, contracted_orders
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
@@ -80,7 +80,7 @@ class OtherForm:
 def cascade(
     model: Model,
     profile: KernelProfile,
-    options: Options,
+    options: SearchOptions,
     progress: Progress,
     below: int | None = None,
     measured: Measured | None = None,
@@ -116,7 +116,7 @@ class _Variant:
     model: Model
     uses: tuple[RewriteUse, ...]
     is_along_h: bool
-    options: Options
+    options: SearchOptions
     order: tuple[int, ...]
     finish: Finish = as_it_is
 
@@ -132,12 +132,12 @@ class _Variant:
         return Changed(plans.tiled(chosen), (*self.uses, *uses), (), decision=decision)
 
 
-def _variant_of(form: Changed, is_along_h: bool, options: Options, finish: Finish = as_it_is) -> _Variant:
+def _variant_of(form: Changed, is_along_h: bool, options: SearchOptions, finish: Finish = as_it_is) -> _Variant:
     order = tuple(range(len(form.model.main.operators)))
     return _Variant(form.model, form.uses, is_along_h, options, order, finish)
 
 
-def _along_h(model: Model, profile: KernelProfile, options: Options, other_form: OtherForm) -> _Variant | None:
+def _along_h(model: Model, profile: KernelProfile, options: SearchOptions, other_form: OtherForm) -> _Variant | None:
     """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
     form = other_form.of(model)
     if form is None:

@@ -20,7 +20,7 @@ from ..memory.problems import Alive
 from ..memory.work import model_work
 from ..operators.rows import RowMap
 from ..operators.table import kind_of, row_map_of
-from ..options import Options
+from ..options import SearchOptions
 from .bound import Costs, StripeBounder, loop_bounds
 from .loop import phase_regions
 from .loop_rows import Masked
@@ -58,7 +58,7 @@ UNROLLED: tuple[tuple[Halo, Edges], ...] = (
 )
 LOOPS_BY_HALO: Mapping[Halo, type[RowLoop]] = {"recompute": ClampedLoop, "rolling": MaskedLoop}
 Forms = tuple[type[Form], ...]
-_SURE = 0.9
+_HANDED_OUT = 0.9
 """The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
 _CHOSEN = 14
 """Number of tilings that are compared in the time that measuring one operator takes."""
@@ -75,7 +75,7 @@ class Modes:
     phases: bool
 
 
-def modes_of(options: Options) -> Modes:
+def modes_of(options: SearchOptions) -> Modes:
     """Return those that the options and the firmware's TFLM allow."""
     if not (options.loops and has_operators(LOOPS, options.build)):
         return Modes(UNROLLED, (), False)
@@ -100,7 +100,7 @@ class Space:
         self,
         model: Model,
         profile: KernelProfile,
-        options: Options,
+        options: SearchOptions,
         measured: Measured,
         modes: Modes,
     ) -> None:
@@ -117,7 +117,7 @@ class Space:
         fixed = [need for need, row_map in zip(self.needs, self._row_maps, strict=True) if isinstance(row_map, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
         operators = len(self.needs) * 1000
-        work = int(model_work(model, profile.prices) * options.max_slowdown * _SURE)
+        work = int(model_work(model, profile.prices) * options.max_slowdown * _HANDED_OUT)
         self.limits = Limits(int(self._terms.macs * options.max_extra_macs), operators, work)
         constant = tuple(size.on(profile.abi) for size in CONSTANT)
         self.base = Base(

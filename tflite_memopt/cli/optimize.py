@@ -37,7 +37,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, FedRows, ModelPath, PartCount
+from .types import ByteSize, FedRowsType, ModelPath, PartCount
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--feed",
-    type=FedRows(),
+    type=FedRowsType(),
     metavar="N|auto[,input=NAME]",
     help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
     "whole image is never in the arena; auto: try several numbers. The input is the largest unless it is named. OUT is "
@@ -165,7 +165,8 @@ def optimize(
     with progress_line(quiet) as say:
         result = run(source, options, say)
         report = result.report
-        if report.within_budget is False and not options.meets_budget(needed_bytes(report.after, options)):
+        search = options.search
+        if report.within_budget is False and not search.meets_budget(needed_bytes(report.after, search)):
             ways = tuple(other_ways(read_file(source), options, result, say))
             report = replace(report, ways=ways)
     commands = _commands(report, output)

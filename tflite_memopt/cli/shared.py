@@ -16,7 +16,7 @@ import click
 
 from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
-from .types import GivenMemories, Memory, ModelPath, Percent, TargetName, TflmName
+from .types import GivenMemories, MemoryType, ModelPath, Percent, TargetName, TflmName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -245,7 +245,7 @@ def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: 
 MEMORY = click.option(
     "--memory",
     "memories",
-    type=Memory(),
+    type=MemoryType(),
     multiple=True,
     metavar="NAME=SIZE[@PRICE]|CHIP",
     help="Memory of the chip, such as dtcm=64K; repeat it for more, the fastest first, or name a chip that "

@@ -87,7 +87,7 @@ class HopList(click.ParamType):  # type: ignore[type-arg]
         return tuple(map(int, numbers))
 
 
-class FedRows(click.ParamType):  # type: ignore[type-arg]
+class FedRowsType(click.ParamType):  # type: ignore[type-arg]
     """A number of rows, or ``auto``, which is 0 rows: as many as turn out best; maybe with the input that is fed."""
 
     name = "rows"
@@ -114,7 +114,7 @@ class GivenMemory(NamedTuple):
 GivenMemories = tuple[GivenMemory, ...]
 
 
-class Memory(click.ParamType):  # type: ignore[type-arg]
+class MemoryType(click.ParamType):  # type: ignore[type-arg]
     """A memory by name and size, such as ``dtcm=64K`` or ``psram=8M@4``, or all those of a chip, by its name."""
 
     name = "memory"

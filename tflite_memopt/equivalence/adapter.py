@@ -57,7 +57,7 @@ class RunJob:
 
 
 @dataclass(frozen=True)
-class Run:
+class ModelRun:
     """The results of one model on a runtime: ``outputs`` by position, and the requested ``tensors``.
 
     A tensor that has no value in some sample is missing. ``facts`` are TFLM's, in bytes: ``head``, ``tail``, ``total``,
@@ -96,7 +96,7 @@ class Run:
         return {f"s{sample}_o{at}": array for sample, at, array in sorted(found, key=lambda each: each[:2])}
 
 
-Adapter = Callable[[RunJob], Run]
+Adapter = Callable[[RunJob], ModelRun]
 """Raises ImportError when the runtime is missing, RuntimeError or ValueError when it refuses the model."""
 
 

@@ -16,7 +16,7 @@ from ..ir.tensors import in_head
 from ..kernels.faults import faults_in
 from ..kernels.profiles import PROFILES
 from ..options import Options
-from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, Run, RunJob, Sample
+from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob, Sample
 from .compare import first_output_difference
 from .external_runner import RUNNER
 from .inputs import samples_for
@@ -46,7 +46,7 @@ class BaselineRun:
     ``refused``: TFLM named an operator that it cannot run. ``faults``: operators that it is known to compute wrongly.
     """
 
-    run: Run | None
+    run: ModelRun | None
     reason: str | None = None
     kernels: str | None = None
     facts: Mapping[str, int] = field(default_factory=dict)
@@ -154,7 +154,7 @@ def faults_on_tflm(model: Model) -> str:
 
 
 def is_the_same_over_other_memory(
-    runner: ModelRunner, data: bytes, samples: list[Sample], arena: int, run: Run
+    runner: ModelRunner, data: bytes, samples: list[Sample], arena: int, run: ModelRun
 ) -> bool:
     """Return whether a model repeats the outputs of ``run``, for some samples, after other bytes were in memory."""
     again = runner.run(RunJob(data, samples[:_FEW], arena, fill=FILLS[1]))
@@ -184,7 +184,7 @@ def _check_pointers(found: BaselineRun, options: Options) -> None:
         raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}")
 
 
-def _refusal(model: Model, run: Run) -> str:
+def _refusal(model: Model, run: ModelRun) -> str:
     if run.missing is not None:
         return _NO_TFLM
     computed = (tensor for tensor in model.main.tensors if in_head(tensor) and not is_work_memory(tensor))

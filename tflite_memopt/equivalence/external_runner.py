@@ -26,7 +26,7 @@ import numpy as np
 from ..errors import UsageError
 from ..io.reader import read_model
 from ..ir.model import Tensor
-from .adapter import TIMEOUT_SECONDS, Array, Run, RunJob
+from .adapter import TIMEOUT_SECONDS, Array, ModelRun, RunJob
 from .inputs import numpy_type
 
 RUNNER = "runner"
@@ -67,7 +67,7 @@ class ExternalRunner:
     def __init__(self, command: str | os.PathLike[str], seconds: float = TIMEOUT_SECONDS) -> None:
         self._command, self._seconds = command_of(command), seconds
 
-    def run(self, job: RunJob) -> Run:
+    def run(self, job: RunJob) -> ModelRun:
         """Run one model; see :func:`run_external_jobs`."""
         return run_external_jobs(self._command, {"model": job}, job.measure, self._seconds)["model"]
 
@@ -77,7 +77,7 @@ class ExternalRunner:
 
 def run_external_jobs(
     command: Sequence[str], jobs: Mapping[str, RunJob], search: bool = True, timeout: float = TIMEOUT_SECONDS
-) -> dict[str, Run]:
+) -> dict[str, ModelRun]:
     """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
 
     ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. Failures of a job
@@ -94,7 +94,7 @@ def run_external_jobs(
         runs = {}
         for number, (label, job) in enumerate(jobs.items()):
             answer = blocks.get(f"model{number}.tflite")
-            runs[label] = Run(error=ended) if answer is None else _run(folder, number, job, answer, ended)
+            runs[label] = ModelRun(error=ended) if answer is None else _run(folder, number, job, answer, ended)
         return runs
 
 
@@ -171,13 +171,13 @@ def _blocks(said: str) -> dict[str, list[str]]:
     return blocks
 
 
-def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> Run:
+def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> ModelRun:
     told = _told(lines)
     kernels, commit = told.get("kernels", ""), told.get("commit", "")
     if "done" not in told:
         said = "; ".join(line.removeprefix("log ") for line in lines if line.startswith("log "))
         error = told.get("error", ended) + (f" ({said})" if said else "")
-        return Run(error=error, kernels=kernels, commit=commit)
+        return ModelRun(error=error, kernels=kernels, commit=commit)
     try:
         facts = {key: int(told[key]) for key in _NUMBERS if key in told}
         missing = [key for key in _NEEDED if key not in facts]
@@ -186,8 +186,8 @@ def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -
         outputs = _outputs((folder / f"outputs{number}.bin").read_bytes(), job)
     except (OSError, ValueError) as error:
         problem = f"the runner does not follow the protocol in runner.cc of codegen --write-runner: {error}"
-        return Run(error=problem, kernels=kernels, commit=commit)
-    return Run(outputs, facts=facts, kernels=kernels, commit=commit)
+        return ModelRun(error=problem, kernels=kernels, commit=commit)
+    return ModelRun(outputs, facts=facts, kernels=kernels, commit=commit)
 
 
 def _told(lines: Iterable[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ _MOST_STEPS = 2.0**30
 
 
 @dataclass(frozen=True)
-class Port:
+class ConvertedEnd:
     """An input or an output that is ``outer`` in the original and ``inner``, integers, in the optimized model.
 
     Both are quantized with one scale, the same where both are integers.
@@ -71,8 +71,8 @@ class Port:
 class Interface:
     """The inputs and outputs, by position, whose types are not the same in both models."""
 
-    inputs: Mapping[int, Port]
-    outputs: Mapping[int, Port]
+    inputs: Mapping[int, ConvertedEnd]
+    outputs: Mapping[int, ConvertedEnd]
 
     def quantized(self, sample: Sample) -> Sample:
         """Return the optimized model's inputs for the original's."""
@@ -100,7 +100,7 @@ def interface_between(original: Model, optimized: Model) -> Interface:
     return Interface(inputs, _ports(original.main.outputs, optimized.main.outputs, "output"))
 
 
-def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> dict[int, Port]:
+def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> dict[int, ConvertedEnd]:
     if len(outer) != len(inner):
         raise EquivalenceError(f"the optimized model has {len(inner)} {side}s, the original {len(outer)}")
     found = {}
@@ -109,7 +109,7 @@ def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> d
             continue
         if before.shape != after.shape or not _same_in_integers(before, after):
             raise EquivalenceError(f"{side} {at} '{before.name}' is not the original's in other integers")
-        found[at] = Port(before, after)
+        found[at] = ConvertedEnd(before, after)
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.change import Exactness
 from ..ir.model import Model
-from .adapter import LARGEST_ARENA, REFERENCE, Run, RunJob, Sample
+from .adapter import LARGEST_ARENA, REFERENCE, ModelRun, RunJob, Sample
 from .baseline import FILLS, LITERT, Baseline, BaselineRun, faults_on_tflm, is_the_same_over_other_memory
 from .compare import (
     ANY,
@@ -41,7 +41,7 @@ _UNWRITTEN = "its outputs depend on the previous contents of the arena: an opera
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Judged:
     """An optimized model to be judged: the ``subject``, the ``model`` of its optimized one, and ``samples`` for it.
 
     ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: the memory that it is said to need, by the
@@ -76,7 +76,7 @@ class RuntimeResult:
     note: str | None = None
 
 
-def judge_on_all(baseline: Baseline, candidate: Candidate, interpreters: Interpreters) -> dict[str, RuntimeResult]:
+def judge_on_all(baseline: Baseline, candidate: Judged, interpreters: Interpreters) -> dict[str, RuntimeResult]:
     """The results of all runtimes, which run side by side."""
     judges = {name: _Judge(baseline, candidate, name, interpreters[name]) for name in baseline.runs}
     with ThreadPoolExecutor(max_workers=len(judges)) as pool:
@@ -88,7 +88,7 @@ def judge_on_all(baseline: Baseline, candidate: Candidate, interpreters: Interpr
 
 
 def judge_steps(
-    baseline: Baseline, candidate: Candidate, name: str, runner: ModelRunner, slides: bool = False
+    baseline: Baseline, candidate: Judged, name: str, runner: ModelRunner, slides: bool = False
 ) -> RuntimeResult:
     """The result of one runtime where the candidate is called once for each frame of a sequence, or hop of windows."""
     judge, before = _Judge(baseline, candidate, name, runner), baseline.runs[name]
@@ -105,7 +105,7 @@ class _Judge:
     """One runtime, which runs the candidate."""
 
     baseline: Baseline
-    candidate: Candidate
+    candidate: Judged
     name: str
     runner: ModelRunner
 
@@ -157,7 +157,7 @@ class _Judge:
     def _arena(self) -> int:
         return LARGEST_ARENA if self.name == RUNNER else self.candidate.arena_bytes
 
-    def _run_as_promised(self, required: int | None) -> tuple[Run, int | None]:
+    def _run_as_promised(self, required: int | None) -> tuple[ModelRun, int | None]:
         """Return the run of the model, and where it refuses the promised arena, the smallest one that it accepts."""
         job = RunJob(self.candidate.subject.optimized, self.candidate.samples, self._arena, fill=FILLS[0], measure=True)
         if required is None:
@@ -174,7 +174,7 @@ class _Judge:
         place = bisect_left(sizes, True, key=lambda size: self.runner.run(replace(job, arena_bytes=size)).ran)
         return sizes[place] if place < len(sizes) else self._arena
 
-    def _compared(self, before: Run, after: Run) -> Verdict:
+    def _compared(self, before: ModelRun, after: ModelRun) -> Verdict:
         candidate, exactness = self.candidate, self.candidate.subject.exactness
         restored = candidate.interface.restored_outputs(after.outputs)
         outer = first_output_difference(before.outputs, restored, candidate.tolerance)
@@ -201,7 +201,7 @@ class _Judge:
             kernels=self.before.kernels,
         )
 
-    def _beside_litert(self, run: Run) -> str:
+    def _beside_litert(self, run: ModelRun) -> str:
         """Measure TFLM's outputs of the result against LiteRT's of the original: the two round differently."""
         litert = self.baseline.runs.get(LITERT)
         other = None if litert is None else litert.run
@@ -213,7 +213,7 @@ class _Judge:
     def _silent(self, reason: str | None = None) -> Verdict:
         return Verdict(0, None, 0.0, reason or self.before.reason, kernels=self.before.kernels)
 
-    def _failing(self, run: Run, required: int | None = None) -> Verdict:
+    def _failing(self, run: ModelRun, required: int | None = None) -> Verdict:
         if required is not None and self.name == RUNNER:
             job = RunJob(self.candidate.subject.optimized, self.candidate.samples[:1], self._arena)
             if self.runner.run(job).ran:
@@ -224,7 +224,7 @@ class _Judge:
     def _differing(self, reason: str) -> Verdict:
         return Verdict(len(self.baseline.samples), False, 0.0, reason)
 
-    def _wrong(self, run: Run, verdict: Verdict) -> RuntimeResult:
+    def _wrong(self, run: ModelRun, verdict: Verdict) -> RuntimeResult:
         return RuntimeResult(verdict, run.facts, reason=verdict.reason)
 
 

@@ -9,12 +9,12 @@ import contextlib
 import warnings
 from typing import Any
 
-from .adapter import OPTIMIZED_KERNELS, REFERENCE, Array, Run, RunJob, by_position
+from .adapter import OPTIMIZED_KERNELS, REFERENCE, Array, ModelRun, RunJob, by_position
 
 _RESOLVERS = {REFERENCE: "BUILTIN_REF", OPTIMIZED_KERNELS: "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 
 
-def run_litert(job: RunJob) -> Run:
+def run_litert(job: RunJob) -> ModelRun:
     """Run on ai-edge-litert."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -40,7 +40,7 @@ def run_litert(job: RunJob) -> Run:
             continue
         given.append(_plain({at: interpreter.get_tensor(index) for at, index in enumerate(outputs)}))
         shown.append(_plain(_shown(interpreter, job.tensors)))
-    return Run(by_position(given), by_position(shown))
+    return ModelRun(by_position(given), by_position(shown))
 
 
 def _shown(interpreter: Any, wanted: tuple[int, ...]) -> dict[int, Array]:

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from .adapter import TIMEOUT_SECONDS, Run, RunJob
+from .adapter import TIMEOUT_SECONDS, ModelRun, RunJob
 from .external_runner import RUNNER, ExternalRunner
 
 _LOG_BYTES = 4096
@@ -47,7 +47,7 @@ class GivenUpError(Exception):
 class ModelRunner(Protocol):
     """It runs models, one after the other."""
 
-    def run(self, job: RunJob) -> Run:
+    def run(self, job: RunJob) -> ModelRun:
         """Run one model; a failing model never raises. Raises GivenUpError once closed."""
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Interpreter:
             self._end()
             self._log.close()
 
-    def run(self, job: RunJob) -> Run:
+    def run(self, job: RunJob) -> ModelRun:
         """Run one model; see :class:`ModelRunner`."""
         with self._in_use:
             if not self._is_closed and self._process.poll() is not None:
@@ -85,7 +85,7 @@ class Interpreter:
             answer = self._exchange(job)
             if self._is_closed:
                 raise GivenUpError
-            return Run(error=self._last_words()) if answer is None else answer
+            return ModelRun(error=self._last_words()) if answer is None else answer
 
     def _start(self) -> subprocess.Popen[bytes]:
         limits = (str(self._limits.memory_bytes or 0), str(self._limits.seconds))
@@ -93,7 +93,7 @@ class Interpreter:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, pipesize=_PIPE_BYTES)
 
-    def _exchange(self, job: RunJob) -> Run | None:
+    def _exchange(self, job: RunJob) -> ModelRun | None:
         """Return the answer; None when the process has ended before it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -101,7 +101,7 @@ class Interpreter:
             pickle.dump(job, self._process.stdin, pickle.HIGHEST_PROTOCOL)
             self._process.stdin.flush()
             with self._time_limit():
-                answer: Run = pickle.load(self._process.stdout)
+                answer: ModelRun = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
         return answer

@@ -10,7 +10,7 @@ from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.model import Graph, Operator, Tensor
-from .adapter import Array, Run, RunJob, Sample
+from .adapter import Array, ModelRun, RunJob, Sample
 from .compare import EXACT, FLOAT_SUMS, Gap, arrays_agree, gap_between
 from .runner import ModelRunner
 
@@ -55,7 +55,7 @@ class BetweenRuntimes:
 
 
 def between_runtimes(
-    data: bytes, samples: list[Sample], litert: Run, tflm: Run, runner: ModelRunner, arena: int
+    data: bytes, samples: list[Sample], litert: ModelRun, tflm: ModelRun, runner: ModelRunner, arena: int
 ) -> BetweenRuntimes | None:
     """Compare the runs of a model on LiteRT, with its ``tensors``, and on TFLM; None where they agree.
 
@@ -68,7 +68,9 @@ def between_runtimes(
     return BetweenRuntimes(gap_between(litert.outputs, tflm.outputs, {}), len(samples), first)
 
 
-def _divergence(data: bytes, samples: list[Sample], litert: Run, runner: ModelRunner, arena: int) -> Divergence | None:
+def _divergence(
+    data: bytes, samples: list[Sample], litert: ModelRun, runner: ModelRunner, arena: int
+) -> Divergence | None:
     """Return the first operator that gives other outputs for equal inputs, in any sample.
 
     One that keeps a state counts only until anything has differed.

@@ -11,7 +11,7 @@ from ..io.reader import read_model
 from ..ir.model import DType, Model, Tensor
 from ..ir.tensors import zero_of
 from ..proof import hops_of
-from .adapter import LARGEST_ARENA, Array, Run, RunJob, Sample
+from .adapter import LARGEST_ARENA, Array, ModelRun, RunJob, Sample
 from .baseline import arena_for
 from .compare import Tolerance, first_output_difference
 from .external_runner import RUNNER
@@ -60,7 +60,7 @@ def run_in_steps(
     samples: Sequence[Sample],
     like: Model,
     arena: int,
-) -> Run:
+) -> ModelRun:
     """Run a model of one step (``rewrite/one_step.py``) over sequences; its outputs are those of ``like``, the whole.
 
     The states are zeros before the first call. Then TFLM, a runner's too, finds what the call before has left, and
@@ -77,7 +77,7 @@ def run_in_steps(
         for at, output in enumerate(like.main.outputs):
             made = np.stack(run.outputs[at])
             outputs[at].append(made[-1] if made[-1].size == output.elements else made.reshape(output.shape))
-    return Run(outputs)
+    return ModelRun(outputs)
 
 
 def windows_of(samples: Sequence[Sample], at: int, hop: int, count: int) -> list[Sample]:
@@ -102,7 +102,7 @@ def run_in_hops(
     windows: Sequence[Sample],
     like: Model,
     arena: int,
-) -> Run:
+) -> ModelRun:
     """Run a model of one hop (``cascade/slide.py``) along the signal of ``windows``; outputs are those of ``like``.
 
     What is kept is random before the first call. Then as ``run_in_steps``.

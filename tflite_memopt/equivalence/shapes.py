@@ -17,7 +17,7 @@ from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.check import check_model, describe
 from ..ir.model import Graph, Model, Tensor
-from .adapter import OPTIMIZED_KERNELS, REFERENCE, Run, RunJob
+from .adapter import OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob
 from .inputs import is_exchanged, seeded_inputs
 from .runner import Interpreters
 
@@ -61,7 +61,7 @@ def _is_computed(tensor: Tensor) -> bool:
     return has_value and is_exchanged(tensor.dtype)
 
 
-def shaped_by(data: bytes, model: Model, run: Run) -> InferredModel:
+def shaped_by(data: bytes, model: Model, run: ModelRun) -> InferredModel:
     """The model with the shapes that a run of LiteRT had.
 
     Raises UnsupportedModelError for a tensor whose shape depends on the values of the inputs, ModelFormatError when
@@ -93,7 +93,7 @@ def shaped_by_litert(data: bytes, model: Model, interpreters: Interpreters) -> I
     return InferredModel(data, model)
 
 
-def _wrong_shapes(model: Model, run: Run) -> dict[int, WrongShape]:
+def _wrong_shapes(model: Model, run: ModelRun) -> dict[int, WrongShape]:
     positions = {id(tensor): index for index, tensor in enumerate(model.main.tensors)}
     wrong = {}
     for step, operator in enumerate(model.main.operators):

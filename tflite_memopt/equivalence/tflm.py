@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .adapter import Array, Run, RunJob, by_position
+from .adapter import Array, ModelRun, RunJob, by_position
 
 _FILL_NEW_MEMORY = -6
 """``M_PERTURB`` of glibc's mallopt: new memory holds the complement of this byte; 0 leaves it as it is."""
 _ALLOCATION = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 
 
-def run_tflm(job: RunJob) -> Run:
+def run_tflm(job: RunJob) -> ModelRun:
     """Run on TFLM; facts are ``head``, ``tail`` and ``total`` in bytes.
 
     Raises RuntimeError with TFLM's message when it refuses the model or the arena.
@@ -34,7 +34,7 @@ def run_tflm(job: RunJob) -> Run:
             raise RuntimeError(f"{error} ({said})" if said else str(error)) from error
         interpreter.print_allocations()
         facts = {name: int(size) for name, size in _ALLOCATION.findall(_text(log))}
-    return Run(outputs, facts=facts)
+    return ModelRun(outputs, facts=facts)
 
 
 def _invoke(interpreter: Any, job: RunJob) -> dict[int, list[Array]]:

@@ -24,7 +24,7 @@ from .baseline import LITERT, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
 from .inputs import samples_for, verification_inputs
 from .interface import SAME, Interface, interface_between, interface_differences
-from .judge import Candidate, RuntimeResult, judge_on_all, judge_steps
+from .judge import Judged, RuntimeResult, judge_on_all, judge_steps
 from .runner import Interpreters, ProcessLimits
 from .runtimes import BETWEEN, BetweenRuntimes
 from .sequences import difference_in_sequence, windows_of
@@ -47,7 +47,7 @@ _SOME_FAULTY = "; some libraries compute the original wrongly, too: {}"
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verified:
     """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``) of both models.
 
     ``runner``: measurements of the user's runner on the model "before" and "after", or ``error``; None without one.
@@ -97,7 +97,7 @@ def verify_result(
     progress: Progress,
     baseline: Baseline | None = None,
     running: Interpreters | None = None,
-) -> Verification:
+) -> Verified:
     """Run the optimized model and the original, and compare their outputs.
 
     ``baseline`` is that of :func:`inspect`, if it was called; ``running`` as there. Raises FailedVerificationError
@@ -106,7 +106,7 @@ def verify_result(
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
-        return Verification({}, Basis(False, "verification is off"), unmeasured, unmeasured)
+        return Verified({}, Basis(False, "verification is off"), unmeasured, unmeasured)
     before = read_model(subject.original)
     with _open(options, running) as interpreters:
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
@@ -221,15 +221,15 @@ def _asked(options: Options) -> tuple[str, ...]:
 
 def _candidate(
     subject: Subject, baseline: Baseline, optimized: Model, interface: Interface, options: Options
-) -> Candidate:
+) -> Judged:
     samples = [interface.quantized(sample) for sample in baseline.samples]
     arena = max(arena_for(baseline.model), arena_for(optimized))
     promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}
-    return Candidate(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
+    return Judged(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
 
 
 def _differences_in_sequence(
-    baseline: Baseline, candidate: Candidate, interpreters: Interpreters
+    baseline: Baseline, candidate: Judged, interpreters: Interpreters
 ) -> Iterator[tuple[str, str]]:
     """Yield how models with ties differ in sequences, by runtime."""
     subject = candidate.subject
@@ -241,7 +241,7 @@ def _differences_in_sequence(
             yield name, said
 
 
-def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Verification:
+def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Verified:
     verdicts = {runtime: each.verdict for runtime, each in results.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
@@ -256,7 +256,7 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
     on_runner = dict(zip(("before", "after"), _memory(RUNNER, baseline, results), strict=True))
     tflm = baseline.runs.get("tflm")
     refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
-    return Verification(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
+    return Verified(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
 
 
 def _hint(model: Model, options: Options) -> str:

@@ -13,7 +13,7 @@ import sys
 from typing import IO
 
 from . import litert, tflm
-from .adapter import Adapter, Run, RunJob
+from .adapter import Adapter, ModelRun, RunJob
 
 ADAPTERS: dict[str, Adapter] = {
     "litert": litert.run_litert,
@@ -76,13 +76,13 @@ def _own_standard_output() -> IO[bytes]:
     return answers
 
 
-def _result(runtime: str, adapter: Adapter, job: RunJob) -> Run:
+def _result(runtime: str, adapter: Adapter, job: RunJob) -> ModelRun:
     try:
         return adapter(job)
     except ImportError as error:
-        return Run(missing=f"{runtime} is not installed: {error}")
+        return ModelRun(missing=f"{runtime} is not installed: {error}")
     except (RuntimeError, ValueError, MemoryError) as error:
-        return Run(error=" ".join(str(error).split()) or type(error).__name__)
+        return ModelRun(error=" ".join(str(error).split()) or type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def origin_of(names: Sequence[str], nbytes: int, digest: str) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartModel:
     """A model of a network, in a folder; ``before``, ``after``: moves around its creation, its table of moves begins at
     ``first_move``."""
 
@@ -93,7 +93,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FedRows:
     """How the first part takes an image in rows: ``program.files.Feed``, whose ``others`` and ``fill`` these are.
 
     ``affine``: of int8 rows, None for others.
@@ -121,10 +121,10 @@ class Network:
 
     name: str
     member: str
-    parts: tuple[Part, ...]
+    parts: tuple[PartModel, ...]
     arena: int
     kept: int | None
-    rows: Rows | None
+    rows: FedRows | None
     outputs: tuple[Tensor, ...]
 
     @property

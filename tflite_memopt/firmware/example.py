@@ -22,7 +22,7 @@ _QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 
 
 @dataclass(frozen=True)
-class Port:
+class ExampleTensor:
     """An input or output as the example has it. ``type``: of C++; None: left to the user. ``scaled``: scale and zero
     point as arguments, "" for one that is not quantized. ``labels``: one for each element, or none."""
 
@@ -36,10 +36,10 @@ class Port:
     labels: tuple[str, ...]
 
 
-def port_of(at: int, tensor: Tensor, labeled: Sequence[Model] = ()) -> Port:
+def port_of(at: int, tensor: Tensor, labeled: Sequence[Model] = ()) -> ExampleTensor:
     """Return the port of a tensor; ``labeled``: models whose associated files may hold labels of it."""
     affine = affine_of(tensor) if tensor.dtype in _QUANTIZED else None
-    return Port(
+    return ExampleTensor(
         at,
         tensor.name,
         tensor.dtype.label,

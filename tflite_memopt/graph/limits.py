@@ -61,7 +61,7 @@ class StageClock:
 class SearchLimit:
     """``effort`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
 
-    A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
+    A method's limit counts iterations of its loops, so that every machine gives the same answer, some of them later.
     ``time_limit`` in seconds of wall time is for comparing methods, and the answer says when it struck; ``optimize``
     has none. ``seed`` makes a randomized method repeatable. ``below``: bytes of a peak; where no order needs less, any
     order is an answer. A scheduler may use that; planners do not.
@@ -78,18 +78,20 @@ class SearchLimit:
 
 
 class Allowance:
-    """The rest of a limit: ``left`` turns of loops, for all parts of one search, and the emergency stop."""
+    """The rest of a limit: ``left`` iterations of loops, for all parts of one search, and the emergency stop."""
 
-    def __init__(self, turns: int, limit: SearchLimit) -> None:
-        """``turns`` is the method's own limit, of which it may use the limit's part."""
-        self.left = int(turns * limit.effort)
+    def __init__(self, iterations: int, limit: SearchLimit) -> None:
+        """``iterations`` is the method's own limit, of which it may use the limit's part."""
+        self.left = int(iterations * limit.effort)
         self.stopped_by_clock = False
         self._deadline = limit.deadline()
 
-    def another(self, turns: int) -> Allowance:
-        """One of so many turns beside this one, no more than are left of this one, with the same emergency stop."""
+    def another(self, iterations: int) -> Allowance:
+        """One of so many iterations beside this one, no more than are left of this one, with the same emergency
+        stop.
+        """
         other = copy(self)
-        other.left = min(turns, self.left)
+        other.left = min(iterations, self.left)
         return other
 
     def is_spent(self) -> bool:

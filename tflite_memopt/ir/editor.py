@@ -224,8 +224,9 @@ class Editor(GraphWriter):
         return self.model.buffers[0]
 
 
-def turn_condition(model: Model, body: Graph, turns: int, step: int) -> Graph:
-    """Return the condition of a loop of ``turns`` turns, whose first carried tensor counts them in steps of ``step``.
+def iteration_condition(model: Model, body: Graph, iterations: int, step: int) -> Graph:
+    """Return the condition of a loop of ``iterations`` iterations, whose first carried tensor counts them in steps of
+    ``step``.
 
     TFLM gives the condition all that the body carries.
     """
@@ -233,7 +234,7 @@ def turn_condition(model: Model, body: Graph, turns: int, step: int) -> Graph:
     edit = Editor(model, graph, 0)
     twins = [graph.add_tensor(replace(tensor)) for tensor in body.inputs]
     more = edit.integers("more", (1,), DType.BOOL)
-    table = edit.constant("is_turn", np.repeat(np.arange(turns + 1) < turns, step))
+    table = edit.constant("is_turn", np.repeat(np.arange(iterations + 1) < iterations, step))
     one = edit.constant("one", np.ones(1, np.int32))
     edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
     graph.inputs, graph.outputs = tuple(twins), (more,)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Model, Operator, Tensor
@@ -79,17 +79,31 @@ class ArenaUse:
     exact: bool
 
 
+TENSORS, OPERATORS, ALLOCATOR, INTERFACE = "tensors", "operators", "allocator", "interface"
+"""What permanent bytes are of, where it is no kind of kernel, whose buffers have its label."""
+
+
+class Permanent(NamedTuple):
+    """One allocation of the tail, in bytes; ``of``: what it is of."""
+
+    of: str
+    size: int
+    alignment: int
+
+
 @dataclass(frozen=True)
 class ArenaBesideHead:
     """The bytes that ``AllocateTensors`` takes beside the planned head; ``tail``, ``temporaries`` as in ``ArenaUse``.
 
-    ``before_plan``: the arena that it needs until the plan is in force, whatever the head is then.
+    ``before_plan``: the arena that it needs until the plan is in force, whatever the head is then. ``permanent``: the
+    allocations of the tail, in turn; their alignment, and what a build without static memory has more, come on top.
     """
 
     tail: int
     temporaries: int
     before_plan: int
     exact: bool
+    permanent: tuple[Permanent, ...]
 
     def with_head(self, head: int) -> ArenaUse:
         """Return the arena with a planned head of ``head`` bytes."""
@@ -140,7 +154,7 @@ def arena_beside_head(
     replay.interface_tensors()
     exact = all(each.known for each in asked.values())
     more = 0 if abi.is_static else larger_structures(model, abi)
-    return ArenaBesideHead(arena.tail + more, temporaries + more, before_plan + more, exact)
+    return ArenaBesideHead(arena.tail + more, temporaries + more, before_plan + more, exact, tuple(arena.permanent))
 
 
 def larger_structures(model: Model, abi: Abi) -> int:
@@ -158,7 +172,7 @@ def allocator_tail(abi: Abi) -> int:
     """Return the bytes of the tail that ``MicroAllocator::Create`` takes, with a planner that the firmware brings."""
     arena = _Arena()
     for structure in (BUFFER_ALLOCATOR, MICRO_ALLOCATOR):
-        arena.persistent(structure.on(abi), POINTER.on(abi))
+        arena.persistent(ALLOCATOR, structure.on(abi), POINTER.on(abi))
     return arena.tail
 
 
@@ -191,8 +205,10 @@ class _Arena:
 
     def __init__(self) -> None:
         self.head = self.temporary = self.tail = self.peak = self.head_peak = 0
+        self.permanent: list[Permanent] = []
 
-    def persistent(self, size: int, alignment: int = ARENA_ALIGNMENT) -> None:
+    def persistent(self, of: str, size: int, alignment: int = ARENA_ALIGNMENT) -> None:
+        self.permanent.append(Permanent(of, size, alignment))
         self.tail = aligned(self.tail + size, alignment)
         self._note()
 
@@ -240,27 +256,28 @@ class _Replay:
         planner = (MEMORY_PLANNER,) if self.has_planner else ()
         more = {BUFFER_ALLOCATOR: RECORDING_BUFFERS} if self.abi.records else {}
         for structure in (*allocators, *planner):
-            self.arena.persistent(structure.on(self.abi) + more.get(structure, 0), self.pointer)
+            self.arena.persistent(ALLOCATOR, structure.on(self.abi) + more.get(structure, 0), self.pointer)
         recording = RECORDING_ALLOCATOR if self.abi.records else 0
-        self.arena.persistent(MICRO_ALLOCATOR.on(self.abi) + recording, self.pointer)
+        self.arena.persistent(ALLOCATOR, MICRO_ALLOCATOR.on(self.abi) + recording, self.pointer)
 
     def start(self) -> None:
         """Resource variables, eval tensors, nodes, then parsing and Init of every operator."""
         arena = self.arena
         self._resource_variables()
-        self._structure(BUILTIN_DATA_ALLOCATOR)
+        self._structure(ALLOCATOR, BUILTIN_DATA_ALLOCATOR)
         self._reserve_requests()
-        self._structure(SUBGRAPH_ALLOCATIONS, len(self.model.graphs))
+        self._structure(ALLOCATOR, SUBGRAPH_ALLOCATIONS, len(self.model.graphs))
         for graph in self.model.graphs:
-            self._structure(EVAL_TENSOR, len(graph.tensors))
+            self._structure(TENSORS, EVAL_TENSOR, len(graph.tensors))
         for graph in self.model.graphs:
-            self._structure(NODE_AND_REGISTRATION, len(graph.operators))
+            self._structure(OPERATORS, NODE_AND_REGISTRATION, len(graph.operators))
         for operator in self._operators():
-            if self.asked[operator].params:
-                arena.persistent(self.asked[operator].params, self.asked[operator].params_alignment)
+            asked = self.asked[operator]
+            if asked.params:
+                arena.persistent(OPERATORS, asked.params, asked.params_alignment)
         for operator in self._operators():
             for size in self.asked[operator].init:
-                arena.persistent(size)
+                arena.persistent(operator.opcode.label, size)
 
     def prepare(self) -> None:
         """Prepare of every operator: temporary tensors, persistent buffers, scratch requests."""
@@ -269,7 +286,7 @@ class _Replay:
             for tensor in asked.temporaries:
                 self.arena.temporarily(*self._tensor(tensor))
             for size in asked.prepare:
-                self.arena.persistent(size)
+                self.arena.persistent(operator.opcode.label, size)
             self.scratch_count += len(asked.scratch)
             self._reserve_requests()
 
@@ -277,30 +294,30 @@ class _Replay:
         """``CommitStaticMemoryPlan``: variables to the tail, and the planner's tables as temporaries."""
         tensors = [tensor for graph in self.model.graphs for tensor in graph.tensors]
         if self.scratch_count:
-            self._structure(SCRATCH_HANDLE, self.scratch_count)
+            self._structure(ALLOCATOR, SCRATCH_HANDLE, self.scratch_count)
         self.arena.temporarily((self.pointer * len(self.model.graphs), self.pointer))
         self.arena.temporarily((ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer))
         for tensor in tensors:
             if tensor.is_variable and not in_head(tensor):
-                self.arena.persistent(tensor.nbytes)
+                self.arena.persistent(TENSORS, tensor.nbytes)
         planned = sum(map(in_head, tensors)) + self.scratch_count if self.has_planner else 0
         self.arena.offer_the_rest(PLANNED_BUFFER.on(self.abi) * planned)
 
     def interface_tensors(self) -> None:
         """The TfLiteTensors of the graph's inputs and outputs."""
         for tensors in (self.model.main.inputs, self.model.main.outputs):
-            self.arena.persistent(self.pointer * len(tensors))
+            self.arena.persistent(INTERFACE, self.pointer * len(tensors))
             for tensor in tensors:
                 for size, alignment in self._tensor(tensor):
-                    self.arena.persistent(size, alignment)
+                    self.arena.persistent(INTERFACE, size, alignment)
 
     def _operators(self) -> Iterable[Operator]:
         yield from self.main
         for graph in self.model.graphs[1:]:
             yield from graph.operators
 
-    def _structure(self, structure: Size, count: int = 1) -> None:
-        self.arena.persistent(structure.on(self.abi) * count, self.pointer)
+    def _structure(self, of: str, structure: Size, count: int = 1) -> None:
+        self.arena.persistent(of, structure.on(self.abi) * count, self.pointer)
 
     def _reserve_requests(self) -> None:
         room = self.scratch_count + MAX_SCRATCH_PER_OPERATOR
@@ -310,8 +327,8 @@ class _Replay:
         handles = [operator for operator in self._operators() if operator.name == "VAR_HANDLE"]
         names = {operator.option("sharedName") for operator in handles}
         if names:
-            self.arena.persistent(RESOURCE_VARIABLES.on(self.abi))
-            self.arena.persistent(RESOURCE_VARIABLE.on(self.abi) * len(names))
+            self.arena.persistent(ALLOCATOR, RESOURCE_VARIABLES.on(self.abi))
+            self.arena.persistent(ALLOCATOR, RESOURCE_VARIABLE.on(self.abi) * len(names))
 
     def _tensor(self, tensor: Tensor) -> tuple[tuple[int, int], ...]:
         """Return the structures of a tensor's TfLiteTensor: (size, alignment)."""

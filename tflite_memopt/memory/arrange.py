@@ -18,7 +18,7 @@ from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.requests import ILP32
-from ..options import Objective, Options
+from ..options import Objective, SearchOptions
 from ..plan.methods import CHEAP
 from ..plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ..schedule.methods import solve as solve_schedule
@@ -60,7 +60,7 @@ class Arrangement:
     needs: Mapping[str, LibraryNeed] | None = None
 
 
-def arrange(model: Model, profile: KernelProfile, options: Options, effort: float = 1.0) -> Arrangement:
+def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort: float = 1.0) -> Arrangement:
     """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
 
     The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
@@ -71,7 +71,7 @@ def arrange(model: Model, profile: KernelProfile, options: Options, effort: floa
 
 
 def place_in_better_order(
-    model: Model, order: Sequence[int], profile: KernelProfile, options: Options, effort: float = 1.0
+    model: Model, order: Sequence[int], profile: KernelProfile, options: SearchOptions, effort: float = 1.0
 ) -> ModelPlacement:
     """The placement of the smaller head: of the model in its own order, or in ``order``."""
     own = tuple(range(len(order)))
@@ -86,19 +86,19 @@ def place_in_better_order(
 
 
 def place(
-    model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, effort: float = 1.0
+    model: Model, order: tuple[int, ...], profile: KernelProfile, options: SearchOptions, effort: float = 1.0
 ) -> ModelPlacement:
     """Return the placement in one order."""
     layout, limit = memory_layout(model, profile, order), options.plan_limit(effort)
     return _placed(model, layout, _planned(options, limit, layout), profile, options, limit)
 
 
-def _planned(options: Options, limit: SearchLimit, layout: MemoryLayout) -> Plan:
+def _planned(options: SearchOptions, limit: SearchLimit, layout: MemoryLayout) -> Plan:
     return solve_together(layout.problem, layout.groups, options.planner, limit)
 
 
 def _placed(
-    model: Model, layout: MemoryLayout, plan: Plan, profile: KernelProfile, options: Options, limit: SearchLimit
+    model: Model, layout: MemoryLayout, plan: Plan, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
 ) -> ModelPlacement:
     plan, offsets = _best_in_force(model, layout, plan, options.planner, limit)
     assert layout.order is not None
@@ -190,17 +190,17 @@ _WORK = 0.1
 """The part of its limit that the search for an order may use for one estimate: many are made."""
 
 
-def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
+def cost_of(model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
     """Return the cost under the objective of ``options``, ordered and planned."""
     return cost_in(arrange(model, profile, options).placement.memory, options)
 
 
-def cost_in(memory: MemoryUse, options: Options) -> Cost:
+def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     """Return the cost of the plan, under the objective of ``options``."""
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
-def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
+def estimate_of(model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
     """Return the cost if the plan meets the peak of the best order: searches compare by it, the planner decides."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     peak = solve_schedule(problem, limit=options.search_limit(_WORK)).peak_bytes
@@ -208,7 +208,7 @@ def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     return Cost(need, peak, model_macs(model), operator_count(model))
 
 
-def needed_bytes(memory: MemoryUse, options: Options) -> int:
+def needed_bytes(memory: MemoryUse, options: SearchOptions) -> int:
     """Return the bytes that the objective counts: the arena that firmware for the target must reserve, or its head
     alone.
     """
@@ -230,7 +230,7 @@ def worse_under(
 
 
 def fitted(
-    model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
+    model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: SearchOptions
 ) -> Arrangement | None:
     """Return the arrangement, or one with another placement, such that no library needs more than ``before``.
 
@@ -260,7 +260,11 @@ def fitted(
 
 
 def _low_under_scratch(
-    model: Model, found: ModelPlacement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
+    model: Model,
+    found: ModelPlacement,
+    before: Mapping[str, LibraryNeed],
+    profile: KernelProfile,
+    options: SearchOptions,
 ) -> ModelPlacement:
     """Return the same order, with no tensor where it would lift a library's scratch above the head that it had before.
 
@@ -294,7 +298,9 @@ def _kept_free(
     return [Item(head - start, scope, scope + 1, offset=start) for scope, start in sorted(lowest.items())]
 
 
-def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[ModelPlacement]:
+def _others(
+    model: Model, found: Arrangement, profile: KernelProfile, options: SearchOptions
+) -> Iterator[ModelPlacement]:
     """In the new order and in the model's own: planned for each library's scratch, and unplanned."""
     own = tuple(range(len(found.schedule.order)))
     for order in dict.fromkeys((tuple(found.schedule.order), own)):

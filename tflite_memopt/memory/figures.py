@@ -9,7 +9,7 @@ larger than such a sum, and a few bytes more with short enums, where some struct
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
@@ -24,7 +24,6 @@ from ..graph.interval import covered
 from ..ir.model import Model, Operator, Tensor
 from ..ir.tensors import affine_of, in_head
 from ..kernels import arena
-from ..kernels import arena as tflm_arena
 from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
 from ..kernels.requests import ILP32, WHEEL, Abi, Requests, requests_in
@@ -274,33 +273,27 @@ class ArenaTerms:
 def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | None = None) -> ArenaTerms:
     """Return the terms of a model as it stands; ``loops``: its own, where they are known."""
     abi = profile.abi
+    beside = arena.arena_beside_head(model, profile.requests, abi)
     asked = requests_in(model, abi, profile.requests)
     tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
-    operators, requests = sum(len(graph.operators) for graph in model.graphs), _scratches(asked.values())
-    fixed = (arena.BUFFER_ALLOCATOR, arena.MEMORY_PLANNER, arena.MICRO_ALLOCATOR, arena.BUILTIN_DATA_ALLOCATOR)
-    structures = sum(size.on(abi) for size in fixed) + arena.SUBGRAPH_ALLOCATIONS.on(abi) * len(model.graphs)
-    structures += arena.EVAL_TENSOR.on(abi) * len(tensors) + arena.NODE_AND_REGISTRATION.on(abi) * operators
-    structures += sum(map(params_bytes, asked.values()))
-    inits = [size for each in asked.values() for size in each.init]
-    buffers = [*inits, *(size for each in asked.values() for size in each.prepare)]
-    persistent = sum(buffers[:1]) + sum(map(aligned, buffers[1:]))  # the first shares its 16 bytes with structures
+    requests = sum(len(each.scratch) for each in asked.values())
     tables = _tables(abi, len(tensors), sum(map(in_head, tensors)), requests)
     tables += arena.POINTER.on(abi) * len(model.graphs)
-    interface = sum(_interface_bytes(tensors, abi) for tensors in (model.main.inputs, model.main.outputs))
+    before = [each for each in beside.permanent if each.of != arena.INTERFACE]
+    sizes = [aligned(each.size, max(_WORD, each.alignment)) for each in before]
+    first = next((at for at, each in enumerate(before) if each.alignment == ARENA_ALIGNMENT), None)
+    if first is not None:
+        sizes[first] = before[first].size  # it shares its 16 bytes with structures
     return ArenaTerms(
         abi=abi,
-        parts_of_tail=structures + persistent + arena.SCRATCH_HANDLE.on(abi) * requests,
+        parts_of_tail=sum(sizes),
         tables=tables,
-        least_tail=arena.arena_use(model, 0, profile.requests, abi).tail - 2 * (ARENA_ALIGNMENT - 1),
+        least_tail=beside.tail - 2 * (ARENA_ALIGNMENT - 1),
         least_temporaries=tables + arena.SCRATCH_REQUEST.on(abi) * arena.MAX_SCRATCH_PER_OPERATOR,
-        interface=interface,
-        operators=operators,
+        interface=sum(each.size for each in beside.permanent if each.of == arena.INTERFACE),
+        operators=len(asked),
         macs=model_macs(model, loops),
     )
-
-
-def _scratches(asked: Iterable[Requests]) -> int:
-    return sum(len(each.scratch) for each in asked)
 
 
 def _tables(abi: Abi, tensors: Number, planned: Number, requests: Number) -> Number:
@@ -313,17 +306,6 @@ def _tables(abi: Abi, tensors: Number, planned: Number, requests: Number) -> Num
 def params_bytes(asked: Requests) -> int:
     """Of the parser's structure. One of a few bytes is filled up to a word, as the next structure's place is."""
     return aligned(asked.params, max(_WORD, asked.params_alignment)) if asked.params else 0
-
-
-def _interface_bytes(tensors: tuple[Tensor, ...], abi: Abi) -> int:
-    """Compute the bytes of the TfLiteTensors of inputs or outputs."""
-    total = arena.POINTER.on(abi) * len(tensors)
-    for tensor in tensors:
-        total += arena.TENSOR.on(abi)
-        quantization = tensor.quantization
-        if quantization is not None and quantization.scale.size and quantization.zero_point.size:
-            total += arena.AFFINE_QUANTIZATION.on(abi) + 4 * (1 + quantization.scale.size)
-    return total
 
 
 def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
@@ -533,25 +515,21 @@ def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor,
     return found
 
 
+_STRUCTURES = {arena.TENSORS: "structures of tensors", arena.OPERATORS: "structures of operators"}
+
+
 def tail_parts(model: Model, profile: KernelProfile, tail: int) -> tuple[TailPart, ...]:
     """``tail`` bytes in parts, the largest first.
 
     Structures are counted as ``kernels/arena.py`` allocates them. The rest is the allocator's own, and alignment.
     """
-    abi = profile.abi
-    asked = requests_in(model, abi, profile.requests)
-    tensors = sum(len(graph.tensors) for graph in model.graphs)
-    nodes = tflm_arena.NODE_AND_REGISTRATION.on(abi) * len(asked) + sum(map(params_bytes, asked.values()))
-    parts = [
-        TailPart("structures of tensors", tflm_arena.EVAL_TENSOR.on(abi) * tensors, tensors),
-        TailPart("structures of operators", nodes, len(asked)),
-    ]
-    kept: Counter[str] = Counter()
-    number: Counter[str] = Counter()
-    for operator, each in asked.items():
-        kept[operator.opcode.label] += sum(map(aligned, (*each.init, *each.prepare)))
-        number[operator.opcode.label] += 1
-    parts += [TailPart(f"kernels of {kind}", kept[kind], number[kind]) for kind in kept if kept[kind]]
+    sizes: Counter[str] = Counter()
+    for of, size, alignment in arena.arena_beside_head(model, profile.requests, profile.abi).permanent:
+        if of not in (arena.ALLOCATOR, arena.INTERFACE):
+            sizes[of] += aligned(size, max(_WORD, alignment))
+    number = Counter(operator.opcode.label for graph in model.graphs for operator in graph.operators)
+    number |= {arena.TENSORS: sum(len(graph.tensors) for graph in model.graphs), arena.OPERATORS: number.total()}
+    parts = [TailPart(_STRUCTURES.get(of, f"kernels of {of}"), size, number[of]) for of, size in sizes.items() if size]
     rest = tail - sum(part.bytes for part in parts)
     parts.append(TailPart("allocator, inputs, outputs and alignment", max(0, rest), 1))
     return tuple(sorted(parts, key=lambda part: (-part.bytes, part.name)))

@@ -1,10 +1,11 @@
-"""Loops in the offset problem: what is carried from turn to turn is one storage, and a result may run over an image.
+"""Loops in the offset problem: what is carried from iteration to iteration is one storage, and a result may run over an
+image.
 
 TFLM copies what a WHILE carries: the operator's inputs to its outputs, those to the inputs of condition and body, the
 body's outputs back to the operator's outputs. It copies nothing where these tensors lie at one offset (micro/
 kernel_util.cc, ``CopyTensor``; before 2026-07-20 it copied such a tensor onto itself). They may:
 
-- an operator's output is read before every turn and written after it; in between nobody looks at it;
+- an operator's output is read before every iteration and written after it; in between nobody looks at it;
 - the body's input and output of a slot are the same tensor, or are not alive at the same time, or the operator that
   writes the output does so in place;
 - the operator's input dies in the WHILE, or the slot never changes.
@@ -40,15 +41,6 @@ class Carried:
 
     tensors: tuple[Tensor, ...]
     is_constant: bool
-
-
-@dataclass(frozen=True)
-class Over:
-    """``offset(input) - offset(output)`` is at least ``distance`` where the two share bytes."""
-
-    input: Tensor
-    output: Tensor
-    distance: int
 
 
 def carried_in(graph: Graph, loops: Sequence[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Carried, ...]:
@@ -93,7 +85,7 @@ def same_offsets(carried: Iterable[Carried], numbers: Mapping[Tensor, int]) -> I
 
 def overlaps(
     graph: Graph, loops: Sequence[Loop], carried: Sequence[Carried], reuses: Reuses, timeline: Timeline
-) -> tuple[Over, ...]:
+) -> tuple[KernelReuse, ...]:
     """Return the permissions of loops' results to lie over their images, and over rows that are cut from those."""
     order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
     views: dict[Tensor, list[tuple[Tensor, int]]] = {}
@@ -110,14 +102,14 @@ def overlaps(
             if image is result or made_of.isdisjoint(image.tensors):
                 continue
             distance = _distance(order, loops, image.tensors, result.tensors, graph.outputs)
-            found += [Over(x, y, distance) for x in image.tensors for y in result.tensors]
+            found += [KernelReuse(x, y, distance, "overlap") for x in image.tensors for y in result.tensors]
             for tensor in _cut_from(image, views):
                 reach = _distance(order, loops, (tensor,), result.tensors, graph.outputs)
-                found += [Over(tensor, y, reach) for y in result.tensors]
+                found += [KernelReuse(tensor, y, reach, "overlap") for y in result.tensors]
     return tuple(each for each in found if each.distance < each.output.nbytes)
 
 
-def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Over, ...]:
+def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[KernelReuse, ...]:
     """Return the permissions of the body to use an output of the WHILE while it is dead in the body.
 
     What the body gets and gives back stays out: TFLM copies one slot after the other.
@@ -137,7 +129,7 @@ def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> t
             }
             lives = [timeline.tensors[end] for end in ends]
             fit = (t for t in inner if t in linked or not any(intersect(timeline.tensors[t], life) for life in lives))
-            found += [Over(output, tensor, -output.nbytes) for tensor in fit]
+            found += [KernelReuse(output, tensor, -output.nbytes, "overlap") for tensor in fit]
     return tuple(found)
 
 
@@ -177,8 +169,8 @@ def _carry(
 
 
 def _follow_each_other(read: Tensor, made: Tensor, reuses: Reuses, timeline: Timeline) -> bool:
-    """Tell whether what a turn gets in a slot is dead when it makes what the next turn gets, or is overwritten in
-    place.
+    """Tell whether what an iteration gets in a slot is dead when it makes what the next iteration gets, or is
+    overwritten in place.
     """
     if not (in_head(read) and in_head(made)) or made.producer is None:
         return False
@@ -256,15 +248,17 @@ def _accesses(
         loop = loops.get(operator)
         if loop is None:
             yield from _of_one(operator, None, image, result)
-        elif loop.turns is None:
+        elif loop.iterations is None:
             yield 0, None
             yield 0, size
         else:
-            yield from _of_turns(loop, loop.turns, image, result)
+            yield from _of_iterations(loop, loop.iterations, image, result)
 
 
-def _of_turns(loop: Loop, turns: int, image: set[Tensor], result: set[Tensor]) -> Iterator[tuple[int, int | None]]:
-    """Of a loop, turn by turn; what touches neither of the two is left out before."""
+def _of_iterations(
+    loop: Loop, iterations: int, image: set[Tensor], result: set[Tensor]
+) -> Iterator[tuple[int, int | None]]:
+    """Of a loop, iteration by iteration; what touches neither of the two is left out before."""
     both = image | result
     size = max(tensor.nbytes for tensor in result)
     copied = [(0, size if output in result else None) for output in _copied_back(loop, both)]
@@ -275,17 +269,17 @@ def _of_turns(loop: Loop, turns: int, image: set[Tensor], result: set[Tensor]) -
         op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
     ]
     same = {op: list(_of_one(op, None, image, result)) for op in inner if op not in loop.begins}
-    for turn in range(turns):
+    for iteration in range(iterations):
         for operator in inner:
             if operator in same:
                 yield from same[operator]
             else:
-                yield from _of_one(operator, loop.begins[operator][turn], image, result)
+                yield from _of_one(operator, loop.begins[operator][iteration], image, result)
         yield from copied
 
 
 def _copied_back(loop: Loop, group: set[Tensor]) -> Iterator[Tensor]:
-    """Outputs of the WHILE in a group that TFLM writes after every turn, from a tensor that is not in it."""
+    """Outputs of the WHILE in a group that TFLM writes after every iteration, from a tensor that is not in it."""
     for slot in loop.slots:
         output, read, made = loop.operator.outputs[slot], loop.body.inputs[slot], loop.body.outputs[slot]
         if output in group and not (made in group and (made is read or _is_in_place(made, group))):
@@ -325,8 +319,8 @@ class LoopLayout:
     loops: tuple[Loop, ...]
     carried: tuple[Carried, ...]
     reuses: Reuses
-    over: tuple[Over, ...]
-    dead_in_body: tuple[Over, ...]
+    over: tuple[KernelReuse, ...]
+    dead_in_body: tuple[KernelReuse, ...]
     returned: tuple[Tensor, ...]
 
     def relations(self, numbers: Mapping[Tensor, int]) -> Iterator[Relation]:

@@ -143,18 +143,18 @@ def traffic_of(model: Model) -> Counter[Tensor]:
     data.
     """
     moved: Counter[Tensor] = Counter()
-    for operator, turns in _runs(model):
+    for operator, iterations in _runs(model):
         for tensor, nbytes in _moved_by(operator):
-            moved[tensor] += turns * nbytes
+            moved[tensor] += iterations * nbytes
     return moved
 
 
 def _runs(model: Model) -> Iterator[tuple[Operator, int]]:
     """Yield every operator, and how often it runs."""
-    turns = {id(loop.body): loop.turns for loop in loops_of(model) if loop.turns is not None}
+    iterations = {id(loop.body): loop.iterations for loop in loops_of(model) if loop.iterations is not None}
     for graph in model.graphs:
         for operator in graph.operators:
-            yield operator, turns.get(id(graph), 1)
+            yield operator, iterations.get(id(graph), 1)
 
 
 def _moved_by(operator: Operator) -> list[tuple[Tensor, int]]:

@@ -112,8 +112,8 @@ def _times(loops: Sequence[Loop]) -> dict[int, int]:
     """How often the graphs of loops run, by identity."""
     times: dict[int, int] = {}
     for loop in loops:
-        if loop.turns is not None:
-            times |= {id(loop.body): loop.turns, id(loop.condition): loop.turns + 1}
+        if loop.iterations is not None:
+            times |= {id(loop.body): loop.iterations, id(loop.condition): loop.iterations + 1}
     return times
 
 

@@ -184,7 +184,7 @@ def _containers_among(
 ) -> list[Container]:
     """Return the containers that are too small for their members, each pair of items in one of them at most.
 
-    A loop's result may lie over its inputs, each of them above the bytes that later turns still read:
+    A loop's result may lie over its inputs, each of them above the bytes that later iterations still read:
 
         result    [ made | not read yet ........ ]
         inputs           [ first ][ second ][ third ][ fourth ]
@@ -196,7 +196,7 @@ def _containers_among(
     """
     found: list[Container] = []
     taken: set[tuple[int, int]] = set()
-    rank = {index: turn for turn, index in enumerate(related)}
+    rank = {index: iteration for iteration, index in enumerate(related)}
     for holder in related:
         sharing = [i for i, nbytes in shares[holder].items() if nbytes and (i, holder) not in taken]
         members = _apart(sorted(sharing, key=rank.__getitem__), shares)

@@ -239,7 +239,7 @@ def _collision(d: PairData, s: PairState) -> int:
     """
     slack = 1 if d.rule == 0 else s.registers[CAPACITY] // _PARTS + 1
     found, most, best = -1, 0, 1
-    # Most of these turns end at once: they count for half.
+    # Most of these iterations end at once: they count for half.
     work = len(d.conflict_other) // 4
     for i in range(len(d.size)):
         least = s.least[i]

@@ -10,6 +10,7 @@ Source: google/minimalloc, for limits that grow and orderings that take turns.
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -298,7 +299,10 @@ def code(compiles: bool = True) -> Any:
 
 @cache
 def compiled_copy(name: str, path: str) -> Any:
-    """Return the compiled copy of a module; None if it is missing or made from another version of the source."""
+    """Return the compiled copy of a module; None, with a warning, if it is made from another version of the source.
+
+    None without a word where it is missing: Cython or a compiler was.
+    """
     package, _, own = name.rpartition(".")
     try:
         module = import_module(f"{package}._{own}")
@@ -306,8 +310,11 @@ def compiled_copy(name: str, path: str) -> Any:
         return None
     source = Path(path)
     # Without the source, as in an archive, there is no newer one either.
-    is_current = not source.exists() or sha256(source.read_bytes()).hexdigest() == module.SOURCE_DIGEST
-    return module if is_current else None
+    if not source.exists() or sha256(source.read_bytes()).hexdigest() == module.SOURCE_DIGEST:
+        return module
+    said = f"{module.__file__} was compiled from another {source.name}: the planner is slow until it is built again"
+    warnings.warn(said, RuntimeWarning, stacklevel=2)
+    return None
 
 
 @dataclass(frozen=True)

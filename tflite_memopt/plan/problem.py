@@ -90,7 +90,7 @@ class SectionBound:
 
 
 @dataclass
-class Analysis:
+class KnownBounds:
     """The results of ``bounds`` for a problem, kept for the next caller.
 
     ``sections``: by the items that are alive together, ascending. ``shares``: bytes that (first, second, unit) may have
@@ -167,9 +167,9 @@ class PlanProblem:
         return _conflicts_of(self)
 
     @cached_property
-    def analysis(self) -> Analysis:
+    def analysis(self) -> KnownBounds:
         """The bounds that are known."""
-        return Analysis()
+        return KnownBounds()
 
 
 def arena_bytes(problem: PlanProblem, offsets: Sequence[int]) -> int:

@@ -151,11 +151,11 @@ def at_most(stretches: Stretches, most_parts: int, most_work: int) -> Choice | N
 
 
 def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
-    """As few parts as need no more than a fiftieth above what ``most_parts`` need."""
+    """As few parts as need no more than a fiftieth above the least that ``most_parts`` may need."""
     best = choose(stretches, most_parts, most_work)
     if best is None:
         return None
-    enough = int(best.need * (1 + _GAP))
+    enough = max(best.need, int(best.bound * (1 + _GAP)))  # of the bound: what the search leaves is part of the gap
     for count in range(len(best.stretches) - 1, 0, -1):
         fewer = choose(stretches, count, most_work, enough)
         if fewer is None:

@@ -1,4 +1,4 @@
-"""A front of a network that takes the rows of its image as they come: the turn of a masked loop as a main graph.
+"""A front of a network that takes the rows of its image as they come: one iteration of a masked loop as a main graph.
 
     each call   rows ----+                                     result            the image is never there as a whole
                 kept ----+--> the operators --> rows of it --> result'
@@ -67,10 +67,10 @@ def fed(front: Model, rows: int, image: int = 0, pieces: int = 1) -> Fed | str:
     shown = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image do not make whole rows of '{region.exit.name}': give a multiple of {stride}"
-    turns = masked(region, rows // stride, (shown,), pieces=pieces)
-    if isinstance(turns, str):
-        turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
-    return turns if isinstance(turns, str) else _written(model, region, turns)
+    loop = masked(region, rows // stride, (shown,), pieces=pieces)
+    if isinstance(loop, str):
+        loop = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
+    return loop if isinstance(loop, str) else _written(model, region, loop)
 
 
 def least_rows(front: Model, image: int = 0) -> int | str:
@@ -110,34 +110,34 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
     return model, region, strides[image]
 
 
-def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
+def _written(model: Model, region: Region, loop: Masked) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
-    window, step, count = turns.iteration.windows[image].made, turns.steps[image], len(turns.writes)
-    padding = [_byte_of_padding(tensor) for tensor in (image, *turns.iteration.kept())]
+    window, step, count = loop.iteration.windows[image].made, loop.steps[image], len(loop.writes)
+    padding = [_byte_of_padding(tensor) for tensor in (image, *loop.iteration.kept())]
     fills = tuple(byte for byte in padding if byte is not None)
     if len(fills) < len(padding):
         return "the zero point of rows that it keeps is not a single byte"
-    turn = IterationGraph(model, region, count, region.exit)
-    rows = turn.rows_like(camera, window.count, "new")
+    iteration = IterationGraph(model, region, count, region.exit)
+    rows = iteration.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
-    turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
-    made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
-    result = turn.grow(made, turns.writes)
-    tied = ((result, turn.result), *((after, before) for before, after in kept))
-    same = [turn.twins[tensor] for tensor in others]
-    given = [turn.twins.get(tensor, result) for tensor in model.main.outputs]
-    turn.graph.inputs = (rows, turn.counter, *(before for _, before in tied), *same)
-    turn.graph.outputs = tuple(dict.fromkeys((*given, *(after for after, _ in tied), *same)))
-    ties = tuple((turn.graph.outputs.index(after), turn.graph.inputs.index(before)) for after, before in tied)
-    places = {tensor: turn.graph.inputs.index(turn.twins[tensor]) for tensor in others}
+    iteration.twins |= {tensor: iteration.graph.add_tensor(replace(tensor)) for tensor in others}
+    made, kept = RollingBody(iteration, region, loop, {camera: rows}).write()
+    result = iteration.grow(made, loop.writes)
+    tied = ((result, iteration.result), *((after, before) for before, after in kept))
+    same = [iteration.twins[tensor] for tensor in others]
+    given = [iteration.twins.get(tensor, result) for tensor in model.main.outputs]
+    iteration.graph.inputs = (rows, iteration.counter, *(before for _, before in tied), *same)
+    iteration.graph.outputs = tuple(dict.fromkeys((*given, *(after for after, _ in tied), *same)))
+    ties = tuple((iteration.graph.outputs.index(after), iteration.graph.inputs.index(before)) for after, before in tied)
+    places = {tensor: iteration.graph.inputs.index(iteration.twins[tensor]) for tensor in others}
     inputs = tuple(places.get(tensor, 0) for tensor in model.main.inputs)
     rows.name, result.name = image.name, region.exit.name
-    model = replace(model, graphs=[turn.graph], ties=ties)
+    model = replace(model, graphs=[iteration.graph], ties=ties)
     drop_dead_tensors(model)
     drop_unused_codes(model)
     lay_in_one_row(model)
     check_model(model)
-    lead = -(window.start + turns.first_iteration * step)
+    lead = -(window.start + loop.first_iteration * step)
     return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs)
 
 

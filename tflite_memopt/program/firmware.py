@@ -10,7 +10,7 @@ from hashlib import sha256
 from ..errors import UsageError
 from ..firmware.cpp_text import check_namespace
 from ..firmware.describe import describe, profile_of
-from ..firmware.description import Network, Networks, Part, Rows, State, affine_of_rows, origin_of
+from ..firmware.description import FedRows, Network, Networks, PartModel, State, affine_of_rows, origin_of
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.file import read_planned
@@ -104,17 +104,17 @@ def _network(
     source: Source, target: str, profile: KernelProfile, folder: str, member: str, kept: int | None, force: bool
 ) -> Network:
     arena, moves = arena_of(source.models, profile)
-    parts, moved = list[Part](), 0
+    parts, moved = list[PartModel](), 0
     for number, (data, each) in enumerate(zip(source.parts, [Handover((), ()), *moves], strict=True)):
         one = describe(data, target, f"{source.name}_part{number}", source.files[number], force, "table")
-        parts.append(Part(one, f"{folder}part{number}", each.before, each.after, moved))
+        parts.append(PartModel(one, f"{folder}part{number}", each.before, each.after, moved))
         moved += len(each.before) + len(each.after)
     rows = None if source.feed is None else _rows(source.feed, source.models[0].main.inputs[0])
     outputs = source.models[-1].main.outputs[: source.outputs]  # of a front, others are for the next call
     return Network(source.name, member, tuple(parts), arena, kept, rows, tuple(outputs))
 
 
-def _rows(feed: Feed, image: Tensor) -> Rows:
+def _rows(feed: Feed, image: Tensor) -> FedRows:
     states = tuple(State(tie.input, tie.bytes, tie.fill) for tie in feed.ties if tie.fill is not None)
     counts = (feed.height, feed.row_bytes, feed.rows, feed.lead, feed.calls, feed.padding, feed.step)
-    return Rows(*counts, states, feed.others, affine_of_rows(image))
+    return FedRows(*counts, states, feed.others, affine_of_rows(image))

@@ -29,7 +29,7 @@ from .space import counted_library, part_space
 from .stretch import StretchCosts
 
 AUTO = 0
-"""As many rows a call as turn out best."""
+"""As many rows a call as iteration out best."""
 ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
 PIECES = (1, 2, 4)
@@ -73,7 +73,7 @@ class FeedCosts(StretchCosts):
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]
         self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
-        placement = arrange(front.model, self._profile, self.options).placement
+        placement = arrange(front.model, self._profile, self.options.search).placement
         front.model.main.reorder(placement.order)
         self.placed[stretch, limit] = front, placement
         if self.counts_head:
@@ -84,8 +84,8 @@ class FeedCosts(StretchCosts):
     def _added_by(self, stretch: Stretch, front: Fed) -> int:
         """Return the work that a front adds to the operators as they are."""
         own = instructions(part_of(self.model, *stretch), self._profile)
-        made, turn = construction(front.model, self._profile), instructions(front.model, self._profile)
-        return max(self._share(name, front.calls * turn[name] + made[name] - own[name]) for name in own)
+        made, iteration = construction(front.model, self._profile), instructions(front.model, self._profile)
+        return max(self._share(name, front.calls * iteration[name] + made[name] - own[name]) for name in own)
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Of a front never: each limit is another front."""

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..candidate import Cache, Progress
 from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
+from ..given import loadable
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
 from ..io.writer import write_model
@@ -25,10 +27,9 @@ from ..memory.file import read_planned
 from ..memory.layout import head_in_force, memory_layout
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Effort, Options
-from ..pipeline import Result, loadable, optimize
+from ..pipeline import Result, optimize
 from ..rewrite.stage import clean_up
 from ..stepping import fed_input, in_rows
-from ..transform import Cache, Progress
 from ..version import __version__
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
@@ -36,7 +37,7 @@ from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program,
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import StretchCosts
-from .verifying import Boundary, boundaries_of, said_of, verify_program
+from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
@@ -232,7 +233,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
         clean_up(model, options.profile)
     offline_plan.detach(model)
     plan_label.detach(model)
-    model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)
+    model.main.reorder(arrange(model, options.profile, options.search, _ORDER_WORK).schedule.order)
     if fed is not None:
         others_late(model, fed)
     return model
@@ -261,7 +262,13 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
 
 
 def _optimized(
-    costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: Boundary, options: Options, progress: Progress
+    costs: StretchCosts,
+    choice: Choice,
+    at: int,
+    piece: Model,
+    boundary: PartInputs,
+    options: Options,
+    progress: Progress,
 ) -> Result:
     """A part of the chosen split, verified over the values that cross the cut."""
     stretch, limit = choice.stretches[at], choice.limits[at]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..analysis.macs import model_macs
+from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
 from ..cascade.measure import Measured
 from ..graph.limits import StageClock
 from ..io.writer import write_model
@@ -16,7 +17,6 @@ from ..kernels.profile import KernelProfile
 from ..memory.reserve import needs_by_library
 from ..memory.work import construction, instructions, moving
 from ..options import Effort, Options
-from ..transform import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
 from .handover import least_arena
@@ -107,10 +107,10 @@ class StretchCosts:
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
         before, clock = needs_by_library(part, {}, self._profile), StageClock()
         data, quiet = write_model(part), lambda _: None
-        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache, self.measured)
+        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache, measured=self.measured)
         # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
         limits = (limit,) if limit else (limit, _SHARE_LIMIT)
-        made = [known_or_made(run, self.options_for(stretch, each)) for each in limits]
+        made = [known_or_made(run, self.options_for(stretch, each).search) for each in limits]
         price, self.found[stretch, limit] = min(
             ((self._price(stretch, part, each), each) for each in made), key=lambda pair: (pair[0].need, pair[0].work)
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..candidate import Progress
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for, measure_baseline
 from ..equivalence.compare import Gap, first_output_difference, gap_between
@@ -23,7 +24,6 @@ from ..ir.change import Exactness
 from ..ir.model import Graph, Model, Tensor
 from ..memory.file import naming, read_planned
 from ..options import Options
-from ..transform import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program
 from .proving import prove_program
@@ -39,18 +39,18 @@ Values = list[Sample]
 
 
 @dataclass(frozen=True)
-class Boundary:
+class PartInputs:
     """A part's file before it is optimized, and its inputs as the original computes them; None where nothing ran."""
 
     data: bytes
     samples: list[Sample] | None
 
 
-def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progress: Progress) -> list[Boundary]:
+def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progress: Progress) -> list[PartInputs]:
     """Compute the inputs of each part: the original runs on LiteRT over the inputs that verification draws."""
     files = [write_model(piece) for piece in pieces]
     if not options.verify:
-        return [Boundary(data, None) for data in files]
+        return [PartInputs(data, None) for data in files]
     progress("computing the tensors that cross the cuts")
     samples = samples_for(model, options if options.io == "keep" else replace(options, inputs=None))
     places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
@@ -58,11 +58,11 @@ def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progr
     with open_for(options) as interpreters:
         run = interpreters["litert"].run(RunJob(write_model(model), samples, 0, tuple(wanted)))
     if not run.ran:
-        return [Boundary(data, None) for data in files]
+        return [PartInputs(data, None) for data in files]
     given = {tensor.name: [sample[at] for sample in samples] for at, tensor in enumerate(model.main.inputs)}
     values = {**{model.main.tensors[at].name: column for at, column in run.tensors.items()}, **given}
     return [
-        Boundary(data, [list(row) for row in zip(*(values[t.name] for t in piece.main.inputs), strict=True)])
+        PartInputs(data, [list(row) for row in zip(*(values[t.name] for t in piece.main.inputs), strict=True)])
         for data, piece in zip(files, pieces, strict=True)
     ]
 

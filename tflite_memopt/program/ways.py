@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..attempts import LIMITS
+from ..candidate import Cache, Progress
 from ..errors import InfeasibleError, UnsupportedModelError
 from ..ir.model import Model
 from ..memory.work import slowest
@@ -13,7 +15,6 @@ from ..pipeline import Result, optimize
 from ..report.exploration import flags_of
 from ..report.model import Analysis, Way
 from ..stepping import fed_input, in_rows
-from ..transform import LIMITS, Cache, Progress
 from .cutting import why_whole
 from .fronts import AUTO, FeedCosts, others_late
 from .run import estimated_need, optimize_in_parts
@@ -49,10 +50,9 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
         if found.why_whole is not None:
             yield Way(flags, None, None, False, found.why_whole)
             continue
+        is_met = options.search.meets_budget(max(found.program.arena_bytes.values()))
         slowdown = round(max(found.program.slowdown.values(), default=0.0), 4)
-        way = Way(
-            flags, found.program.arena, slowdown, options.meets_budget(max(found.program.arena_bytes.values())), None
-        )
+        way = Way(flags, found.program.arena, slowdown, is_met, None)
         yield way
         if way.fits:
             return

@@ -354,7 +354,7 @@ class Run:
         return x if np.array_equal(x, y) else either(call, pick, x, y)
 
     def _loop(self, call: Call) -> list[Value]:
-        """WHILE, as micro/kernels/while.cc runs it: what is carried lies in its outputs from turn to turn."""
+        """WHILE, as micro/kernels/while.cc runs it: what is carried lies in its outputs from iteration to iteration."""
         operator = call.operator
         condition, body = (self.model.graphs[index] for index in called_subgraphs(operator))
         values = [value for value in call.values if value is not None]
@@ -405,7 +405,7 @@ class Run:
         self._hand_over(operator.outputs, body.inputs, carried)
         made = self._graph(body, carried)
         self._hand_over(body.outputs, operator.outputs, made)
-        if self.observer is not None:  # another turn finds in memory what the first has left
+        if self.observer is not None:  # another iteration finds in memory what the first has left
             self._hand_over(operator.outputs, condition.inputs, made)
             self._graph(condition, made)
             self._hand_over(operator.outputs, body.inputs, made)

@@ -52,7 +52,7 @@ def compare_methods(
     for method in orders:
         check_method(method)
     layers = chain_of(model.main) if fuses else ()
-    profile, limit = options.profile, replace(options.search_limit(), time_limit=seconds)
+    profile, limit = options.profile, replace(options.search.search_limit(), time_limit=seconds)
     drop_dead_tensors(model)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedules = []
@@ -65,7 +65,7 @@ def compare_methods(
     placed = []
     for method in plans:
         progress(f"planning {len(layout.problem.items)} items: {method}")
-        placed.append(solve_plan(layout.problem, method, replace(options.plan_limit(), time_limit=seconds)))
+        placed.append(solve_plan(layout.problem, method, replace(options.search.plan_limit(), time_limit=seconds)))
     objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
     if fuses:
         progress(f"fusing {len(layers)} layers: msf-cnn")

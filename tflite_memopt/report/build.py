@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..analysis.loops import cleared_inputs
-from ..equivalence.verification import Verification
+from ..equivalence.verification import Verified
 from ..io import offline_plan
 from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
@@ -116,7 +116,7 @@ class RunOutcome:
     inferred: tuple[str, ...]
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
-    verification: Verification
+    verification: Verified
     seconds: dict[str, float]
     decision: str
     least_in_stripes: int | None
@@ -303,7 +303,7 @@ def device_use(name: str | None) -> DeviceUse | None:
     )
 
 
-def _support(model: Model, verification: Verification) -> TflmSupport:
+def _support(model: Model, verification: Verified) -> TflmSupport:
     """Return whether TFLM can run the result: a run counts more than the table of its kernels."""
     if verification.basis.plan_executed:
         return RUNS

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..options import Objective, Options
 from .answer import Planner
 from .console import table_with
-from .model import Choice, Exploration, FrontPoint, Report
+from .model import ChosenPoint, Exploration, FrontPoint, Report
 from .summary import limits_of
 from .words import counted, in_words, percent
 
@@ -56,7 +56,7 @@ def need_of(point: FrontPoint, objective: Objective, with_any_library: bool = Fa
     return point.most if with_any_library and point.most is not None else point.total
 
 
-def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> Choice:
+def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> ChosenPoint:
     """Return the cheapest point within the budget; the smallest where none is, or where there is no budget.
 
     A point that fits with codegen's planner alone is taken where no other one fits.
@@ -75,7 +75,7 @@ def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | 
         return _run_time(point), point.operators, point.file_bytes, needs[at]
 
     at = min(within, key=price) if within else min(range(len(points)), key=lambda each: (needs[each], price(each)))
-    return Choice(objective, budget, at, None if budget is None else bool(within), (), (), planner)
+    return ChosenPoint(objective, budget, at, None if budget is None else bool(within), (), (), planner)
 
 
 def with_reasons(exploration: Exploration, report: Report) -> Exploration:

@@ -23,21 +23,21 @@ def said_of_loop(use: LoopUse) -> str:
     rows = "1 row" if use.rows == 1 else f"{use.rows} rows"
     source = ", ".join(f"'{short_name(name)}'" for name in use.reads)
     return (
-        f"loop: {use.turns} iterations of {rows} write '{short_name(use.result)}' from rows of {source}; "
+        f"loop: {use.iterations} iterations of {rows} write '{short_name(use.result)}' from rows of {source}; "
         f"{len(use.operators)} operators per iteration; line buffers: {', '.join(kept) or 'none'}"
     )
 
 
 def _use(loop: Loop) -> LoopUse | None:
     results = [slot for slot in loop.slots if _rows_written(loop, slot) is not None]
-    if len(results) != 1 or loop.turns is None:
+    if len(results) != 1 or loop.iterations is None:
         return None
     given, returned = loop.body.inputs, loop.body.outputs
     images = [slot for slot in loop.slots if given[slot] is returned[slot]]
     kept = [slot for slot in loop.slots if slot not in (*images, *results) and len(given[slot].shape) > 1]
     return LoopUse(
         result=loop.operator.outputs[results[0]].name,
-        turns=loop.turns,
+        iterations=loop.iterations,
         rows=_rows_written(loop, results[0]) or 0,
         operators=tuple(operator.name for operator in loop.body.operators),
         reads=tuple(tensor.name for slot in images if (tensor := loop.operator.inputs[slot]) is not None),

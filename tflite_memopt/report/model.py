@@ -42,7 +42,7 @@ class LoopUse:
 
     result: str
     """Name of the tensor that the loop computes."""
-    turns: int
+    iterations: int
     """Number of iterations."""
     rows: int
     """Rows of the result per iteration."""
@@ -486,7 +486,7 @@ class FrontPoint:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenPoint:
     """The point that the budget picks; without a budget the smallest. Sentences are empty if no point was requested."""
 
     objective: Objective
@@ -523,7 +523,7 @@ class Exploration:
     """The Pareto front, the smallest total first."""
     searches: int
     """Number of limits on stripes that were searched."""
-    choice: Choice
+    choice: ChosenPoint
     """The point that the budget picks."""
     warnings: tuple[str, ...]
     """Warnings about the search, in sentences."""

@@ -1,12 +1,12 @@
 r"""Write one time step of a recurrent network as a model that takes a frame per call and keeps its state in the arena.
 
-    x (all frames) -- WHILE -- ys -- head -- y       a turn:   row = x[t],  h' = step(h, row),  ys[t] = h'
+    x (all frames) -- WHILE -- ys -- head -- y       an iteration:   row = x[t],  h' = step(h, row),  ys[t] = h'
 
     frame, h -- step -- h' -- head -- y              a call; h' is tied to h: the next call finds it there
 
-The body of the loop is written into the main graph. The item that a turn adds to a list is what a call gives, and what
-reads a list, or prepares the frames, does so frame by frame; a second layer takes the frame that the first one has just
-made. What reads the state after the loop reads it in every call.
+The body of the loop is written into the main graph. The item that an iteration adds to a list is what a call gives, and
+what reads a list, or prepares the frames, does so frame by frame; a second layer takes the frame that the first one has
+just made. What reads the state after the loop reads it in every call.
 
 A converter computes what a first step makes of a state of zeros. That step stays outside of the loop, and is taken to
 be the loop's own on zeros: ``proof.prove_steps`` shows whether it is, as it shows all else.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..analysis.loops import Loop, box_of, bytes_of, integers_in_turns, is_one_run, loops_of
+from ..analysis.loops import Loop, box_of, bytes_of, integers_by_iteration, is_one_run, loops_of
 from ..analysis.side_effects import has_side_effects
 from ..errors import UnsupportedModelError
 from ..ir.change import Exactness, loosest
@@ -57,8 +57,8 @@ def one_step(model: Model, is_exact: bool = True) -> Stepped:
     copied = copy_model(model)
     uses, refused = roll_up(copied, is_exact)
     loops = {loop.operator: loop for loop in loops_of(copied)}
-    turns = {loop.turns for loop in loops.values()}
-    (count, *others) = turns or (None,)
+    iterations = {loop.iterations for loop in loops.values()}
+    (count, *others) = iterations or (None,)
     if not count or others:
         reasons = ("the model has neither a loop nor equal steps one after another", *(each.reason for each in refused))
         raise _refused(reasons[-1] if not loops else "its loops have different numbers of steps")
@@ -82,12 +82,12 @@ def _frame_of(shape: Sequence[int], steps: int) -> tuple[int, ...] | None:
 
 
 @dataclass
-class _Turn:
-    """A turn of a loop, by the tensors of its body.
+class _Iteration:
+    """An iteration of a loop, by the tensors of its body.
 
-    ``known``: integers in each turn. ``wholes``: for all frames, one. ``twins``: the step's tensors. ``lists``: for the
-    operator that sets an item, the list after the loop. ``states``: for what a turn makes of a state, each that is
-    carried so, and that after the loop.
+    ``known``: integers in each iteration. ``wholes``: for all frames, one. ``twins``: the step's tensors. ``lists``:
+    for the operator that sets an item, the list after the loop. ``states``: for what an iteration makes of a state,
+    each that is carried so, and that after the loop.
     """
 
     loop: Loop
@@ -155,7 +155,7 @@ class _Stepper:
     def _follow(self, operator: Operator) -> None:
         computed = [tensor for tensor in operator.present_inputs() if not tensor.is_constant]
         if operator in self._loops:
-            self._write_turn(self._loops[operator])
+            self._write_iteration(self._loops[operator])
         elif any(tensor in self._firsts or tensor.is_placeholder for tensor in computed):
             self._firsts.update(operator.outputs)
         elif has_side_effects(operator):
@@ -230,47 +230,49 @@ class _Stepper:
         self._edit.reshape(tensor, made)
         return made
 
-    def _write_turn(self, loop: Loop) -> None:
-        """Write what a turn of a loop computes."""
-        turn = self._turn_of(loop)
+    def _write_iteration(self, loop: Loop) -> None:
+        """Write what an iteration of a loop computes."""
+        iteration = self._iteration_of(loop)
         for operator in loop.body.operators:
-            if operator in turn.lists:
-                item, last = operator.inputs[1], turn.lists[operator]
+            if operator in iteration.lists:
+                item, last = operator.inputs[1], iteration.lists[operator]
                 assert item is not None
                 shape = _frame_of(last.shape, self._steps) or ()
-                self._note(last, self._reshaped(self._twin(operator, item, turn.twins), shape, last))
-            elif operator.inputs and operator.inputs[0] in turn.wholes:
-                self._take_row(turn, operator)
-            elif not all(output in turn.known for output in operator.outputs):
-                self._copy(operator, turn.twins)
-        for after, slots in turn.states.items():
-            made = self._twin(loop.operator, after, turn.twins)
+                self._note(last, self._reshaped(self._twin(operator, item, iteration.twins), shape, last))
+            elif operator.inputs and operator.inputs[0] in iteration.wholes:
+                self._take_row(iteration, operator)
+            elif not all(output in iteration.known for output in operator.outputs):
+                self._copy(operator, iteration.twins)
+        for after, slots in iteration.states.items():
+            made = self._twin(loop.operator, after, iteration.twins)
             self._twins.update((last, made) for _, last in slots)
-            self._states += dict.fromkeys((turn.twins[before], made) for before, _ in slots if before in turn.twins)
+            self._states += dict.fromkeys(
+                (iteration.twins[before], made) for before, _ in slots if before in iteration.twins
+            )
 
-    def _turn_of(self, loop: Loop) -> _Turn:
+    def _iteration_of(self, loop: Loop) -> _Iteration:
         """Sort what a loop carries: lists, states, frames, and what stays the same."""
-        turn = _Turn(loop, integers_in_turns(loop))
+        iteration = _Iteration(loop, integers_by_iteration(loop))
         for slot in loop.slots:
             given, before = loop.operator.inputs[slot], loop.body.inputs[slot]
             after, last = loop.body.outputs[slot], loop.operator.outputs[slot]
             assert given is not None
-            if before in turn.known:
+            if before in iteration.known:
                 continue
             if after is before and given in self._wholes:
-                turn.wholes[before] = self._twins[given]
+                iteration.wholes[before] = self._twins[given]
             elif after is before:
-                turn.twins[before] = self._twin(loop.operator, given, {})
+                iteration.twins[before] = self._twin(loop.operator, given, {})
             elif after.producer is not None and self._is_list(loop, before, after):
-                turn.lists[after.producer] = last
+                iteration.lists[after.producer] = last
             else:
                 self._check_start(given)
-                turn.states.setdefault(after, []).append((before, last))
-        for after, slots in turn.states.items():
+                iteration.states.setdefault(after, []).append((before, last))
+        for after, slots in iteration.states.items():
             read = [before for before, _ in slots if before.uses]
             if read:
-                turn.twins |= dict.fromkeys(read, self._edit.activation("state", after.shape, after))
-        return turn
+                iteration.twins |= dict.fromkeys(read, self._edit.activation("state", after.shape, after))
+        return iteration
 
     def _check_start(self, given: Tensor) -> None:
         """Refuse a state that is not zeros before the first step."""
@@ -280,7 +282,7 @@ class _Stepper:
             raise _refused(f"the state '{given.name}' is not zeros before the first step")
 
     def _is_list(self, loop: Loop, before: Tensor, after: Tensor) -> bool:
-        """Tell whether each turn sets the item of its step, and does nothing else with the list."""
+        """Tell whether each iteration sets the item of its step, and does nothing else with the list."""
         update = after.producer
         if update is None or update.name != "DYNAMIC_UPDATE_SLICE" or update.inputs[0] is not before:
             return False
@@ -290,11 +292,11 @@ class _Stepper:
 
     @property
     def _in_order(self) -> list[int]:
-        """The steps that the turns of a loop are."""
+        """The steps that the iterations of a loop are."""
         return list(range(self._lead, self._steps))
 
     def _places(self, loop: Loop, operator: Operator, whole: Tensor) -> list[int] | None:
-        """Return the step of a tensor that each turn reads or writes; None if a turn takes another range."""
+        """Return the step of a tensor that each iteration reads or writes; None if an iteration takes another range."""
         size, found = whole.nbytes // self._steps, []
         for begin in loop.begins.get(operator, ()):
             box = box_of(operator, begin)
@@ -304,19 +306,19 @@ class _Stepper:
             found.append(low // size)
         return found
 
-    def _take_row(self, turn: _Turn, operator: Operator) -> None:
-        """Note the frame for what a turn reads of all of them."""
+    def _take_row(self, iteration: _Iteration, operator: Operator) -> None:
+        """Note the frame for what an iteration reads of all of them."""
         whole, output = operator.inputs[0], operator.outputs[0]
         assert whole is not None
         places, at = None, operator.inputs[1] if len(operator.inputs) > 1 else None
         if operator.name == "SLICE":
-            places = self._places(turn.loop, operator, whole)
-        elif operator.name == "GATHER" and at in turn.known and whole.shape[0] == self._steps:
+            places = self._places(iteration.loop, operator, whole)
+        elif operator.name == "GATHER" and at in iteration.known and whole.shape[0] == self._steps:
             is_one = at is not None and at.elements == 1 and operator.option("axis", 0) == 0
-            places = [each[0] for each in turn.known[at]] if at is not None and is_one else None
+            places = [each[0] for each in iteration.known[at]] if at is not None and is_one else None
         if places != self._in_order:
             raise _refused(f"{_named(operator)} reads other frames than that of its step")
-        turn.twins[output] = self._reshaped(turn.wholes[whole], output.shape, output)
+        iteration.twins[output] = self._reshaped(iteration.wholes[whole], output.shape, output)
 
 
 def _named(operator: Operator) -> str:

@@ -41,7 +41,7 @@ from ..kernels.since import has_operators
 from ..memory.arrange import Cost, cost_of, estimate_of
 from ..memory.figures import operator_kinds
 from ..memory.work import WorkLimit, instructions, slowest
-from ..options import Options
+from ..options import SearchOptions
 from .channels import (
     NESTED_CONCATENATION,
     SPLIT_CHANNELWISE,
@@ -75,6 +75,7 @@ from .shapes import (
     UNDONE_RESHAPES,
 )
 from .steps_in_a_loop import roll_up
+from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, transposes_in
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
@@ -83,6 +84,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,
     CONSECUTIVE_RESHAPES,
+    CONSECUTIVE_TRANSPOSES,
     CONSTANT_FOLDING,
     *RESTORED_DILATION,
     *FOLDED_BIAS,
@@ -93,6 +95,9 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     *REPEATED_PIXELS,
 )
 """Always an improvement: applied everywhere, before the search."""
+
+WITHOUT_TRANSPOSES: tuple[AnyRule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
+"""Applied everywhere after the clean-up, where fewer transposes are left of it."""
 
 SPLITS: tuple[AnyRule, ...] = (
     SPLIT_GROUPED_CONVOLUTION,
@@ -242,7 +247,7 @@ _EFFORT = 40_000
 """Operators of the models whose costs the search for concatenations may ask for: some six seconds."""
 
 
-def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Changed:
+def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progress: Callable[[str], None]) -> Changed:
     """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
 
     No library gets slower than the limit on run time allows, but by what is always an improvement.
@@ -270,7 +275,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     return with_sites(replace(changed, model=found.model, refused=(*changed.refused, *found.refused)), found.sites)
 
 
-def _rolled(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> Changed:
+def _rolled(model: Model, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> Changed:
     """The model with unrolled steps in loops, where that needs less within the limit on run time."""
     if not options.loops or (options.decision is not None and not options.decision.is_rolled):
         return Changed(model, (), ())
@@ -300,7 +305,7 @@ def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
     return replace(changed, uses=(*changed.uses, *map(site_use, sites)), decision=decision)
 
 
-def _replayed(cleaned: Changed, decision: Decision, options: Options) -> Changed:
+def _replayed(cleaned: Changed, decision: Decision, options: SearchOptions) -> Changed:
     """The cleaned-up model with the sites of a decision in parts, round by round."""
     for words in decision.sites:
         model, uses = take_apart(start_of(cleaned.model, SPLITS, options), sites_in(words))
@@ -308,7 +313,7 @@ def _replayed(cleaned: Changed, decision: Decision, options: Options) -> Changed
     return cleaned
 
 
-def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> TakenApart:
+def _search(model: Model, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> TakenApart:
     """The sites that lower the estimated cost, within the limit on run time."""
     as_it_is = estimate_of(model, profile, options)
 
@@ -319,7 +324,7 @@ def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     return search(start_of(model, SPLITS, options), cost, limit)
 
 
-def start_of(model: Model, rules: Sequence[AnyRule], options: Options) -> Start:
+def start_of(model: Model, rules: Sequence[AnyRule], options: SearchOptions) -> Start:
     """Concatenations may be taken apart by these rules, as far as the options let values change."""
     names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
     return Start(model, rules, EXACTNESS if options.allow_approximate else EXACTNESS[:2], names)
@@ -332,7 +337,7 @@ def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
     return replace(cost, need=known + 1)
 
 
-def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: Options) -> TakenApart:
+def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: SearchOptions) -> TakenApart:
     """Return the result of the search if it lowers the planner's cost, too."""
     if not found.sites:
         return found
@@ -344,7 +349,7 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
     return TakenApart(model, costs[0], (), (*found.refused, *refused))
 
 
-def _boundary(model: Model, options: Options) -> Changed:
+def _boundary(model: Model, options: SearchOptions) -> Changed:
     if options.io == "keep":
         return Changed(model, (), ())
     done = take_integers(model)
@@ -357,6 +362,8 @@ def clean_up(model: Model, profile: KernelProfile) -> Changed:
     """The model itself after the rules that are always an improvement."""
     driver = Driver(model)
     driver.apply_everywhere(CLEAN_UP)
+    if _has_fewer_transposes(model):
+        driver.apply_everywhere(WITHOUT_TRANSPOSES)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
     dead = drop_dead_channels(model, profile.block)
@@ -367,6 +374,16 @@ def clean_up(model: Model, profile: KernelProfile) -> Changed:
     if shared:
         uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
     return Changed(model, uses, tuple(driver.refused.values()))
+
+
+def _has_fewer_transposes(model: Model) -> bool:
+    """Tell whether fewer are left when operators read what is behind them."""
+    count = sum(1 for _ in transposes_in(model))
+    if not count:
+        return False
+    trial = Driver(copy_model(model), is_trial=True)
+    trial.apply_everywhere(WITHOUT_TRANSPOSES)
+    return sum(1 for _ in transposes_in(trial.model)) < count
 
 
 def site_use(site: SiteUse) -> RewriteUse:

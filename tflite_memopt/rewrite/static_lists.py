@@ -5,13 +5,13 @@ TensorFlow's converter writes the list as a tensor, and an item that is set as t
     before = SLICE(list, 0, [t, -1, ...])      after = SLICE(list, [t + n, 0, ...], -1)
     list'  = CONCATENATION(before, item, after)
 
-Both sizes change from turn to turn. LiteRT allocates them anew; TFLM plans the shapes of the file, and hangs or
-computes something else (tensorflow/tflite-micro issue 3674, open in November 2026). The same values with one shape:
+Both sizes change from iteration to iteration. LiteRT allocates them anew; TFLM plans the shapes of the file, and hangs
+or computes something else (tensorflow/tflite-micro issue 3674, open in November 2026). The same values with one shape:
 
     list'  = DYNAMIC_UPDATE_SLICE(list, item, [t, 0, ...])
 
-Such an item is known by what is computed: all turns are followed, and in each of them the two slices must be all that
-the item leaves of the list. A loop whose turns depend on data is left as it is.
+Such an item is known by what is computed: all iterations are followed, and in each of them the two slices must be all
+that the item leaves of the list. A loop whose iterations depend on data is left as it is.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..analysis.loops import integers_in_turns, loops_of
+from ..analysis.loops import integers_by_iteration, loops_of
 from ..ir.copying import drop_dead_tensors
 from ..ir.editor import Editor, stem
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import quantized_alike
 from .engine import is_dead
 
-Turns = Mapping[Tensor, tuple[tuple[int, ...], ...]]
+Iterations = Mapping[Tensor, tuple[tuple[int, ...], ...]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def make_lists_static(model: Model) -> tuple[str, ...]:
     """Write items of lists in place in all loops; the names of the lists. The model is changed."""
     names: list[str] = []
     for loop in loops_of(model):
-        known = integers_in_turns(loop)
+        known = integers_by_iteration(loop)
         for operator in list(loop.body.operators):
             item = _item_at(operator, loop.body, known)
             if item is not None:
@@ -56,7 +56,7 @@ def make_lists_static(model: Model) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _item_at(operator: Operator, graph: Graph, known: Turns) -> _Item | None:
+def _item_at(operator: Operator, graph: Graph, known: Iterations) -> _Item | None:
     """The item that a CONCATENATION sets; None where it does something else, or that is not known."""
     if operator.name != "CONCATENATION" or len(operator.inputs) != 3 or operator.option("axis") != 0:
         return None
@@ -80,8 +80,8 @@ def _item_at(operator: Operator, graph: Graph, known: Turns) -> _Item | None:
     return None if at is None else _Item(whole, value, at)
 
 
-def _rows_of(cut: Operator | None, known: Turns) -> list[tuple[int, int]] | None:
-    """The rows that a SLICE reads in each turn, as (start, end); None where it leaves out a part of them."""
+def _rows_of(cut: Operator | None, known: Iterations) -> list[tuple[int, int]] | None:
+    """The rows that a SLICE reads in each iteration, as (start, end); None where it leaves out a part of them."""
     if cut is None or cut.name != "SLICE" or len([*cut.present_inputs()]) != 3:
         return None
     whole, begin, size = cut.present_inputs()
@@ -96,8 +96,10 @@ def _rows_of(cut: Operator | None, known: Turns) -> list[tuple[int, int]] | None
     return rows
 
 
-def _first_with(wanted: tuple[tuple[int, ...], ...], graph: Graph, reader: Operator, known: Turns) -> Tensor | None:
-    """A tensor that has these values in every turn, and has them before an operator runs."""
+def _first_with(
+    wanted: tuple[tuple[int, ...], ...], graph: Graph, reader: Operator, known: Iterations
+) -> Tensor | None:
+    """A tensor that has these values in every iteration, and has them before an operator runs."""
     order = {operator: position for position, operator in enumerate(graph.operators)}
     for tensor in graph.tensors:
         is_early = tensor.producer is None or order[tensor.producer] < order[reader]

@@ -7,14 +7,14 @@ r"""Run the unrolled steps of a recurrent network as one loop, so that the opera
     body    at = SLICE(table, counter)     row = SLICE(x, at)     s', y = step(s, row)     ys' = DYNAMIC_UPDATE_SLICE
     cond    SLICE(is_turn, counter)
 
-Tables say where each turn reads and writes, as in a loop over stripes. What a step takes is one of four: what the step
+Tables say where each iteration reads and writes, as in a loop over stripes. What a step takes is one of: what the step
 before has made, a row of a tensor that is taken apart, or the same tensor in all steps. What others read of it is the
 last step's, or one item of all steps in a PACK. PyTorch's converter writes SLICE and CONCATENATION for both.
 
 A converter computes what a first step makes of a state of zeros: that step is another one and stays outside.
 
 It is no rule of the table: whether steps are equal depends on all of them. It takes many structures out of the tail
-and adds operators to each turn, so that the limit on run time decides. Exactness: exact.
+and adds operators to each iteration, so that the limit on run time decides. Exactness: exact.
 
 In a model that was quantized after training every step has scales of its own, and kernels know scales before they run.
 Such steps become equal when each tensor has the range of all of its steps. Exactness: approximates.
@@ -34,7 +34,7 @@ from ..analysis.side_effects import has_side_effects
 from ..graph.dependency_graph import dependency_graph, set_of, transitive_closure
 from ..ir.change import Exactness, Refusal, RewriteUse
 from ..ir.copying import drop_dead_tensors, share_constants
-from ..ir.editor import Array, Editor, last_part, stem, turn_condition
+from ..ir.editor import Array, Editor, iteration_condition, last_part, stem
 from ..ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ..ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 from ..kernels.relations import slice_box
@@ -478,7 +478,7 @@ def _place_of(graph: Graph, found: Steps) -> int | None:
 
 @dataclass(frozen=True)
 class _Carried:
-    """A tensor that a loop carries: as ``given``, in the body ``before`` and ``after`` a turn, and at ``last``."""
+    """A slot of a loop: as ``given``, in the body ``before`` and ``after`` an iteration, and at ``last``."""
 
     given: Tensor
     before: Tensor
@@ -491,87 +491,122 @@ class _Writer:
 
     def __init__(self, model: Model, found: Steps) -> None:
         self._model, self._found = model, found
-        self._turns = len(found.steps)
+        self._iterations = len(found.steps)
         self._graph = Graph(f"{stem(found.operators[-1].outputs[0])}/step")
         self._edit = Editor(model, self._graph, 0)
         self._counter = self._edit.integers("counter", (1,))
         self._twins: dict[Tensor, Tensor] = {}
         self._begins: dict[tuple[int, bytes], Tensor] = {}
+        self._wholes: dict[tuple[Tensor, tuple[int, ...]], Tensor] = {}
+        self._before: dict[Tensor, Tensor] = {}
+        self._lists: dict[Tensor, Tensor] = {}
+        self._grown: dict[Tensor, Tensor] = {}
 
     def write(self, place: int) -> None:
-        """Replace the steps by a loop that stands before the operator at this position."""
-        found, graph = self._found, self._model.main
-        for tensor in found.same:
-            self._take(tensor)
-        images = {(rows.whole, rows.joined): rows for rows in found.rows.values()}
-        wholes = {key: self._edit.activation(last_part(key[0]), key[1], key[0]) for key in images}
-        before = {
-            tensor: self._edit.activation(f"{last_part(tensor)}/before", tensor.shape, made, found.scales.get(made))
-            for tensor, made in found.states.items()
-        }
-        self._twins.update(before)
-        lists = {
-            tensor: self._edit.activation(f"{last_part(rows.whole)}/so_far", rows.joined, rows.whole)
-            for tensor, (_, rows) in found.items.items()
-        }
-        grown = {}
-        for operator in found.operators:
-            for tensor in operator.present_inputs():
-                if tensor in found.rows and tensor not in self._twins:
-                    rows = found.rows[tensor]
-                    self._twins[tensor] = self._cut(tensor, rows, wholes[rows.whole, rows.joined])
-            scales = [found.scales.get(each) for each in operator.outputs]
-            outputs = [
-                self._edit.activation(last_part(each), each.shape, each, scale)
-                for each, scale in zip(operator.outputs, scales, strict=True)
-            ]
-            inputs = [None if each is None else self._twins[each] for each in operator.inputs]
-            self._edit.twin(operator, inputs, outputs)
-            self._twins.update(zip(operator.outputs, outputs, strict=True))
-            grown.update({each: self._grow(each, lists[each]) for each in operator.outputs if each in lists})
-        after = self._slice(np.repeat(np.arange(1, self._turns + 1, dtype=np.int32) * _RANK, _RANK), "next", 1)
+        """Replace the steps by a loop that stands before the operator at this position.
 
-        lasts = {made: found.steps[-1].made(made) for made in found.states.values()}
+        what a step takes        slot of the loop              in the body
+        the same tensor          unchanged                     read
+        a row of one tensor      unchanged, the whole tensor   SLICE
+        what the last one made   state, before and after       made
+        what others read         list, so far and with this    DYNAMIC_UPDATE_SLICE
+        """
+        after = self._write_body()
+        last_of = {made: self._found.steps[-1].made(made) for made in self._found.states.values()}
         edit = self._without_steps(place)
-        carried = [_Carried(each, self._twins[each], self._twins[each]) for each in found.same if not each.is_constant]
-        carried += [_Carried(_reshaped(edit, *key), inner, inner) for key, inner in wholes.items()]
-        for state, made in found.states.items():
-            last = lasts.pop(made, None)
-            is_read = last is not None and (bool(last.uses) or last in graph.outputs)
-            given = _rescaled(edit, state, before[state])
-            carried.append(_Carried(given, before[state], self._twins[made], last if is_read else None))
-        results = {each: edit.activation(f"{stem(each)}/items", so_far.shape, so_far) for each, so_far in lists.items()}
-        for each, so_far in lists.items():
-            carried.append(_Carried(self._first_items(edit, each), so_far, grown[each], results[each]))
+        carried = [*self._unchanged(edit), *self._states(edit, last_of)]
+        results = {
+            tensor: edit.activation(f"{stem(tensor)}/items", so_far.shape, so_far)
+            for tensor, so_far in self._lists.items()
+        }
+        carried += self._items(edit, results)
         self._graph.inputs = (self._counter, *(each.before for each in carried))
         self._graph.outputs = (after, *(each.after for each in carried))
-        self._model.graphs += [turn_condition(self._model, self._graph, self._turns, _RANK), self._graph]
+        self._model.graphs += [iteration_condition(self._model, self._graph, self._iterations, _RANK), self._graph]
         self._write_while(edit, carried)
-        for each, whole in results.items():
-            edit.reshape(whole, found.items[each][1].whole)
+        for tensor, whole in results.items():
+            edit.reshape(whole, self._found.items[tensor][1].whole)
+
+    def _write_body(self) -> Tensor:
+        """Write one iteration; return the counter of the next one."""
+        found, edit = self._found, self._edit
+        for tensor in found.same:
+            self._take(tensor)
+        self._wholes = {
+            key: edit.activation(last_part(key[0]), key[1], key[0])
+            for key in dict.fromkeys((rows.whole, rows.joined) for rows in found.rows.values())
+        }
+        self._before = {
+            tensor: edit.activation(f"{last_part(tensor)}/before", tensor.shape, made, found.scales.get(made))
+            for tensor, made in found.states.items()
+        }
+        self._twins.update(self._before)
+        self._lists = {
+            tensor: edit.activation(f"{last_part(rows.whole)}/so_far", rows.joined, rows.whole)
+            for tensor, (_, rows) in found.items.items()
+        }
+        for operator in found.operators:
+            self._write_operator(operator)
+        return self._slice(np.repeat(np.arange(1, self._iterations + 1, dtype=np.int32) * _RANK, _RANK), "next", 1)
+
+    def _write_operator(self, operator: Operator) -> None:
+        """Write an operator of the step, behind the rows that it reads and before the lists that it adds to."""
+        found, edit = self._found, self._edit
+        for tensor in operator.present_inputs():
+            if tensor in found.rows and tensor not in self._twins:
+                rows = found.rows[tensor]
+                self._twins[tensor] = self._cut(tensor, rows, self._wholes[rows.whole, rows.joined])
+        outputs = [
+            edit.activation(last_part(each), each.shape, each, found.scales.get(each)) for each in operator.outputs
+        ]
+        inputs = [None if each is None else self._twins[each] for each in operator.inputs]
+        edit.twin(operator, inputs, outputs)
+        self._twins.update(zip(operator.outputs, outputs, strict=True))
+        for each in operator.outputs:
+            if each in self._lists:
+                self._grown[each] = self._grow(each, self._lists[each])
+
+    def _unchanged(self, edit: Editor) -> Iterator[_Carried]:
+        for tensor in self._found.same:
+            if not tensor.is_constant:
+                yield _Carried(tensor, self._twins[tensor], self._twins[tensor])
+        for key, inner in self._wholes.items():
+            yield _Carried(_reshaped(edit, *key), inner, inner)
+
+    def _states(self, edit: Editor, last_of: dict[Tensor, Tensor]) -> Iterator[_Carried]:
+        """``last_of``: what the last step made, by what the first made; the first of several states gives it."""
+        for state, made in self._found.states.items():
+            last = last_of.pop(made, None)
+            is_read = last is not None and (bool(last.uses) or last in self._model.main.outputs)
+            given = _rescaled(edit, state, self._before[state])
+            yield _Carried(given, self._before[state], self._twins[made], last if is_read else None)
+
+    def _items(self, edit: Editor, results: Mapping[Tensor, Tensor]) -> Iterator[_Carried]:
+        for tensor, so_far in self._lists.items():
+            yield _Carried(self._first_items(edit, tensor), so_far, self._grown[tensor], results[tensor])
 
     def _take(self, tensor: Tensor) -> Tensor:
-        """The body's tensor for one that no turn changes."""
+        """The body's tensor for one that no iteration changes."""
         twin = replace(tensor, name=self._edit.unique(last_part(tensor)))
         self._twins[tensor] = self._graph.add_tensor(twin)
         return twin
 
     def _cut(self, tensor: Tensor, rows: _Rows, whole: Tensor) -> Tensor:
-        """The row that a turn takes."""
+        """The row that an iteration takes."""
         cut = self._edit.activation(last_part(tensor), rows.shape, tensor)
         size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
         self._edit.operator("SLICE", (whole, self._begin(rows), size), (cut,), "SliceOptions")
         return cut
 
     def _grow(self, tensor: Tensor, so_far: Tensor) -> Tensor:
-        """The list with the item that a turn makes."""
+        """The list with the item that an iteration makes."""
         grown = self._edit.activation(f"{so_far.name}/and_this", so_far.shape, so_far)
         self._edit.update_slice(so_far, self._twins[tensor], self._begin(self._found.items[tensor][1]), grown)
         return grown
 
     def _begin(self, rows: _Rows) -> Tensor:
         """Return the tensor with the first element of an iteration's row."""
-        table = np.zeros((self._turns, _RANK), np.int32)
+        table = np.zeros((self._iterations, _RANK), np.int32)
         table[:, 0] = [rows.begin(place)[0] for place in rows.places]
         key = (len(rows.shape), table.tobytes())
         if key not in self._begins:

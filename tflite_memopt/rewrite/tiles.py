@@ -31,7 +31,7 @@ from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
 from ..memory.reserve import LibraryNeed
 from ..memory.work import WorkLimit
-from ..options import Options
+from ..options import SearchOptions
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import memory_graph
 from .channels import fan_out
@@ -74,7 +74,7 @@ class TileSearch:
 
     profile: KernelProfile
     cascade: Callable[[Model, int], Changed]
-    options: Options
+    options: SearchOptions
     before: Mapping[str, LibraryNeed] | None
     most_macs: int
     work: WorkLimit
@@ -215,7 +215,7 @@ def simplified(
     cost: Cost,
     rules: Sequence[AnyRule],
     profile: KernelProfile,
-    options: Options,
+    options: SearchOptions,
     most_macs: int,
     work: WorkLimit,
 ) -> tuple[Model, RewriteUse, Arrangement] | None:
@@ -277,7 +277,7 @@ def _reads(operator: Operator, names: Collection[str]) -> bool:
     return any(tensor.name in names for tensor in operator.present_inputs())
 
 
-def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> set[str]:
+def _alive_at_peak(model: Model, profile: KernelProfile, options: SearchOptions) -> set[str]:
     """Return the names of the tensors that are alive at a peak of the best order."""
     needs = _needs(model, profile, options)
     order = [model.main.operators.index(operator) for operator in needs]
@@ -288,7 +288,7 @@ def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> se
     }
 
 
-def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Operator, int]:
+def _needs(model: Model, profile: KernelProfile, options: SearchOptions) -> dict[Operator, int]:
     """Compute the bytes that are alive at each operator, in the best order, which is that of the operators here."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     limit = options.search_limit(_ORDER_WORK)
@@ -298,7 +298,7 @@ def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Opera
 
 
 def _cost_around(
-    focus: Collection[str], known: Collection[str], model: Model, profile: KernelProfile, options: Options
+    focus: Collection[str], known: Collection[str], model: Model, profile: KernelProfile, options: SearchOptions
 ) -> Cost:
     """Return the cost if the operators of the focus, and those that are new, were all that there is to the peak."""
     needs = _needs(model, profile, options).items()

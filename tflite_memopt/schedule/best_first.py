@@ -29,8 +29,9 @@ one of them: the state there is the same in all orders, so that the segments bet
 one with the largest certain need first. What is proved of one is a bound for all, and so makes the others easier. A
 segment is searched from both ends in turn, and the end that is done first decides.
 
-Limits count work, so that every machine finds the same order: at most ``_EFFORT`` turns of the loops, and ``_MEMORY``
-bytes of states (1 GiB) for each segment. Then the best order so far is returned, and the bound that was proved.
+Limits count work, so that every machine finds the same order: at most ``_EFFORT`` iterations of the loops, and
+``_MEMORY`` bytes of states (1 GiB) for each segment. Then the best order so far is returned, and the bound that was
+proved.
 """
 
 from __future__ import annotations
@@ -351,8 +352,8 @@ _MOST_KNOWN = 1000
 """Costs of one operator that are kept for reuse."""
 _LOOKED_AT = 64
 """Ready operators among which a greedy step chooses."""
-_OPERATORS_PER_TURN = 2000
-"""Number of fused operators per additional turn that an operation on sets of them counts."""
+_OPERATORS_PER_ITERATION = 2000
+"""Number of fused operators per additional iteration that an operation on sets of them counts."""
 
 
 Rule = Callable[[int, int], tuple[int, int]]
@@ -387,8 +388,8 @@ class BottleneckSearch:
     """The search in one direction. ``reached`` is a working set in bytes that no order can avoid.
 
     ``limit`` is the peak of a known order: only better ones are looked for. The search goes on as long as the
-    ``allowance`` lasts, but for ``reserve`` turns to finish orders with. After those, orders are finished with whatever
-    operator comes next.
+    ``allowance`` lasts, but for ``reserve`` iterations to finish orders with. After those, orders are finished with
+    whatever operator comes next.
     """
 
     direction: Direction
@@ -406,8 +407,8 @@ class BottleneckSearch:
         self._may_fall, self._touches = self.direction.may_fall, self.direction.graph.touches
         self._unsure = self.direction.graph.unsure
         self._known: list[dict[int, tuple[int, int]]] = [{} for _ in self._unsure]
-        # Sets of many operators are long integers: a turn takes longer.
-        self._turn = 1 + len(self._unsure) // _OPERATORS_PER_TURN
+        # Sets of many operators are long integers: an iteration takes longer.
+        self._iteration = 1 + len(self._unsure) // _OPERATORS_PER_ITERATION
         self.frontier = Frontier(self.reached)
         start, ready = self.direction.start, self.direction.ready()
         self._push(self.reached, -1, [], start, self.direction.alive, ready, ready)
@@ -464,7 +465,7 @@ class BottleneckSearch:
     def _expand(self, peak: int, here: int, state: int, alive: int, ready: int) -> None:
         """Push what follows from running each ready operator."""
         unsure, known, visited, limit = self._unsure, self._known, self.visited, self.limit
-        self.allowance.left -= self._turn * ready.bit_count()
+        self.allowance.left -= self._iteration * ready.bit_count()
         for b in bits(ready):
             need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
             reached = alive + need if alive + need > peak else peak  # max() takes three times as long
@@ -481,7 +482,7 @@ class BottleneckSearch:
         if fresh & self._may_fall:
             state, alive, ready = self._free_moves(peak, moves, state, alive, ready, fresh)
         else:
-            self.allowance.left -= self._turn  # the same turn that _free_moves counts where nothing is free
+            self.allowance.left -= self._iteration  # the same iteration that _free_moves counts where nothing is free
         known = self.visited.get(state)
         if known is not None:
             known = max(known, self.frontier.floor)
@@ -498,10 +499,10 @@ class BottleneckSearch:
 
         ``fresh`` are the ready operators that may be free.
         """
-        unsure, known, turns = self._unsure, self._known, 1
+        unsure, known, iterations = self._unsure, self._known, 1
         fresh &= self._may_fall
         while fresh:
-            turns += 1
+            iterations += 1
             b = (fresh & -fresh).bit_length() - 1
             fresh &= fresh - 1
             need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
@@ -514,7 +515,7 @@ class BottleneckSearch:
             fresh |= ready_then if change else ready_then & (~ready | self._touches[b])
             fresh &= self._may_fall
             ready = ready_then
-        self.allowance.left -= self._turn * turns
+        self.allowance.left -= self._iteration * iterations
         return state, alive, ready
 
     def _cost(self, state: int, b: int) -> tuple[int, int]:
@@ -546,7 +547,7 @@ class BottleneckSearch:
                 state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
             if not ready:
                 break
-            self.allowance.left -= self._turn * looked_at
+            self.allowance.left -= self._iteration * looked_at
             costs = {b: self._cost(state, b) for b in islice(bits(ready), looked_at)}
             b = min(costs, key=lambda b: rule(*costs[b]))
             need, change = costs[b]
@@ -569,15 +570,17 @@ _MEMORY = 1 << 30
 _BYTES_PER_STATE = 600
 """A cautious estimate of what Python needs for one state, and for each fused operator half a byte more."""
 _EFFORT = 5_000_000
-"""Turns of the loops: some five to ten seconds."""
+"""Iterations of the loops: some five to ten seconds."""
 _QUESTION = 500_000
-"""Turns of the loops for the question whether any order comes below a limit; no more than for the search itself."""
+"""Iterations of the loops for the question whether any order comes below a limit; no more than for the search
+itself.
+"""
 _RESERVE = 0.1
 """Part of the work that is kept for finishing the orders that a search has begun."""
-_TURN = 16
+_ITERATION = 16
 """States that one direction visits before the other goes on."""
 _LEAD = 5
-"""Turns of the direction that last raised the bound for each turn of the other one."""
+"""Iterations of the direction that last raised the bound for each iteration of the other one."""
 
 
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
@@ -685,8 +688,8 @@ def _search(
     most = _MEMORY // (_BYTES_PER_STATE + len(graph.needs) // 2)
     lead = 1
     while sum(len(search.visited) for search in searches) < most and searches[0].may_search():
-        for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
-            found = search.advance(turn)
+        for search, iteration in zip(searches, (lead * _ITERATION, _ITERATION), strict=True):
+            found = search.advance(iteration)
             if found or not search.frontier:
                 best = found or best
                 return best.moves, best.peak, sum(search.count for search in searches)

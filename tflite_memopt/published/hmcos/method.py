@@ -130,7 +130,7 @@ class _Iterations:
         found = self._search(peak)
         return self._search(math.inf).order if found.outcome is dp.SearchOutcome.NO_SOLUTION else found.order
 
-    def _search(self, peak: float) -> dp.ProgramResult:
+    def _search(self, peak: float) -> dp.SearchResult:
         limits = dp.ProgramLimits(peak, states=self._limits.states, allowance=self._limits.allowance)
         before = sum(group.states for group in self._groups.values())
         found = dp.DynamicProgram(self._units(), limits).search(dp.PartialSchedule(0, self._graph.alive_at_start, 0))

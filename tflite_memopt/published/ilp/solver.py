@@ -25,7 +25,7 @@ class ProgramSolution:
     nodes: int
 
 
-class Program(Protocol):
+class SolverProgram(Protocol):
     """The program as the solver takes it: integer columns first, ``PEAK`` the first of them, in units of bytes."""
 
     @property
@@ -67,7 +67,7 @@ def solve_program(
 
 
 def run_program(
-    program: Program, start: Sequence[int], within: tuple[float, float], seed: int, allowance: Allowance
+    program: SolverProgram, start: Sequence[int], within: tuple[float, float], seed: int, allowance: Allowance
 ) -> ProgramRun:
     """Run HiGHS, with the peak ``within`` two numbers of bytes.
 
@@ -125,7 +125,7 @@ def _highs(seed: int, seconds: float) -> Any:
     return highs
 
 
-def _linear_program(program: Program, within: tuple[float, float]) -> Any:
+def _linear_program(program: SolverProgram, within: tuple[float, float]) -> Any:
     """Return the program in HiGHS' form."""
     import highspy
     import numpy as np

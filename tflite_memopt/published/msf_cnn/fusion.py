@@ -22,7 +22,7 @@ from math import prod
 
 
 @dataclass(frozen=True)
-class Window:
+class LayerWindow:
     """The pixels that a layer reads along one axis; ``padding`` is that of each end."""
 
     size: int
@@ -44,8 +44,8 @@ class Window:
 class Layer:
     """A layer of the chain. ``pixel_bytes``: one pixel of its input; ``row_macs``: MACs of one row of its output."""
 
-    rows: Window
-    columns: Window
+    rows: LayerWindow
+    columns: LayerWindow
     pixel_bytes: int
     out_pixel_bytes: int
     row_macs: int
@@ -159,7 +159,7 @@ def _block(layers: Sequence[Layer], start: int, end: int, with_ends: bool) -> Bl
     return Block(start, end, counted + _cache_bytes(fused, tile), _block_macs(fused, tile))
 
 
-def _tile(windows: Sequence[Window]) -> int:
+def _tile(windows: Sequence[LayerWindow]) -> int:
     """Return the pixels of the input behind one pixel of the output."""
     tile = 1
     for window in reversed(windows):

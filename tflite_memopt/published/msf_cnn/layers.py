@@ -7,7 +7,7 @@ from ...errors import UnsupportedModelError
 from ...ir.model import Graph, Operator, Tensor
 from ...operators.rows import Axis
 from ...operators.table import row_map_of
-from .fusion import Layer, Window
+from .fusion import Layer, LayerWindow
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 
@@ -59,7 +59,7 @@ def _layer(operator: Operator, source: Tensor) -> Layer | None:
     return Layer(rows, columns, source.nbytes // pixels, output.nbytes // out_pixels, macs // rows.outputs)
 
 
-def _window(axis: Axis, size: int) -> Window | None:
+def _window(axis: Axis, size: int) -> LayerWindow | None:
     """Return the least padding, the same at each end, that makes as many outputs."""
-    windows = (Window(size, axis.reach, axis.stride, padding) for padding in range(axis.reach))
+    windows = (LayerWindow(size, axis.reach, axis.stride, padding) for padding in range(axis.reach))
     return next((window for window in windows if window.outputs == axis.outputs), None)

@@ -116,7 +116,7 @@ class SearchOutcome(Enum):
 
 
 @dataclass(frozen=True)
-class ProgramResult:
+class SearchResult:
     """How a search ended, how many states it visited, and with SOLUTION an order of least peak."""
 
     outcome: SearchOutcome
@@ -134,7 +134,7 @@ class DynamicProgram:
         self._level: dict[int, PartialSchedule] = {}
         self._visited = 0
 
-    def search(self, start: PartialSchedule) -> ProgramResult:
+    def search(self, start: PartialSchedule) -> SearchResult:
         """Return the order of least peak that stays within ``limits.peak``, if the other limits allow.
 
         Operators outside the units must have run, or not be needed. O(units * signatures) runs of a unit.
@@ -144,9 +144,9 @@ class DynamicProgram:
         for _ in self._units:
             outcome = self._next_level()
             if outcome is not SearchOutcome.SOLUTION:
-                return ProgramResult(outcome, self._visited)
+                return SearchResult(outcome, self._visited)
         (last,) = self._level.values()
-        return ProgramResult(SearchOutcome.SOLUTION, self._visited, _order(last.trail))
+        return SearchResult(SearchOutcome.SOLUTION, self._visited, _order(last.trail))
 
     def _next_level(self) -> SearchOutcome:
         """UnitRun one more unit from every state of the level."""

@@ -97,13 +97,13 @@ class _BudgetedSearch:
                 above, soft, width = hard, above, 4 * width
         return ScheduleAnswer(self._kahn, hard, self._states)
 
-    def _program(self, limits: dp.ProgramLimits) -> dp.ProgramResult:
+    def _program(self, limits: dp.ProgramLimits) -> dp.SearchResult:
         start = dp.PartialSchedule(0, self._graph.alive_at_start, 0)
         found = dp.DynamicProgram(operators_of(self._graph), limits).search(start)
         self._states += found.states
         return found
 
-    def _proved(self, found: dp.ProgramResult) -> ScheduleAnswer:
+    def _proved(self, found: dp.SearchResult) -> ScheduleAnswer:
         return ScheduleAnswer(found.order, self._graph.peak(found.order), self._states)
 
     def _given_up(self, lower_bound: int) -> ScheduleAnswer:

@@ -1,0 +1,1 @@
+"""Networks of PyTorch through the converters that people use for them, built in environments of their own."""
