@@ -8,15 +8,15 @@ from contextlib import contextmanager
 import pytest
 
 from tflite_memopt.equivalence.subject import FailedVerificationError
-from tflite_memopt.errors import Fault, MemoptError
+from tflite_memopt.errors import ErrorKind, MemoptError
 
 
 @contextmanager
-def raises(error: type[MemoptError], fault: Fault, *names: str) -> Iterator[None]:
-    """Expect an error with a fault; ``names``: places, tensors, and figures that its message must have."""
+def raises(error: type[MemoptError], kind: ErrorKind, *names: str) -> Iterator[None]:
+    """Expect an error of a kind; ``names``: places, tensors, and figures that its message must have."""
     with pytest.raises(error) as caught:
         yield
-    assert caught.value.fault is fault, caught.value
+    assert caught.value.kind is kind, caught.value
     assert [name for name in names if name not in str(caught.value)] == [], caught.value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Fault(str, Enum):
+class ErrorKind(str, Enum):
     """What is wrong, for programs: messages may change, these do not. An error whose class says enough has none."""
 
     FOREIGN_TENSOR = "a tensor is not in its subgraph"
@@ -32,11 +32,11 @@ class Fault(str, Enum):
 
 
 class MemoptError(Exception):
-    """Base of every error that the tool raises on purpose. ``fault``: what is wrong, where the class leaves it open."""
+    """Base of every error that the tool raises on purpose. ``kind``: what is wrong, where the class leaves it open."""
 
-    def __init__(self, message: str = "", fault: Fault | None = None) -> None:
+    def __init__(self, message: str = "", kind: ErrorKind | None = None) -> None:
         super().__init__(message)
-        self.fault = fault
+        self.kind = kind
 
 
 class UsageError(MemoptError):

@@ -50,7 +50,7 @@ class Run:
 
     def percent(self, name: str = SLOWER) -> str:
         """A change in percent, with its sign; empty where there is none."""
-        return f"{float(self.values[name]):+.1f}%" if name in self.values else self(name)
+        return _signed(float(self.values[name]), 1) if name in self.values else self(name)
 
     def cut(self, after: str = AFTER) -> str:
         """Bytes after, and their change in percent; "refused" where there are none."""
@@ -60,7 +60,13 @@ class Run:
 
     def share(self, after: str = AFTER) -> str:
         """The change of bytes in percent."""
-        return f"{100 * (int(self.values[after]) / int(self.values[BEFORE]) - 1):+.0f}%"
+        change = 100 * (int(self.values[after]) / int(self.values[BEFORE]) - 1)
+        return _signed(change, 0 if abs(change) >= 1 else 1)
+
+
+def _signed(percent: float, digits: int) -> str:
+    """Such as "-30%", and "0%" for what rounds to it."""
+    return f"{percent:+.{digits}f}%" if round(percent, digits) else "0%"
 
 
 def _runs(name: str) -> list[Run]:

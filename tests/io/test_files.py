@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import raises
-from tflite_memopt.errors import Fault, OutputError, UsageError
+from tflite_memopt.errors import ErrorKind, OutputError, UsageError
 from tflite_memopt.io.files import check_target, read_file, write_files, write_folder
 
 _ON_A_FULL_DISK = """
@@ -49,7 +49,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
 def test_a_device_is_no_model() -> None:
-    with raises(UsageError, Fault.NOT_A_FILE):
+    with raises(UsageError, ErrorKind.NOT_A_FILE):
         read_file("/dev/zero")
 
 
@@ -139,9 +139,9 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
 def test_reading_gives_the_bytes_or_says_why_not(tmp_path: Path) -> None:
     (tmp_path / "model").write_bytes(b"\x00\r\n")
     assert read_file(tmp_path / "model") == b"\x00\r\n"
-    with raises(UsageError, Fault.NOT_A_FILE, "absent"):
+    with raises(UsageError, ErrorKind.NOT_A_FILE, "absent"):
         read_file(tmp_path / "absent")
-    with raises(UsageError, Fault.NOT_A_FILE):
+    with raises(UsageError, ErrorKind.NOT_A_FILE):
         read_file(tmp_path)
 
 
@@ -153,7 +153,7 @@ def test_a_new_name_is_a_good_target(tmp_path: Path) -> None:
 def test_an_existing_target_needs_force(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"")
-    with raises(UsageError, Fault.EXISTS, "--force"):
+    with raises(UsageError, ErrorKind.EXISTS, "--force"):
         check_target(target, (), force=False)
     check_target(target, (), force=True)
 
@@ -163,20 +163,20 @@ def test_the_input_as_target_needs_force_by_any_of_its_names(tmp_path: Path) -> 
     source.write_bytes(b"")
     alias.symlink_to(source)
     for target in (source, alias, tmp_path / "." / "in"):
-        with raises(UsageError, Fault.IS_INPUT, "--force"):
+        with raises(UsageError, ErrorKind.IS_INPUT, "--force"):
             check_target(target, (tmp_path / "other", source), force=False)
         check_target(target, (source,), force=True)
 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_force_does_not_help_a_target_that_cannot_be_written(tmp_path: Path, force: bool) -> None:
-    with raises(UsageError, Fault.NOT_WRITABLE, "missing'"):
+    with raises(UsageError, ErrorKind.NOT_WRITABLE, "missing'"):
         check_target(tmp_path / "missing" / "out", (), force)
-    with raises(UsageError, Fault.NOT_A_FILE):
+    with raises(UsageError, ErrorKind.NOT_A_FILE):
         check_target(tmp_path, (), force)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with raises(UsageError, Fault.NOT_A_FILE):
+    with raises(UsageError, ErrorKind.NOT_A_FILE):
         check_target(pipe, (), force)
 
 
@@ -185,5 +185,5 @@ def test_a_folder_without_write_permission_is_refused_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: not (path == tmp_path and mode == os.W_OK))
-    with raises(UsageError, Fault.NOT_WRITABLE):
+    with raises(UsageError, ErrorKind.NOT_WRITABLE):
         check_target(tmp_path / "out", (), force)

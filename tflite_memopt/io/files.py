@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 
-from ..errors import Fault, OutputError, UsageError
+from ..errors import ErrorKind, OutputError, UsageError
 
 Source = bytes | str | os.PathLike[str]
 """A model, or where it lies."""
@@ -25,12 +25,14 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     refuse_folder(Path(path))
     try:
         if Path(path).is_char_device() or Path(path).is_block_device():
-            raise UsageError(f"'{os.fspath(path)}' is a device; give a .tflite file", Fault.NOT_A_FILE)
+            raise UsageError(f"'{os.fspath(path)}' is a device; give a .tflite file", ErrorKind.NOT_A_FILE)
         if Path(path).stat().st_size > _MOST_BYTES:
-            raise UsageError(f"'{os.fspath(path)}' is over 2 GB: not a model for a microcontroller", Fault.TOO_LARGE)
+            raise UsageError(
+                f"'{os.fspath(path)}' is over 2 GB: not a model for a microcontroller", ErrorKind.TOO_LARGE
+            )
         return Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}", Fault.NOT_A_FILE) from error
+        raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}", ErrorKind.NOT_A_FILE) from error
 
 
 def load(source: Source) -> tuple[bytes, str | None]:
@@ -45,17 +47,19 @@ def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
     """
     shown = f"output '{path}'"
     if not path.parent.is_dir():
-        raise UsageError(f"{shown}: the folder '{path.parent}' does not exist; create it first", Fault.NOT_WRITABLE)
+        raise UsageError(f"{shown}: the folder '{path.parent}' does not exist; create it first", ErrorKind.NOT_WRITABLE)
     if path.exists() and not path.is_file():
-        raise UsageError(f"{shown} is not a regular file; give a file name", Fault.NOT_A_FILE)
+        raise UsageError(f"{shown} is not a regular file; give a file name", ErrorKind.NOT_A_FILE)
     if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"{shown}: the folder '{path.parent}' is not writable", Fault.NOT_WRITABLE)
+        raise UsageError(f"{shown}: the folder '{path.parent}' is not writable", ErrorKind.NOT_WRITABLE)
     if force:
         return
     if any(path.exists() and source.exists() and path.samefile(source) for source in sources):
-        raise UsageError(f"{shown} is the input itself; give another name, or --force to replace it", Fault.IS_INPUT)
+        raise UsageError(
+            f"{shown} is the input itself; give another name, or --force to replace it", ErrorKind.IS_INPUT
+        )
     if path.exists():
-        raise UsageError(f"{shown} exists; give another name, or --force to replace it", Fault.EXISTS)
+        raise UsageError(f"{shown} exists; give another name, or --force to replace it", ErrorKind.EXISTS)
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
@@ -86,7 +90,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, 
     Raises as :func:`check_target` and :func:`write_files`; then no new folder is left.
     """
     if os.path.lexists(folder) and not folder.is_dir():
-        raise UsageError(f"output '{folder}' is a file: give a folder", Fault.NOT_WRITABLE)
+        raise UsageError(f"output '{folder}' is a file: give a folder", ErrorKind.NOT_WRITABLE)
     targets = {folder / path: data for path, data in files.items()}
     new = sorted({each for path in targets for each in path.parents if not os.path.exists(each)})
     try:
@@ -169,8 +173,8 @@ def refuse_folder(path: Path) -> None:
     if not path.is_dir():
         return
     if (path / "saved_model.pb").exists():
-        raise UsageError(f"'{path}' is {_SAVED_MODEL}", Fault.NOT_A_FILE)
-    raise UsageError(f"'{path}' is a folder; give a .tflite file", Fault.NOT_A_FILE)
+        raise UsageError(f"'{path}' is {_SAVED_MODEL}", ErrorKind.NOT_A_FILE)
+    raise UsageError(f"'{path}' is a folder; give a .tflite file", ErrorKind.NOT_A_FILE)
 
 
 def _in_archive(data: bytes) -> str:

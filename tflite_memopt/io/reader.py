@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from ..errors import Fault, ModelFormatError, UnsupportedModelError
+from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
 from .files import foreign_format
@@ -50,7 +50,7 @@ def read_model(data: bytes) -> Model:
     body, files = associated_files.split(data)
     if len(body) > LARGEST_FILE:
         raise UnsupportedModelError(
-            f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it", Fault.TOO_LARGE
+            f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it", ErrorKind.TOO_LARGE
         )
     try:
         table = schema.Model.GetRootAs(BoundedBytes(body), 0)

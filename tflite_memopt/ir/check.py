@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..errors import Fault, ModelFormatError, UnsupportedModelError
+from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from .model import DType, Graph, Model, Operator, OperatorOptions, Tensor, Use
 from .tensors import integers
 
@@ -188,22 +188,24 @@ def _check_links(graph: Graph, index: int) -> None:
     for tensor in (*graph.inputs, *graph.outputs):
         if id(tensor) not in known:
             raise ModelFormatError(
-                f"{where}: input or output '{tensor.name}' is not among its tensors", Fault.FOREIGN_TENSOR
+                f"{where}: input or output '{tensor.name}' is not among its tensors", ErrorKind.FOREIGN_TENSOR
             )
     for position, operator in enumerate(graph.operators):
         here = describe(index, position, operator)
         for tensor in (*operator.present_inputs(), *operator.outputs, *operator.intermediates):
             if id(tensor) not in known:
-                raise ModelFormatError(f"{here}: tensor '{tensor.name}' is not in its subgraph", Fault.FOREIGN_TENSOR)
+                raise ModelFormatError(
+                    f"{here}: tensor '{tensor.name}' is not in its subgraph", ErrorKind.FOREIGN_TENSOR
+                )
     producers, uses = _producers(graph, index), _uses(graph)
     for tensor in graph.inputs:
         if id(tensor) in producers:
-            raise ModelFormatError(f"{where}: input '{tensor.name}' is written by an operator", Fault.WRITTEN_INPUT)
+            raise ModelFormatError(f"{where}: input '{tensor.name}' is written by an operator", ErrorKind.WRITTEN_INPUT)
     for tensor in graph.tensors:
         same_uses = _slots(tensor.uses) == _slots(uses.get(id(tensor), []))
         if tensor.producer is not producers.get(id(tensor)) or not same_uses:
             raise ModelFormatError(
-                f"{where}: the links of tensor '{tensor.name}' do not match the operators", Fault.LINKS
+                f"{where}: the links of tensor '{tensor.name}' do not match the operators", ErrorKind.LINKS
             )
 
 
@@ -213,10 +215,10 @@ def _producers(graph: Graph, index: int) -> dict[int, Operator]:
         here = describe(index, position, operator)
         for tensor in operator.outputs:
             if id(tensor) in producers:
-                raise ModelFormatError(f"{here}: tensor '{tensor.name}' has two producers", Fault.TWO_PRODUCERS)
+                raise ModelFormatError(f"{here}: tensor '{tensor.name}' has two producers", ErrorKind.TWO_PRODUCERS)
             if tensor.is_constant:
                 raise ModelFormatError(
-                    f"{here}: it writes tensor '{tensor.name}', which is a constant", Fault.WRITTEN_INPUT
+                    f"{here}: it writes tensor '{tensor.name}', which is a constant", ErrorKind.WRITTEN_INPUT
                 )
             producers[id(tensor)] = operator
     return producers
@@ -247,7 +249,7 @@ def _check_order(graph: Graph, index: int) -> None:
                 continue
             if tensor.producer is None:
                 raise ModelFormatError(
-                    f"{here}: it reads tensor '{tensor.name}', which nothing writes", Fault.UNWRITTEN
+                    f"{here}: it reads tensor '{tensor.name}', which nothing writes", ErrorKind.UNWRITTEN
                 )
             if position[id(tensor.producer)] >= number:
                 writer = describe(index, position[id(tensor.producer)], tensor.producer)
@@ -255,7 +257,7 @@ def _check_order(graph: Graph, index: int) -> None:
                 kind = "a cycle of operators" if on_cycle else "operators out of order"
                 raise ModelFormatError(
                     f"{here}: it reads tensor '{tensor.name}', which {writer} writes later: {kind}",
-                    Fault.CYCLE if on_cycle else Fault.ORDER,
+                    ErrorKind.CYCLE if on_cycle else ErrorKind.ORDER,
                 )
 
 
@@ -265,7 +267,7 @@ def _check_outputs(graph: Graph, index: int) -> None:
         given = tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs
         if tensor.producer is None and not given:
             raise ModelFormatError(
-                f"subgraph {index}: it returns tensor '{tensor.name}', which nothing writes", Fault.UNWRITTEN
+                f"subgraph {index}: it returns tensor '{tensor.name}', which nothing writes", ErrorKind.UNWRITTEN
             )
 
 
@@ -276,16 +278,16 @@ def _check_windows(graph: Graph, index: int) -> None:
             continue
         if operator.options is None:
             raise ModelFormatError(
-                f"{describe(index, position, operator)}: it has no options, so no strides", Fault.WINDOW
+                f"{describe(index, position, operator)}: it has no options, so no strides", ErrorKind.WINDOW
             )
         zero = next((name for name in _WINDOW_FIELDS if operator.option(name, 1) == 0), None)
         if zero is not None:
-            raise ModelFormatError(f"{describe(index, position, operator)}: its {zero} is 0", Fault.WINDOW)
+            raise ModelFormatError(f"{describe(index, position, operator)}: its {zero} is 0", ErrorKind.WINDOW)
         empty = next((tensor for tensor in operator.present_inputs() if 0 in tensor.shape), None)
         if empty is not None:
             raise ModelFormatError(
                 f"{describe(index, position, operator)}: tensor '{empty.name}' of shape {list(empty.shape)} is empty",
-                Fault.EMPTY,
+                ErrorKind.EMPTY,
             )
 
 
@@ -299,17 +301,17 @@ def _check_sizes(graph: Graph, index: int) -> None:
         if operator.name in _BLOCKS:
             blocks = [operator.option("blockSize", 1)] if operator.name in _DEPTHS else _operand(operator, 1)
             if min(map(int, blocks), default=1) < 1:
-                raise ModelFormatError(f"{here}: it has a block of {min(map(int, blocks))}", Fault.OPERAND)
+                raise ModelFormatError(f"{here}: it has a block of {min(map(int, blocks))}", ErrorKind.OPERAND)
         size = _size_said(operator)
         if size is not None and min(size, default=1) < 0:
-            raise ModelFormatError(f"{here}: its operands request shape {size}", Fault.OPERAND)
+            raise ModelFormatError(f"{here}: its operands request shape {size}", ErrorKind.OPERAND)
         if size is not None and operator.name.startswith("RESIZE") and 0 in size:
-            raise ModelFormatError(f"{here}: it resizes to {size[0]} x {size[1]}", Fault.OPERAND)
+            raise ModelFormatError(f"{here}: it resizes to {size[0]} x {size[1]}", ErrorKind.OPERAND)
         if size is not None and prod(size) * operator.outputs[0].dtype.arena_bytes > MAX_ACTIVATION_BYTES:
             raise UnsupportedModelError(
                 f"{here}: its operands request a size of {' x '.join(map(str, size))}: no microcontroller has the "
                 f"bytes, and tensors of over {MAX_ACTIVATION_BYTES:,} are not planned",
-                Fault.TOO_LARGE,
+                ErrorKind.TOO_LARGE,
             )
 
 
@@ -351,26 +353,28 @@ def _check_tensor(tensor: Tensor, where: str) -> None:
     shape = list(tensor.shape)
     if any(dim == -1 for dim in shape):
         raise UnsupportedModelError(
-            f"{where}: shape {shape} is dynamic; fix the input shapes and convert the model again", Fault.DYNAMIC
+            f"{where}: shape {shape} is dynamic; fix the input shapes and convert the model again", ErrorKind.DYNAMIC
         )
     if any(dim < 0 for dim in shape):
-        raise ModelFormatError(f"{where}: shape {shape} has a negative size", Fault.OPERAND)
+        raise ModelFormatError(f"{where}: shape {shape} has a negative size", ErrorKind.OPERAND)
     if tensor.nbytes > MAX_TENSOR_BYTES:
         raise UnsupportedModelError(
             f"{where}: shape {shape} of {tensor.dtype.label} takes {tensor.nbytes:,} bytes, more than "
             f"{MAX_TENSOR_BYTES:,}",
-            Fault.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
         )
     if not tensor.is_constant and tensor.nbytes > MAX_ACTIVATION_BYTES:
         raise UnsupportedModelError(
             f"{where}: shape {shape} of {tensor.dtype.label} takes {tensor.nbytes:,} bytes of the arena: no "
             f"microcontroller has them, and tensors of over {MAX_ACTIVATION_BYTES:,} are not planned",
-            Fault.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
         )
     if tensor.buffer.data is not None and tensor.is_constant:
         _check_constant(tensor, tensor.buffer.data.size, where)
     elif tensor.dtype.arena_bytes == 0 and tensor.dtype is not DType.VARIANT and tensor.producer is not None:
-        raise UnsupportedModelError(f"{where}: TFLM has no tensors of type {tensor.dtype.label}", Fault.NO_SUCH_TYPE)
+        raise UnsupportedModelError(
+            f"{where}: TFLM has no tensors of type {tensor.dtype.label}", ErrorKind.NO_SUCH_TYPE
+        )
 
 
 def _check_constant(tensor: Tensor, held: int, where: str) -> None:
@@ -380,29 +384,31 @@ def _check_constant(tensor: Tensor, held: int, where: str) -> None:
         raise ModelFormatError(
             f"{where}: its buffer holds {held} bytes, shape {list(tensor.shape)} of {tensor.dtype.label} needs "
             f"{needed}",
-            Fault.BUFFER,
+            ErrorKind.BUFFER,
         )
 
 
 def _check_calls(model: Model, index: int, path: tuple[int, ...], done: set[int]) -> None:
     if index in path:
-        raise UnsupportedModelError(f"subgraph {index} calls itself through subgraphs {list(path)}", Fault.RECURSION)
+        raise UnsupportedModelError(
+            f"subgraph {index} calls itself through subgraphs {list(path)}", ErrorKind.RECURSION
+        )
     if index in done:
         return
     if len(path) > MAX_CALL_DEPTH:
         raise UnsupportedModelError(
-            f"subgraph {index} is called more than {MAX_CALL_DEPTH} levels deep", Fault.RECURSION
+            f"subgraph {index} is called more than {MAX_CALL_DEPTH} levels deep", ErrorKind.RECURSION
         )
     for position, operator in enumerate(model.graphs[index].operators):
         here = describe(index, position, operator)
         if operator.name in UNSUPPORTED_CALLERS:
             raise UnsupportedModelError(
-                f"{here}: TFLM has no {operator.name}, so its subgraph cannot be planned", Fault.NO_SUCH_OPERATOR
+                f"{here}: TFLM has no {operator.name}, so its subgraph cannot be planned", ErrorKind.NO_SUCH_OPERATOR
             )
         for called in called_subgraphs(operator):
             if not 0 <= called < len(model.graphs):
                 raise ModelFormatError(
-                    f"{here}: it calls subgraph {called}, the model has {len(model.graphs)}", Fault.NO_SUCH_SUBGRAPH
+                    f"{here}: it calls subgraph {called}, the model has {len(model.graphs)}", ErrorKind.NO_SUCH_SUBGRAPH
                 )
             _check_calls(model, called, (*path, index), done)
     done.add(index)
