@@ -12,7 +12,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-SOURCES = (Path("tflite_memopt/plan/disjunctive.py"),)
+SOURCES = (Path("tflite_memopt/solvers/plan/disjunctive.py"),)
 COPIES = Path("build/cython")
 WANTED = os.environ.get("TFLITE_MEMOPT_PLANNERS", "")
 if WANTED not in ("", "compiled", "python"):

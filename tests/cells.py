@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.model_builder import ModelBuilder
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.model.ir.model import Model, Tensor
 
 
 def cell_network(seed: int, width: int = 4, resolution: int = 12, cells: int = 2, nodes: int = 3) -> Model:

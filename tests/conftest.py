@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests import interpreters, profiles
-from tflite_memopt.equivalence import runner
-from tflite_memopt.equivalence.runner import Interpreter
+from tflite_memopt.evidence.equivalence import runner
+from tflite_memopt.evidence.equivalence.runner import Interpreter
 
 __all__ = ["profiles"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tflite_memopt.ir.model import Graph, Model, Operator, Tensor
+from tflite_memopt.model.ir.model import Graph, Model, Operator, Tensor
 
 
 def dump_model(model: Model) -> str:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tflite_memopt.equivalence.subject import FailedVerificationError
 from tflite_memopt.errors import ErrorKind, MemoptError
+from tflite_memopt.evidence.equivalence.subject import FailedVerificationError
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from itertools import chain
 
 import pytest
 
-from tflite_memopt.equivalence import runner
-from tflite_memopt.equivalence.adapter import ModelRun, RunJob
-from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
+from tflite_memopt.evidence.equivalence import runner
+from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
+from tflite_memopt.evidence.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
 
 _Key = tuple[str, ProcessLimits, str]
 _PATH = "PYTHONPATH"

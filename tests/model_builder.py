@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_memopt.ir.editor import RELU, SAME, VALID, GraphWriter
-from tflite_memopt.ir.model import Buffer, DType, Graph, Model, Quantization, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.ir.editor import RELU, SAME, VALID, GraphWriter
+from tflite_memopt.model.ir.model import Buffer, DType, Graph, Model, Quantization, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 
 class ModelBuilder(GraphWriter):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.model_builder import ModelBuilder
-from tflite_memopt.ir.model import DType, Model, Signature
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.ir.model import DType, Model, Signature
+from tflite_memopt.model.ir.tensors import per_tensor
 
 
 def mobile_chain(size: int = 24) -> Model:

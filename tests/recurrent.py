@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.model_builder import ModelBuilder
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 WIDTH = 4
 """Of rows, states and items."""

@@ -17,10 +17,10 @@ from scripts.benchmarks.programs import PARTS as IN_PARTS
 from scripts.benchmarks.slide import CALLS, WINDOW
 from tests.models import mobile_chain
 from tests.test_slide import keywords
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import optimize
-from tflite_memopt.program.run import optimize_in_parts
+from tflite_memopt.run.parts.run import optimize_in_parts
+from tflite_memopt.run.pipeline import optimize
 
 
 def _runs(table: str, *arguments: str) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tests.models import ALL, concat_model
 from tflite_memopt import Options
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.model import to_json
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "schema" / "report.schema.json").read_text())

@@ -15,7 +15,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from tests.models import dense_model, mobile_chain
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.repository import MARK, ModelRam, ram_markdown
 
 ROOT = Path(__file__).parent.parent

@@ -23,8 +23,8 @@ from tflite_memopt.cli import COMMANDS, cli
 from tflite_memopt.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from tflite_memopt.cli.shared import Bar
 from tflite_memopt.cli.types import ByteSize
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

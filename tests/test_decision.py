@@ -18,13 +18,13 @@ from tests.model_builder import ModelBuilder
 from tests.rewrite.test_channel_tiles import text_model
 from tests.rewrite.test_sequences_along_h import network as sequence
 from tflite_memopt.errors import InfeasibleError, UsageError
-from tflite_memopt.io import plan_label
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import NOTHING_DECIDED, Decision, decision_in
-from tflite_memopt.ir.model import DType
+from tflite_memopt.model.io import plan_label
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import NOTHING_DECIDED, Decision, decision_in
+from tflite_memopt.model.ir.model import DType
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import optimize
+from tflite_memopt.run.pipeline import optimize
 
 OPTIONS = Options(kernels="reference", samples=2, objective="head", verify=False)
 
@@ -87,7 +87,7 @@ def test_what_was_decided_is_done_again_without_a_search(name: str, monkeypatch:
     assert label is not None
     assert label.decision == found.report.decision
     for search in ("cascade.search._Cascade.run", "rewrite.stage.search", "rewrite.tiles.search"):
-        monkeypatch.setattr(f"tflite_memopt.{search}", None)
+        monkeypatch.setattr(f"tflite_memopt.search.{search}", None)
     again = optimize(data, replace(options, replay=label.decision))
     assert again.model == found.model
     assert again.report.decision == found.report.decision

@@ -24,8 +24,8 @@ from tests.test_slide import keywords
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli import cli
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.rewrite import stage
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.search.rewrite import stage
 
 ROOT = Path(__file__).parent.parent
 _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]

@@ -12,13 +12,13 @@ from tests.model_builder import ModelBuilder
 from tests.program.test_program_firmware import separable
 from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
-from tflite_memopt.attempts import LIMITS
 from tflite_memopt.cli import cli
-from tflite_memopt.exploring import Explored, explore
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.report.schema import from_json
+from tflite_memopt.run.attempts import LIMITS
+from tflite_memopt.run.explore import Explored, explore
 
 OPTIONS = Options(effort="quick", kernels="reference", objective="head", every_byte=True)
 FLAGS = ("--effort", "quick", "--kernels", "reference", "--objective", "head")

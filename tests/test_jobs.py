@@ -17,19 +17,19 @@ from tests.cells import cell_network
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.tflm import HAS_WHEEL
-from tflite_memopt import checking
 from tflite_memopt.batch.results import key_of
-from tflite_memopt.cascade import in_order, space
-from tflite_memopt.equivalence import runner
-from tflite_memopt.equivalence.subject import FailedVerificationError
 from tflite_memopt.errors import UsageError
-from tflite_memopt.graph.side_by_side import side_by_side
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.evidence.equivalence import runner
+from tflite_memopt.evidence.equivalence.subject import FailedVerificationError
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
 from tflite_memopt.report.model import to_json
-from tflite_memopt.rewrite import search, tiles
-from tflite_memopt.schedule import contracted_orders
+from tflite_memopt.run import checking
+from tflite_memopt.search.cascade import in_order, space
+from tflite_memopt.search.rewrite import search, tiles
+from tflite_memopt.solvers.graph.side_by_side import side_by_side
+from tflite_memopt.solvers.schedule import contracted_orders
 
 pytestmark = pytest.mark.usefixtures("own_interpreters")
 ALONE = Options(samples=2, effort="quick")

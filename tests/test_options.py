@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tflite_memopt.attempts import rungs
 from tflite_memopt.errors import UsageError
 from tflite_memopt.options import Options
+from tflite_memopt.run.attempts import rungs
 
 THOROUGH = Options(target="cortex-m4", verify=False, effort="thorough", every_byte=True)
 WRONG: list[tuple[str, Any]] = [

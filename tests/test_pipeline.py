@@ -27,15 +27,15 @@ from tflite_memopt import (
     UnsupportedModelError,
     UsageError,
 )
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import DType, Operator, OperatorOptions, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.plan.methods import STRATEGIES
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import DType, Operator, OperatorOptions, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.report.model import to_json
-from tflite_memopt.schedule.methods import METHODS
+from tflite_memopt.solvers.plan.methods import STRATEGIES
+from tflite_memopt.solvers.schedule.methods import METHODS
 
 SCHEMAS = Path(__file__).parent.parent / "schema"
 DAMAGEABLE = write_model(mobile_chain())

@@ -10,8 +10,8 @@ import pytest
 import tflite_memopt
 from tests.models import mobile_chain
 from tflite_memopt import Options, UsageError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.pipeline import Result
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.run.pipeline import Result
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,8 @@ def test_a_run_leaves_the_garbage_collector_of_its_caller_alone() -> None:
 
 
 def test_what_is_at_the_top_is_what_its_home_has() -> None:
-    from tflite_memopt import exploring, pipeline
+    from tflite_memopt.run import explore as exploring
+    from tflite_memopt.run import pipeline
 
     assert tflite_memopt.explore is exploring.explore
     assert tflite_memopt.optimize is pipeline.optimize

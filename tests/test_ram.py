@@ -12,7 +12,7 @@ from tests.cells import cell_network
 from tests.dump import dump_model
 from tests.models import ALL, mobile_chain
 from tflite_memopt import ModelFormatError, Options, UsageError, analyze, optimize, ram_of
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 
 TARGETS = (None, "cortex-m4", "cortex-m55", "esp32s3", "riscv32")
 

@@ -17,10 +17,10 @@ from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.receipt import mismatches, receipt_of
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.report.receipt import mismatches, receipt_of
 
 ORIGINAL = write_model(mobile_chain())
 OPTIONS = Options(cascade=False, runtimes=("litert",), samples=1, target="cortex-m4")

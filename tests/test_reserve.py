@@ -25,10 +25,10 @@ from tflite_memopt import Options, Report, analyze, explore, from_json, optimize
 from tflite_memopt.batch.find import find_models
 from tflite_memopt.batch.run import _Job, _worked
 from tflite_memopt.cli import cli
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.runner import Interpreter
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.runner import Interpreter
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.report.console import render_report
 
 NETWORKS: Mapping[str, Callable[[], Model]] = {

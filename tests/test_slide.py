@@ -17,16 +17,16 @@ from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tests.tflm import litert_and_tflm, needs_wheel
 from tflite_memopt import Options, Result, UnsupportedModelError, UsageError, optimize
+from tflite_memopt.api import verify
 from tflite_memopt.cli import cli
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.io import plan_label
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import SAME
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.measuring import verify
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.model.io import plan_label
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import SAME
+from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.options import Hop
-from tflite_memopt.receipt import mismatches, receipt_of
+from tflite_memopt.report.receipt import mismatches, receipt_of
 
 SLIDING = Path(__file__).parent / "firmware" / "sliding.cc"
 F32 = DType.FLOAT32

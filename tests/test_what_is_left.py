@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
-from tflite_memopt import EquivalenceError, Options, candidate, checking
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import Decision, decision_in, without_faults
-from tflite_memopt.ir.model import Buffer, Model, Tensor
+from tflite_memopt import EquivalenceError, Options
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Decision, decision_in, without_faults
+from tflite_memopt.model.ir.model import Buffer, Model, Tensor
+from tflite_memopt.run import candidate, checking
 
 OPTIONS = Options(samples=2, objective="head", kernels="reference")
 DATA = write_model(mobile_chain(32))

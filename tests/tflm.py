@@ -8,9 +8,9 @@ from importlib.util import find_spec
 import pytest
 
 from scripts.makers import runs
-from tflite_memopt.equivalence import tflm
-from tflite_memopt.equivalence.adapter import REFERENCE, ModelRun, RunJob, Sample
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.evidence.equivalence import tflm
+from tflite_memopt.evidence.equivalence.adapter import REFERENCE, ModelRun, RunJob, Sample
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 
 HAS_WHEEL = find_spec("tflite_micro") is not None
 _REASON = "the tflite-micro wheel is not installed"

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.tflm import run_models
-from tflite_memopt.equivalence.adapter import REFERENCE, Sample
-from tflite_memopt.equivalence.compare import EXACT, OutputDifference, Tolerance, first_output_difference, max_abs_diff
+from tflite_memopt.evidence.equivalence.adapter import REFERENCE, Sample
+from tflite_memopt.evidence.equivalence.compare import (
+    EXACT,
+    OutputDifference,
+    Tolerance,
+    first_output_difference,
+    max_abs_diff,
+)
 
 
 @dataclass(frozen=True)

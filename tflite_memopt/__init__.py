@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .equivalence.verdict import Basis, Verdict
+    from .api import analyze, compare, ram_of, verify
     from .errors import (
         EquivalenceError,
         InfeasibleError,
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
         UnsupportedModelError,
         UsageError,
     )
-    from .exploring import explore
-    from .measuring import analyze, compare, ram_of, verify
+    from .evidence.equivalence.verdict import Basis, Verdict
     from .options import Options
-    from .pipeline import Result, optimize
     from .report.model import Analysis, Comparison, Report
     from .report.schema import from_json
+    from .run.explore import explore
+    from .run.pipeline import Result, optimize
 
 # Loaded on first use: `import tflite_memopt` itself stays free of numpy and flatbuffers.
 _HOMES = {
     "Analysis": "report.model",
-    "Basis": "equivalence.verdict",
+    "Basis": "evidence.equivalence.verdict",
     "Comparison": "report.model",
     "EquivalenceError": "errors",
     "InfeasibleError": "errors",
@@ -42,17 +42,17 @@ _HOMES = {
     "Options": "options",
     "OutputError": "errors",
     "Report": "report.model",
-    "Result": "pipeline",
+    "Result": "run.pipeline",
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
-    "Verdict": "equivalence.verdict",
-    "analyze": "measuring",
-    "compare": "measuring",
-    "explore": "exploring",
+    "Verdict": "evidence.equivalence.verdict",
+    "analyze": "api",
+    "compare": "api",
+    "explore": "run.explore",
     "from_json": "report.schema",
-    "optimize": "pipeline",
-    "ram_of": "measuring",
-    "verify": "measuring",
+    "optimize": "run.pipeline",
+    "ram_of": "api",
+    "verify": "api",
 }
 __all__ = [
     "Analysis",

@@ -14,11 +14,11 @@ from unittest.mock import patch
 
 import click
 
-from tflite_memopt.cascade.space import LOOPS_BY_HALO, UNROLLED
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import optimize
-from tflite_memopt.schedule.methods import DEFAULT, METHODS
+from tflite_memopt.run.pipeline import optimize
+from tflite_memopt.search.cascade.space import LOOPS_BY_HALO, UNROLLED
+from tflite_memopt.solvers.schedule.methods import DEFAULT, METHODS
 
 from .figures import Row, keep
 from .models import AFTER, BEFORE, REFUSED
@@ -41,24 +41,24 @@ def _nothing(*_: object) -> list[Any]:
 
 
 PARTS: Mapping[str, tuple[str, Any]] = {
-    "order": ("schedule.methods.METHODS", {**METHODS, DEFAULT: METHODS["as_is"]}),
-    "kept rows, unrolled": ("cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[0] != "rolling")),
-    "clamped": ("cascade.space.LOOPS_BY_HALO", {"rolling": LOOPS_BY_HALO["rolling"]}),
-    "masked": ("cascade.space.LOOPS_BY_HALO", {"recompute": LOOPS_BY_HALO["recompute"]}),
-    "unrolled": ("cascade.space.UNROLLED", ()),
-    "edges pad": ("cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[1] != "pad")),
-    "edges trim": ("cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[1] != "trim")),
-    "other orders": ("cascade.search.promising_orders", _nothing),
-    "neighbors": ("cascade.in_order._CENTERS", {"quick": 0, "normal": 0, "thorough": 0}),
-    "cores": ("plan.methods.cores_of", _nothing),
-    "rules after stripes": ("rewrite.tiles.AFTER_STRIPES", ()),
+    "order": ("solvers.schedule.methods.METHODS", {**METHODS, DEFAULT: METHODS["as_is"]}),
+    "kept rows, unrolled": ("search.cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[0] != "rolling")),
+    "clamped": ("search.cascade.space.LOOPS_BY_HALO", {"rolling": LOOPS_BY_HALO["rolling"]}),
+    "masked": ("search.cascade.space.LOOPS_BY_HALO", {"recompute": LOOPS_BY_HALO["recompute"]}),
+    "unrolled": ("search.cascade.space.UNROLLED", ()),
+    "edges pad": ("search.cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[1] != "pad")),
+    "edges trim": ("search.cascade.space.UNROLLED", tuple(mode for mode in UNROLLED if mode[1] != "trim")),
+    "other orders": ("search.cascade.search.promising_orders", _nothing),
+    "neighbors": ("search.cascade.in_order._CENTERS", {"quick": 0, "normal": 0, "thorough": 0}),
+    "cores": ("solvers.plan.methods.cores_of", _nothing),
+    "rules after stripes": ("search.rewrite.tiles.AFTER_STRIPES", ()),
 }
 """What no option switches off, and what takes its place. Run in this process: ``jobs`` is 1."""
 MECHANISMS = ("order", *OPTIONS)
 
 
 TUNED: Mapping[str, Sequence[str]] = {
-    "schedule.best_first": (
+    "solvers.schedule.best_first": (
         "_MOST_OPERATORS_BOUNDED",
         "_COMPLETIONS",
         "_MOST_KNOWN",
@@ -70,18 +70,18 @@ TUNED: Mapping[str, Sequence[str]] = {
         "_ITERATION",
         "_LEAD",
     ),
-    "schedule.contracted_orders": ("MOST_ORDERS", "_MOST_REGIONS", "_TRIES", "_MOST_STEPS", "_HOT"),
-    "schedule.reductions": ("_MOST_SWEEPS", "_MOST_CANDIDATES", "_MOST_UNSURE"),
-    "plan.disjunctive": ("_PARTS",),
-    "plan.exact": ("_EFFORT", "_SECOND_OPINION", "_GROWTH", "_PLAIN_CHUNK", "_COMPILED_CHUNK"),
-    "plan.methods": ("_LARGEST", "_SHARE_OF_A_CORE"),
-    "memory.arrange": ("_WORK",),
-    "rewrite.engine": ("_MOST_CHECKED",),
-    "rewrite.search": ("_AHEAD",),
-    "rewrite.stage": ("_EFFORT",),
-    "rewrite.tiles": ("_ROUNDS", "_WORK", "_COPIED", "_ORDER_WORK"),
-    "cascade.bound": ("_SPOILT", "_CERTAIN_ROWS"),
-    "cascade.in_order": (
+    "solvers.schedule.contracted_orders": ("MOST_ORDERS", "_MOST_REGIONS", "_TRIES", "_MOST_STEPS", "_HOT"),
+    "solvers.schedule.reductions": ("_MOST_SWEEPS", "_MOST_CANDIDATES", "_MOST_UNSURE"),
+    "solvers.plan.disjunctive": ("_PARTS",),
+    "solvers.plan.exact": ("_EFFORT", "_SECOND_OPINION", "_GROWTH", "_PLAIN_CHUNK", "_COMPILED_CHUNK"),
+    "solvers.plan.methods": ("_LARGEST", "_SHARE_OF_A_CORE"),
+    "search.memory.arrange": ("_WORK",),
+    "search.rewrite.engine": ("_MOST_CHECKED",),
+    "search.rewrite.search": ("_AHEAD",),
+    "search.rewrite.stage": ("_EFFORT",),
+    "search.rewrite.tiles": ("_ROUNDS", "_WORK", "_COPIED", "_ORDER_WORK"),
+    "search.cascade.bound": ("_SPOILT", "_CERTAIN_ROWS"),
+    "search.cascade.in_order": (
         "_FULL",
         "_EFFORT_OF_ORDER",
         "_IN_FULL",
@@ -90,9 +90,9 @@ TUNED: Mapping[str, Sequence[str]] = {
         "_MEASURED",
         "_PROMISING",
     ),
-    "cascade.search": ("_LONGEST", "_EFFORT_OF_ORDERS", "_EFFORT_BELOW"),
-    "cascade.select": ("BEAM", "HEADS", "_WIDER"),
-    "cascade.space": ("LONGEST", "_WITH_LONGEST", "_HANDED_OUT", "_CHOSEN", "_MANY"),
+    "search.cascade.search": ("_LONGEST", "_EFFORT_OF_ORDERS", "_EFFORT_BELOW"),
+    "search.cascade.select": ("BEAM", "HEADS", "_WIDER"),
+    "search.cascade.space": ("LONGEST", "_WITH_LONGEST", "_HANDED_OUT", "_CHOSEN", "_MANY"),
 }
 """Numbers that searches are tuned by. A share stays at most 1."""
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from string import ascii_uppercase
 
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.copying import drop_dead_tensors
-from tflite_memopt.ir.model import Graph, Tensor
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
+from tflite_memopt.model.ir.model import Graph, Tensor
 
 _SMALLEST = 6
 """Operators; what is between two cuts and has fewer is a stem, a chain or a classifier."""

@@ -10,9 +10,9 @@ from types import MappingProxyType
 import click
 
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.io.reader import read_model
+from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import optimize
+from tflite_memopt.run.pipeline import optimize
 
 from .figures import Row, keep
 from .models import AFTER, BEFORE, REFUSED, files_of

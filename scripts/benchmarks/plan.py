@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from tflite_memopt.plan import disjunctive
-from tflite_memopt.plan.exact import code
-from tflite_memopt.plan.methods import BEST, STRATEGIES, solve
-from tflite_memopt.plan.problem import Item, Plan, PlanProblem
 from tflite_memopt.published.shared_objects import STRATEGIES as SHARED
 from tflite_memopt.published.shared_objects import positional_maxima
 from tflite_memopt.published.shared_objects import solve as solve_objects
+from tflite_memopt.solvers.plan import disjunctive
+from tflite_memopt.solvers.plan.exact import code
+from tflite_memopt.solvers.plan.methods import BEST, STRATEGIES, solve
+from tflite_memopt.solvers.plan.problem import Item, Plan, PlanProblem
 
 from .kept_parts import KeptParts
 from .markdown_table import row, table

@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 
 from scripts.papers.tables import ABLATION, PARTITIONED, PARTS, PEAKS, SECONDS
-from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.ilp.method import IlpParts, ilp_with
 from tflite_memopt.published.serenity.method import SerenityParts, serenity_with
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import METHODS, solve
-from tflite_memopt.schedule.problem import Schedule, ScheduleProblem
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import METHODS, solve
+from tflite_memopt.solvers.schedule.problem import Schedule, ScheduleProblem
 
 from .markdown_table import row, table
 from .networks import Network, named, networks_in

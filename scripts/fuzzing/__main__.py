@@ -21,11 +21,11 @@ from scripts.fuzzing.loads import compared
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
 from tests.models import ALL
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.io.associated_files import append
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import AssociatedFile
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.model.io.associated_files import append
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import AssociatedFile
 
 _MEMORY = 4 << 30
 _SLOW_SECONDS = 5.0

@@ -16,17 +16,17 @@ from scripts.fuzzing.kernels import vector_network
 from tests.firmware.compiled import HOST, run_on_tflm
 from tests.firmware.generated import generate, generate_program
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.adapter import RunJob, Sample
-from tflite_memopt.equivalence.baseline import arena_for
-from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
+from tflite_memopt.evidence.equivalence.baseline import arena_for
+from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.self_test import Expected, drawn_inputs
-from tflite_memopt.io.files import write_folder
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.program.files import Feed
-from tflite_memopt.program.run import optimize_in_parts
+from tflite_memopt.model.io.files import write_folder
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.run.parts.files import Feed
+from tflite_memopt.run.parts.run import optimize_in_parts
 
 _OPTIONS = Options(target=HOST, verify=False, effort="quick")
 Files = Mapping[str, bytes]

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import ModelRun, RunJob
-from tflite_memopt.equivalence.baseline import FILLS
-from tflite_memopt.equivalence.inputs import verification_inputs
-from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.kernels.faults import faults_in
-from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.proof import Proof, Status, prove
+from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
+from tflite_memopt.evidence.equivalence.baseline import FILLS
+from tflite_memopt.evidence.equivalence.inputs import verification_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.evidence.proof import Proof, Status, prove
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.target.kernels.faults import faults_in
+from tflite_memopt.target.kernels.profiles import PROFILES
 
 RUNTIMES = ("litert", "tflm")
 ARENA = 1 << 18

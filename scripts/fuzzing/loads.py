@@ -13,15 +13,15 @@ from scripts.fuzzing.judge import RUNTIMES
 from scripts.fuzzing.originals import OTHER
 from tests.kernels.one_operator import IMAGE, MAKERS
 from tests.model_builder import ModelBuilder
-from tflite_memopt.equivalence.adapter import Array, RunJob, Sample
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import Buffer, DType, Model, OpCode, Operator, Tensor
-from tflite_memopt.kernels.support import support_of
+from tflite_memopt.evidence.equivalence.adapter import Array, RunJob, Sample
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import Buffer, DType, Model, OpCode, Operator, Tensor
+from tflite_memopt.target.kernels.support import support_of
 
 TYPES = (DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
 SHAPES = ((4,), (4, 4), (1, 1, 4, 4, 4), (1, 1, 1, 4, 4, 4))

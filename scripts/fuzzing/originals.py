@@ -12,9 +12,9 @@ from tests.cascade.networks import EVERY, random_network
 from tests.kernels.one_operator import MAKERS
 from tests.model_builder import ModelBuilder
 from tests.models import ALL
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
 TYPES = (I8, F32, I16, I32)

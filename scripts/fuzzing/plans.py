@@ -19,21 +19,21 @@ from tests.program.test_program_firmware import separable
 from tests.recurrent import layers
 from tests.test_random_models import random_model, random_rows
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.adapter import ModelRun, RunJob
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import Interpreters
-from tflite_memopt.graph.alignment import aligned
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.file import places_in_force, read_planned
-from tflite_memopt.memory.layout import offsets_in_force
-from tflite_memopt.program.feeding import calls_of, carried_by
-from tflite_memopt.program.files import Feed
-from tflite_memopt.program.fronts import with_ties
-from tflite_memopt.program.run import optimize_in_parts
-from tflite_memopt.proof import Places, Proof, prove_plan
+from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.evidence.proof import Places, Proof, prove_plan
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.run.parts.feeding import calls_of, carried_by
+from tflite_memopt.run.parts.files import Feed
+from tflite_memopt.run.parts.fronts import with_ties
+from tflite_memopt.run.parts.run import optimize_in_parts
+from tflite_memopt.search.memory.file import places_in_force, read_planned
+from tflite_memopt.search.memory.layout import offsets_in_force
+from tflite_memopt.solvers.graph.alignment import aligned
+from tflite_memopt.target.kernels.profiles import PROFILES
 
 _STEP = 16
 _MOST = 1024

@@ -14,9 +14,9 @@ from scripts.fuzzing.judge import RUNTIMES, Counts, Original, differs
 from scripts.fuzzing.mutants import mutant, root_of, sites_of
 from scripts.fuzzing.originals import original
 from scripts.fuzzing.plans import Planned, planned
-from tflite_memopt.equivalence.adapter import ModelRun
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.evidence.equivalence.adapter import ModelRun
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 
 _LIMITS = ProcessLimits(20.0, 4 << 30)
 """Of a runtime for one mutant: some would run for ever."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.model_builder import ModelBuilder
-from tflite_memopt.io.files import write_files
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model, Signature
+from tflite_memopt.model.io.files import write_files
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model, Signature
 
 TARGET = Path(__file__).parents[1] / "models" / "demo_int8.tflite"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from unittest.mock import patch
 
-from tflite_memopt.cascade import space
-from tflite_memopt.cascade.stripes import Halo
-from tflite_memopt.schedule import methods
-from tflite_memopt.schedule.methods import DEFAULT, METHODS
+from tflite_memopt.search.cascade import space
+from tflite_memopt.search.cascade.stripes import Halo
+from tflite_memopt.solvers.schedule import methods
+from tflite_memopt.solvers.schedule.methods import DEFAULT, METHODS
 
 
 def ordered_by(method: str) -> AbstractContextManager[object]:

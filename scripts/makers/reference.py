@@ -12,16 +12,11 @@ from types import ModuleType
 import click
 
 from tests.test_imports import LEVELS, PACKAGE
-from tflite_memopt.cascade import slide
 from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
-from tflite_memopt.ir import change, copying
-from tflite_memopt.kernels import mend
-from tflite_memopt.kernels.chips import CHIPS
-from tflite_memopt.kernels.since import BUILDS
-from tflite_memopt.kernels.targets import TARGETS
-from tflite_memopt.operators.table import BY_ROWS, OperatorKind
-from tflite_memopt.rewrite import (
+from tflite_memopt.model.ir import change, copying
+from tflite_memopt.search.cascade import slide
+from tflite_memopt.search.rewrite import (
     channels,
     dead_channels,
     folding,
@@ -36,7 +31,12 @@ from tflite_memopt.rewrite import (
     steps_in_a_loop,
     transposes,
 )
-from tflite_memopt.rewrite.engine import Rule
+from tflite_memopt.search.rewrite.engine import Rule
+from tflite_memopt.target.kernels import mend
+from tflite_memopt.target.kernels.chips import CHIPS
+from tflite_memopt.target.kernels.since import BUILDS
+from tflite_memopt.target.kernels.targets import TARGETS
+from tflite_memopt.target.operators.table import BY_ROWS, OperatorKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 _RULES = (partial, channels, shapes, transposes, folding, pixels, sequences_along_h, loadable)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from tflite_memopt.equivalence.adapter import REFERENCE, TIMEOUT_SECONDS, ModelRun, RunJob, Sample
-from tflite_memopt.equivalence.external_runner import run_external_jobs
-from tflite_memopt.equivalence.runner import Interpreter, ModelRunner
+from tflite_memopt.evidence.equivalence.adapter import REFERENCE, TIMEOUT_SECONDS, ModelRun, RunJob, Sample
+from tflite_memopt.evidence.equivalence.external_runner import run_external_jobs
+from tflite_memopt.evidence.equivalence.runner import Interpreter, ModelRunner
 
 
 def run_models(

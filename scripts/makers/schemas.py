@@ -13,15 +13,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tflite_memopt.equivalence import verdict
-from tflite_memopt.io import plan_label
-from tflite_memopt.ir import change
-from tflite_memopt.kernels import support
-from tflite_memopt.memory import figures, reserve
-from tflite_memopt.program.files import schema_text as program_schema_text
+from tflite_memopt.evidence.equivalence import verdict
+from tflite_memopt.model.io import plan_label
+from tflite_memopt.model.ir import change
 from tflite_memopt.report import answer, model
 from tflite_memopt.report.model import SCHEMA_VERSION, schema_id
 from tflite_memopt.report.schema import KINDS
+from tflite_memopt.run.parts.files import schema_text as program_schema_text
+from tflite_memopt.search.memory import figures, reserve
+from tflite_memopt.target.kernels import support
 
 FOLDER = Path(__file__).parents[2] / "schema"
 _COMMANDS = {

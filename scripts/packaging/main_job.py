@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import tflite_memopt
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.plan import disjunctive
-from tflite_memopt.plan.exact import compiled_copy
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.solvers.plan import disjunctive
+from tflite_memopt.solvers.plan.exact import compiled_copy
 
 
 def said_by(*arguments: str) -> str:

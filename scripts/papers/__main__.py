@@ -24,10 +24,10 @@ import click
 
 from scripts.benchmarks.kept_parts import KeptParts
 from scripts.benchmarks.networks import named
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import drop_dead_tensors
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.solvers.graph.limits import SearchLimit
 
 from .as_printed.serenity import StepLimit
 from .cascading import measured as striped

@@ -18,9 +18,9 @@ from scripts.benchmarks.markdown_table import row, table
 from scripts.makers.mechanisms import halo_alone
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, optimize
-from tflite_memopt.io.files import write_files
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.io.files import write_files
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 
 from .claims import Rerun
 from .graphs import files_in

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import drop_dead_tensors
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 
 def plain_problem(model: Model) -> ScheduleProblem:

@@ -22,11 +22,11 @@ import click
 
 from scripts.benchmarks.kept_parts import KeptParts
 from scripts.benchmarks.markdown_table import row, table
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import drop_dead_tensors
-from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem, memory_graph
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
+from tflite_memopt.solvers.schedule.check import peak_of
+from tflite_memopt.solvers.schedule.methods import solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, memory_graph
 
 from .as_printed.ilp_walk import order_from_outputs
 from .claims import Rerun

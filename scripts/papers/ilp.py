@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import click
 
 from scripts.benchmarks.kept_parts import KeptParts
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import drop_dead_tensors
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
 from tflite_memopt.published.hmcos.hierarchy import build_hierarchy
 from tflite_memopt.published.ilp.fusion import fuse
-from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem, memory_graph
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import peak_of
+from tflite_memopt.solvers.schedule.methods import solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, memory_graph
 
 from .as_printed.ilp import PrintedParts, ilp_as_printed
 from .as_printed.ilp_fusion import fuse_as_printed

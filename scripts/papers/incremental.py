@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tflite_memopt.errors import UsageError
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.plan.bounds import section_bound
-from tflite_memopt.plan.methods import BEST, restricted, solve
-from tflite_memopt.plan.problem import Plan, PlanProblem, arena_bytes
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.bounds import section_bound
+from tflite_memopt.solvers.plan.methods import BEST, restricted, solve
+from tflite_memopt.solvers.plan.problem import Plan, PlanProblem, arena_bytes
 
 
 def extend_plan(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tflite_memopt.graph.alignment import aligned
-from tflite_memopt.ir.model import Graph, Tensor
-from tflite_memopt.plan.problem import Item
+from tflite_memopt.model.ir.model import Graph, Tensor
+from tflite_memopt.solvers.graph.alignment import aligned
+from tflite_memopt.solvers.plan.problem import Item
 
 ALIGNMENT = 64
 """Bytes to which TensorFlow Lite rounds tensors up."""

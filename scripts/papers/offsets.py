@@ -10,15 +10,15 @@ from pathlib import Path
 import click
 
 from scripts.benchmarks.markdown_table import row, table
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.copying import drop_dead_tensors
-from tflite_memopt.plan.bounds import max_breadth
-from tflite_memopt.plan.heuristics import Placement
-from tflite_memopt.plan.methods import solve
-from tflite_memopt.plan.problem import Item, PlanProblem, arena_bytes
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
 from tflite_memopt.published.shared_objects import MOST_ITEMS, positional_maxima
 from tflite_memopt.published.shared_objects import STRATEGIES as OBJECTS
 from tflite_memopt.published.shared_objects import solve as solve_objects
+from tflite_memopt.solvers.plan.bounds import max_breadth
+from tflite_memopt.solvers.plan.heuristics import Placement
+from tflite_memopt.solvers.plan.methods import solve
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, arena_bytes
 
 from .claims import Rerun
 from .items import intermediate_items

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scripts.zoo_networks.watts_strogatz import small_world
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 VERTICES = 32
 _INPUT = 4

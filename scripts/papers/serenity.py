@@ -9,10 +9,10 @@ from statistics import fmean, geometric_mean
 
 from scripts.benchmarks.markdown_table import row, table
 from scripts.papers.traffic import peaks_of_random_orders
-from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.method import SerenityParts
-from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.methods import solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem
 
 from .as_printed.serenity import StepLimit, serenity_as_printed
 from .cells import CAPACITIES, Cell, OverTime

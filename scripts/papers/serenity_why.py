@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from scripts.benchmarks.kept_parts import KeptParts
 from scripts.papers.traffic import peaks_of_random_orders
-from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.method import SerenityParts
-from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import peak_of
+from tflite_memopt.solvers.schedule.methods import solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 from .as_printed.serenity import StepLimit, TriedBudget, serenity_as_printed
 from .random_cells import random_stage

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tflite_memopt.graph.dependency_graph import bits
-from tflite_memopt.schedule.problem import ScheduleProblem, memory_graph
+from tflite_memopt.solvers.graph.dependency_graph import bits
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, memory_graph
 
 BLOCK_BYTES = 1024
 """The unit of transfers in bytes; the last block of a tensor may be smaller."""

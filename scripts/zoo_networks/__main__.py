@@ -20,8 +20,8 @@ import click
 
 from scripts.zoo_networks.from_keras import Precision, to_tflite
 from scripts.zoo_networks.quiet import NoConversionError, prepare_environment, quiet
-from tflite_memopt.io.files import write_files
-from tflite_memopt.io.reader import read_model
+from tflite_memopt.model.io.files import write_files
+from tflite_memopt.model.io.reader import read_model
 
 SEED = 0
 

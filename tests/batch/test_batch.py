@@ -27,7 +27,7 @@ from tflite_memopt.batch.find import find_models
 from tflite_memopt.batch.results import DONE, FAILED, LOST, REFUSED, RESULTS, Results
 from tflite_memopt.batch.run import run_batch
 from tflite_memopt.cli import cli
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.schema import from_json
 
 from .works import by_fate, worker_of

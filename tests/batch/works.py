@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tflite_memopt.errors import UsageError
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.run.pipeline import Result, optimize
 
 
 def by_fate(data: bytes, options: Options) -> Result:

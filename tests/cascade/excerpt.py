@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.model import Model
 
 
 def excerpt(model: Model, first: int, end: int) -> Model:

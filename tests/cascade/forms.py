@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop, RowLoop
+from tflite_memopt.search.cascade.tiling import ClampedLoop, MaskedLoop, RowLoop
 
 Loop = Callable[[int], RowLoop]
 """A form of loop, which is given rows per iteration."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.model_builder import ModelBuilder, per_channel
-from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.search.cascade.region import Region, region_of
 
 TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
 ZERO_POINT = -7

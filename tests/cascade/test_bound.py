@@ -18,24 +18,32 @@ from tests.cascade.spaces import ANY, EVERY, STRIPES, figures_of, space_of
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt import optimize
-from tflite_memopt.cascade.bound import Costs, MayShare, least_head
-from tflite_memopt.cascade.measure import Measure, Measured, excerpt
-from tflite_memopt.cascade.region import region_of
-from tflite_memopt.cascade.select import Figures, Limits
-from tflite_memopt.cascade.space import Space
-from tflite_memopt.cascade.tiling import ClampedLoop, PhaseLoop, RowLoop, Tiling, Unrolled, apply_tilings, loop_rows_for
-from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.copying import copy_model, share_constants
-from tflite_memopt.ir.editor import SAME
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.kernels.profile import KernelProfile
-from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.problems import Alive, solve_together
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.copying import copy_model, share_constants
+from tflite_memopt.model.ir.editor import SAME
+from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.options import Options
+from tflite_memopt.search.cascade.bound import Costs, MayShare, least_head
+from tflite_memopt.search.cascade.measure import Measure, Measured, excerpt
+from tflite_memopt.search.cascade.region import region_of
+from tflite_memopt.search.cascade.select import Figures, Limits
+from tflite_memopt.search.cascade.space import Space
+from tflite_memopt.search.cascade.tiling import (
+    ClampedLoop,
+    PhaseLoop,
+    RowLoop,
+    Tiling,
+    Unrolled,
+    apply_tilings,
+    loop_rows_for,
+)
+from tflite_memopt.search.memory.layout import memory_layout
+from tflite_memopt.search.memory.problems import Alive, solve_together
+from tflite_memopt.solvers.graph.alignment import ARENA_ALIGNMENT
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.target.kernels.profile import KernelProfile
+from tflite_memopt.target.kernels.profiles import profile_named
 
 PROFILES = ("portable", "reference", "cmsis-nn-dsp", "cmsis-nn-mve")
 TRIED = 12

@@ -12,16 +12,16 @@ from tests.cascade.spaces import figures_of, space_of
 from tests.cascade.test_lower import assert_equal
 from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt import Options
-from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.cascade import in_order, space
-from tflite_memopt.cascade.search import cascade
-from tflite_memopt.cascade.space import LONGEST, Modes, modes_of
-from tflite_memopt.cascade.tiling import Tiling, apply_tilings
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.kernels.prices import REFERENCE_PRICES
-from tflite_memopt.memory.arrange import Cost, cost_of
+from tflite_memopt.model.analysis.macs import model_macs
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.cascade import in_order, space
+from tflite_memopt.search.cascade.search import cascade
+from tflite_memopt.search.cascade.space import LONGEST, Modes, modes_of
+from tflite_memopt.search.cascade.tiling import Tiling, apply_tilings
+from tflite_memopt.search.memory.arrange import Cost, cost_of
+from tflite_memopt.target.kernels.prices import REFERENCE_PRICES
 
 LEVELS, LENGTH, CHANNELS = 12, 64, 8
 OPTIONS = Options(samples=3, max_slowdown=1.0)

@@ -14,12 +14,12 @@ from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regi
 from tests.cascade.test_lower import assert_equal
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
-from tflite_memopt.cascade.loop import lower_loop
-from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.tiling import loop_rows_for
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.search.cascade.loop import lower_loop
+from tflite_memopt.search.cascade.region import Region, region_of
+from tflite_memopt.search.cascade.tiling import loop_rows_for
 
 
 def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:

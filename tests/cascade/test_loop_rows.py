@@ -15,20 +15,20 @@ from tests.cascade.networks import EVERY, TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
 from tests.model_builder import ModelBuilder
 from tflite_memopt import ModelFormatError, analyze, optimize
-from tflite_memopt.analysis.loops import loops_of, mark_placeholders
-from tflite_memopt.analysis.macs import model_macs, operator_macs
-from tflite_memopt.cascade.bound import MayShare, least_head, loop_macs
-from tflite_memopt.cascade.loop import LoopForm, lower_loop, reason_against_loops
-from tflite_memopt.cascade.loop_rows import Masked, masked
-from tflite_memopt.cascade.tiling import loop_rows_for
-from tflite_memopt.exploring import explore
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import add_buffer
-from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.model.analysis.loops import loops_of, mark_placeholders
+from tflite_memopt.model.analysis.macs import model_macs, operator_macs
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import add_buffer
 from tflite_memopt.options import Options
+from tflite_memopt.run.explore import explore
+from tflite_memopt.search.cascade.bound import MayShare, least_head, loop_macs
+from tflite_memopt.search.cascade.loop import LoopForm, lower_loop, reason_against_loops
+from tflite_memopt.search.cascade.loop_rows import Masked, masked
+from tflite_memopt.search.cascade.tiling import loop_rows_for
+from tflite_memopt.search.memory.arrange import arrange
+from tflite_memopt.target.kernels.profiles import profile_named
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 

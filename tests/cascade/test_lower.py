@@ -14,19 +14,19 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tests.tflm import run_tflm
-from tflite_memopt.cascade.lower import lower
-from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.stripes import Edges, Halo, cuts_at, even_ends, stripes_of
-from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.equivalence import litert
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.evidence.equivalence import litert
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.search.cascade.lower import lower
+from tflite_memopt.search.cascade.region import Region, region_of
+from tflite_memopt.search.cascade.space import UNROLLED
+from tflite_memopt.search.cascade.stripes import Edges, Halo, cuts_at, even_ends, stripes_of
+from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
 
 ARENA = 4 << 20
 GOLDEN = Path(__file__).with_name("golden_residual.txt")

@@ -9,19 +9,19 @@ import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
-from tflite_memopt import candidate
-from tflite_memopt.attempts import NOTHING_BETTER, attempts_of
-from tflite_memopt.candidate import Cache, RunContext
-from tflite_memopt.cascade.search import cascade
-from tflite_memopt.graph.limits import StageClock
-from tflite_memopt.io import plan_label
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import Changed
-from tflite_memopt.ir.model import Model
-from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.model.io import plan_label
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Changed
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options, SearchOptions
-from tflite_memopt.pipeline import optimize
+from tflite_memopt.run import candidate
+from tflite_memopt.run.attempts import NOTHING_BETTER, attempts_of
+from tflite_memopt.run.candidate import Cache, RunContext
+from tflite_memopt.run.pipeline import optimize
+from tflite_memopt.search.cascade.search import cascade
+from tflite_memopt.solvers.graph.limits import StageClock
+from tflite_memopt.target.kernels.profile import KernelProfile
 
 PLAIN = Options(verify=False, objective="head", kernels="reference", every_byte=True)
 

@@ -12,21 +12,21 @@ from tests.cascade.test_lower import assert_equal
 from tests.memory.loops import assert_plan_proved
 from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt import Options
-from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.cascade import in_order
-from tflite_memopt.cascade.in_order import OrderSearch
-from tflite_memopt.cascade.loop import lower_phases
-from tflite_memopt.cascade.measure import Measured
-from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.search import cascade
-from tflite_memopt.cascade.space import Modes, modes_of
-from tflite_memopt.cascade.tiling import PhaseLoop, Tiling, Tilings
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.kernels.prices import REFERENCE_PRICES
-from tflite_memopt.memory.arrange import Cost, arrange, cost_of
+from tflite_memopt.model.analysis.macs import model_macs
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.cascade import in_order
+from tflite_memopt.search.cascade.in_order import OrderSearch
+from tflite_memopt.search.cascade.loop import lower_phases
+from tflite_memopt.search.cascade.measure import Measured
+from tflite_memopt.search.cascade.region import Region, region_of
+from tflite_memopt.search.cascade.search import cascade
+from tflite_memopt.search.cascade.space import Modes, modes_of
+from tflite_memopt.search.cascade.tiling import PhaseLoop, Tiling, Tilings
+from tflite_memopt.search.memory.arrange import Cost, arrange, cost_of
+from tflite_memopt.target.kernels.prices import REFERENCE_PRICES
 
 OPTIONS = Options(samples=3, objective="head", max_slowdown=1.0)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
-from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.ir.model import DType, Tensor
+from tflite_memopt.model.ir.model import DType, Tensor
+from tflite_memopt.search.cascade.region import Region, region_of
 
 SHAPE = (1, 8, 6, 4)
 

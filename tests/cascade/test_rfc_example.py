@@ -15,12 +15,12 @@ import pytest
 from scripts.makers.mechanisms import halo_alone
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize, verify
-from tflite_memopt.cascade.stripes import even_ends
-from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import Model
-from tflite_memopt.pipeline import Result
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.pipeline import Result
+from tflite_memopt.search.cascade.stripes import even_ends
+from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
 
 WHOLE = 24 * 24 * 32
 """A's output."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.cascade.select import (
+from tflite_memopt.search.cascade.select import (
     BEAM,
     Base,
     Figures,

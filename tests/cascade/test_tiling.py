@@ -12,8 +12,11 @@ from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import figures_of, space_of
 from tests.dump import dump_model
 from tests.models import mobile_chain
-from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.tiling import (
+from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.search.cascade.space import UNROLLED
+from tflite_memopt.search.cascade.tiling import (
     NAMES,
     ClampedLoop,
     Form,
@@ -25,10 +28,7 @@ from tflite_memopt.cascade.tiling import (
     text_of,
     tilings_in,
 )
-from tflite_memopt.errors import InfeasibleError, UsageError
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.target.kernels.profiles import profile_named
 
 numbers, modes = st.integers(1, 999), st.sampled_from(UNROLLED)
 ends = st.lists(numbers, min_size=1, max_size=8, unique=True).map(lambda rows: tuple(sorted(rows)))

@@ -16,11 +16,11 @@ from scripts.benchmarks.models import answer
 from scripts.makers.results import IN_README
 from tests.deep import assert_same_tree, misaligned_buffers
 from tests.tflm import HAS_WHEEL, run_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.run.pipeline import Result, optimize
 
 pytestmark = pytest.mark.corpus
 

@@ -10,11 +10,11 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import litert_and_tflm
-from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
-from tflite_memopt.equivalence.runner import Interpreters
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.evidence.equivalence.baseline import Baseline, measure_baseline
+from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.options import Options
 
 

@@ -11,14 +11,14 @@ from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
 from tests.tflm import run_models
 from tests.two_models import compare_models
-from tflite_memopt.equivalence.compare import EXACT, Tolerance, arrays_agree, max_abs_diff
-from tflite_memopt.equivalence.inputs import inputs_from_npz, seeded_inputs
 from tflite_memopt.errors import UsageError
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.evidence.equivalence.compare import EXACT, Tolerance, arrays_agree, max_abs_diff
+from tflite_memopt.evidence.equivalence.inputs import inputs_from_npz, seeded_inputs
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType
+from tflite_memopt.model.ir.tensors import per_tensor
 
 ARENA = 4 << 20
 

@@ -16,13 +16,13 @@ from tests.tflm import needs_wheel
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.cli import cli
 from tflite_memopt.cli.exit_codes import CONTRADICTED, NOT_EQUAL
-from tflite_memopt.equivalence import verification
-from tflite_memopt.equivalence.inputs import LEAST_SAMPLES, MOST_SAMPLES, samples_for, seeded_inputs
-from tflite_memopt.equivalence.verdict import PLAN, PROOF, Verdict, contradiction
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.kernels.mend import NAME as PADDING_APART
-from tflite_memopt.proof import Proof, Status
+from tflite_memopt.evidence.equivalence import verification
+from tflite_memopt.evidence.equivalence.inputs import LEAST_SAMPLES, MOST_SAMPLES, samples_for, seeded_inputs
+from tflite_memopt.evidence.equivalence.verdict import PLAN, PROOF, Verdict, contradiction
+from tflite_memopt.evidence.proof import Proof, Status
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.target.kernels.mend import NAME as PADDING_APART
 
 EQUAL, UNKNOWN = Verdict(0, True, 0.0, None), Verdict(0, None, 0.0, "not followed")
 SAME = Verdict(3, True, 0.0, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tflite_memopt.equivalence.adapter import Array
-from tflite_memopt.equivalence.compare import (
+from tflite_memopt.evidence.equivalence.adapter import Array
+from tflite_memopt.evidence.equivalence.compare import (
     ANY,
     FLOAT_SUMS,
     Gap,

@@ -10,10 +10,10 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain
-from tflite_memopt.equivalence.adapter import Sample
-from tflite_memopt.equivalence.inputs import LEVELS, Stream, inputs_from_npz, range_of, seeded_inputs
 from tflite_memopt.errors import UsageError
-from tflite_memopt.ir.model import DType
+from tflite_memopt.evidence.equivalence.adapter import Sample
+from tflite_memopt.evidence.equivalence.inputs import LEVELS, Stream, inputs_from_npz, range_of, seeded_inputs
+from tflite_memopt.model.ir.model import DType
 
 
 def digest(arrays: list[Sample]) -> str:

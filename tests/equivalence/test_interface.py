@@ -11,12 +11,12 @@ from tests.model_builder import ModelBuilder
 from tests.models import dense_model, float_sum, quantized_at_the_boundary
 from tests.profiles import examples
 from tests.tflm import run_models
-from tflite_memopt.equivalence.inputs import numpy_type
-from tflite_memopt.equivalence.interface import SAME, ConvertedEnd, interface_between
 from tflite_memopt.errors import EquivalenceError, UsageError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.stage import take_integers
+from tflite_memopt.evidence.equivalence.inputs import numpy_type
+from tflite_memopt.evidence.equivalence.interface import SAME, ConvertedEnd, interface_between
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.stage import take_integers
 
 F32 = DType.FLOAT32
 INTEGERS = (DType.INT8, DType.INT16, DType.UINT8)

@@ -19,13 +19,13 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, Interpreters, ProcessLimits
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.equivalence.runner import GivenUpError, Interpreter, Interpreters, ProcessLimits
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType
 
 ARENA = 4 << 20
 
@@ -169,7 +169,7 @@ def test_a_program_that_does_not_guard_its_main_part_runs_once(tmp_path: Path) -
     program.write_text(
         "from tests.models import dense_model\n"
         "from tflite_memopt import Options, optimize\n"
-        "from tflite_memopt.io.writer import write_model\n"
+        "from tflite_memopt.model.io.writer import write_model\n"
         "print(optimize(write_model(dense_model()), Options(samples=2)).report.equivalence['litert'].equal)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -181,7 +181,7 @@ def test_a_program_that_does_not_guard_its_main_part_runs_once(tmp_path: Path) -
 def test_processes_end_with_the_tool() -> None:
     code = (
         "import time\n"
-        "from tflite_memopt.equivalence.runner import Interpreter\n"
+        "from tflite_memopt.evidence.equivalence.runner import Interpreter\n"
         "print(Interpreter('litert')._process.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -212,7 +212,7 @@ def test_a_lower_limit_of_the_shell_stays(gigabytes: int) -> None:
     lines = (
         "import resource",
         f"resource.setrlimit(resource.RLIMIT_AS, ({gigabytes << 30}, {gigabytes << 30}))",
-        "from tflite_memopt.equivalence.worker import limit_memory",
+        "from tflite_memopt.evidence.equivalence.worker import limit_memory",
         "limit_memory(16 << 30)",
         "print(*resource.getrlimit(resource.RLIMIT_AS))",
     )

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from tests.model_builder import ModelBuilder
 from tflite_memopt.cli import cli
-from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
-from tflite_memopt.equivalence.runtimes import BETWEEN
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.evidence.equivalence.baseline import Baseline, measure_baseline
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.evidence.equivalence.runtimes import BETWEEN
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
 
 pytest.importorskip("tflite_micro")

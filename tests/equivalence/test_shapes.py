@@ -12,13 +12,13 @@ from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.runner import Interpreters
-from tflite_memopt.equivalence.shapes import shaped_by_litert
 from tflite_memopt.errors import UnsupportedModelError
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.evidence.equivalence.shapes import shaped_by_litert
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
 
 
 @pytest.fixture(scope="module")

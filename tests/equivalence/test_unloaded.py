@@ -9,9 +9,9 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UnsupportedModelError, optimize
-from tflite_memopt.equivalence.unloaded import explained, is_refusal
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, OpCode, Operator
+from tflite_memopt.evidence.equivalence.unloaded import explained, is_refusal
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, OpCode, Operator
 
 
 def enlarged() -> Model:

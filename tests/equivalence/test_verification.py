@@ -19,19 +19,20 @@ from tests.faults import differs_on
 from tests.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tests.tflm import needs_wheel
-from tflite_memopt import EquivalenceError, Options, candidate
-from tflite_memopt.equivalence import verification
-from tflite_memopt.equivalence.compare import FLOAT_SUMS
-from tflite_memopt.equivalence.subject import Promise, Subject
-from tflite_memopt.equivalence.verification import verify_result
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import Changed, Exactness, RewriteUse, loosest
-from tflite_memopt.ir.model import Buffer, DType, Model, Tensor
+from tflite_memopt import EquivalenceError, Options
+from tflite_memopt.evidence.equivalence import verification
+from tflite_memopt.evidence.equivalence.compare import FLOAT_SUMS
+from tflite_memopt.evidence.equivalence.subject import Promise, Subject
+from tflite_memopt.evidence.equivalence.verification import verify_result
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Changed, Exactness, RewriteUse, loosest
+from tflite_memopt.model.ir.model import Buffer, DType, Model, Tensor
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
-from tflite_memopt.rewrite.stage import take_integers
+from tflite_memopt.run import candidate
+from tflite_memopt.search.rewrite.stage import take_integers
 
 BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
 LITERT = replace(BOTH, runtimes=("litert",))
@@ -133,7 +134,7 @@ def test_stripes_must_not_change_a_bit_of_the_rewritten_graph(
 ) -> None:
     """Within the tolerance of the original, and still not the graph that was rewritten."""
     monkeypatch.setattr(candidate, "rewrite", rewriting(lambda _: None, exactness))
-    monkeypatch.setattr("tflite_memopt.candidate.write_model", lambda _: OTHER_SUM)
+    monkeypatch.setattr("tflite_memopt.run.candidate.write_model", lambda _: OTHER_SUM)
     with pytest.raises(EquivalenceError, match="stripes or order change values of the rewritten graph: proved"):
         tflite_memopt.optimize(SUM, LITERT)
 

@@ -8,8 +8,8 @@ import weakref
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import Adapter, Array, ModelRun, RunJob
-from tflite_memopt.equivalence.worker import answer_next
+from tflite_memopt.evidence.equivalence.adapter import Adapter, Array, ModelRun, RunJob
+from tflite_memopt.evidence.equivalence.worker import answer_next
 
 
 def jobs(count: int) -> io.BytesIO:

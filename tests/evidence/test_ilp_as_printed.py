@@ -11,12 +11,12 @@ from scripts.papers.as_printed.ilp import PrintedParts, ilp_as_printed
 from scripts.papers.as_printed.ilp_fusion import fuse_as_printed, grown_from, is_hill, is_monotonic
 from scripts.papers.as_printed.ilp_program import formulate_as_printed
 from tests.profiles import examples
-from tflite_memopt.graph.dependency_graph import reverse_post_order, transitive_closure
-from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.ilp.program import PEAK
 from tflite_memopt.published.ilp.solver import ProgramRun, run_program
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.problem import ScheduleProblem, Step, memory_graph
+from tflite_memopt.solvers.graph.dependency_graph import reverse_post_order, transitive_closure
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step, memory_graph
 
 from ..schedule.problems import brute_force, diamond_beside_a_chain, problems
 

@@ -12,10 +12,10 @@ from scripts.papers.incremental import extend_plan, plan_incrementally
 from tests.plan.test_relations import related_problems
 from tests.profiles import examples
 from tflite_memopt.errors import UsageError
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.methods import solve
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.check import check_plan
+from tflite_memopt.solvers.plan.methods import solve
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation
 
 LIMIT = SearchLimit(time_limit=2.0, seed=0)
 

@@ -10,10 +10,10 @@ from scripts.papers import ilp_page as pages
 from scripts.papers import random_cells as stages
 from scripts.papers.as_printed.ilp import PrintedParts
 from tests.model_builder import ModelBuilder
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.schedule.check import check_problem
-from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import check_problem
+from tflite_memopt.solvers.schedule.methods import solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 FORK = ScheduleProblem(
     (8, 16, 8, 16, 8, 8),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scripts.papers import claims, items, offsets
-from tflite_memopt.ir.model import Buffer, DType, Graph, OpCode, Operator, Tensor
-from tflite_memopt.plan.problem import Item, PlanProblem
+from tflite_memopt.model.ir.model import Buffer, DType, Graph, OpCode, Operator, Tensor
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem
 
 
 def chain_of_three() -> Graph:

@@ -6,8 +6,8 @@ from scripts.papers import cells, claims, serenity
 from scripts.papers import random_cells as stages
 from scripts.papers import serenity_why as whys
 from scripts.papers.as_printed.serenity import StepLimit
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 TWO_BRANCHES = ScheduleProblem(
     (10, 40, 10, 40, 10, 10),

@@ -6,12 +6,12 @@ from hypothesis import given
 
 from scripts.papers.as_printed.serenity import StepLimit, next_budgets, serenity_as_printed
 from tests.schedule.problems import problems
-from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.serenity.dynamic_programming import SearchOutcome
 from tflite_memopt.published.serenity.method import SerenityParts
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 NO, TIMEOUT = SearchOutcome.NO_SOLUTION, SearchOutcome.TIMEOUT
 

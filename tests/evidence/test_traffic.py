@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scripts.papers.traffic import off_chip_traffic, peaks_of_random_orders, random_order
 from tests.profiles import examples
 from tests.schedule.problems import problems
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import kahn
-from tflite_memopt.schedule.problem import ScheduleProblem, Step, memory_graph
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import kahn
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step, memory_graph
 
 
 def readers(reads: list[int], tensors: int) -> ScheduleProblem:

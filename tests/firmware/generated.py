@@ -8,8 +8,8 @@ from typing import Any
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.firmware.files import files_of_model, files_of_networks
 from tflite_memopt.firmware.self_test import Expected
-from tflite_memopt.program.files import Program
-from tflite_memopt.program.firmware import describe_program
+from tflite_memopt.run.parts.files import Program
+from tflite_memopt.run.parts.firmware import describe_program
 
 
 def generate(data: bytes, *asked: Any, expected: Expected = Expected(), **named: Any) -> dict[str, bytes]:

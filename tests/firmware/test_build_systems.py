@@ -20,8 +20,8 @@ from tests.firmware.compiled import DEBUG_LOG, built_tflm, check_against_the_int
 from tests.firmware.generated import generate
 from tests.models import mobile_chain
 from tflite_memopt import analyze, optimize
-from tflite_memopt.io.files import write_folder
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.files import write_folder
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Options
 
 ROOT = Path(__file__).parents[2]

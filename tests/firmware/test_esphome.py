@@ -16,9 +16,9 @@ from tflite_memopt import MemoptError, analyze
 from tflite_memopt.cli import cli
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.firmware.esphome import manifest_of
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.model.ir.tensors import per_tensor
 
 MICRO = {
     "probability_cutoff": 0.9,

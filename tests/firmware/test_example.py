@@ -16,11 +16,11 @@ from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, optimize
-from tflite_memopt.io.files import write_folder
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import AssociatedFile, DType, Model, Tensor
-from tflite_memopt.ir.tensors import affine_of
+from tflite_memopt.model.io.files import write_folder
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import AssociatedFile, DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import affine_of
 
 BODY = "  static_cast<void>(input);\n  static_cast<void>(at);\n  return 0.0f;\n"
 RAMP = "  return static_cast<float>((3 * at + 5 * input) % 11 - 5) * 0.25f;\n"

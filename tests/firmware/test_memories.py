@@ -17,7 +17,7 @@ from tflite_memopt import UsageError, analyze
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.firmware.plan_table import MemoryRequest
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.console import memory_lines
 
 DATA = write_model(mobile_chain(48))

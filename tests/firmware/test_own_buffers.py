@@ -21,9 +21,9 @@ from tests.models import mobile_chain
 from tflite_memopt import Options, UsageError
 from tflite_memopt.firmware.files import PLANNER_FILE
 from tflite_memopt.firmware.plan_table import MemoryRequest
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 
 GUARDED = Path(__file__).parent / "guarded.cc"
 RUNS = 50

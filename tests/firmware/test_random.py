@@ -6,7 +6,7 @@ import pytest
 
 from scripts.fuzzing.firmware import KINDS, Ends, of_network
 from tests.tflm import needs_wheel
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 
 
 @needs_wheel

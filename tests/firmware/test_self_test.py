@@ -28,14 +28,14 @@ from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UsageError
 from tflite_memopt.cli import cli
-from tflite_memopt.equivalence.adapter import RunJob, Sample
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
-from tflite_memopt.equivalence.sequences import zeros_of
+from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.evidence.equivalence.sequences import zeros_of
 from tflite_memopt.firmware.files import runner_source
 from tflite_memopt.firmware.self_test import RUNS, Expected, digest, drawn_inputs, expected_outputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
 
 TYPES = (DType.INT8, DType.UINT8, DType.INT16, DType.FLOAT32, DType.INT32, DType.INT64, DType.BOOL)
 

@@ -6,7 +6,7 @@ from itertools import permutations
 
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.dependency_graph import DependencyGraph, dependency_graph
+from tflite_memopt.solvers.graph.dependency_graph import DependencyGraph, dependency_graph
 
 
 @st.composite

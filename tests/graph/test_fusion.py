@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.dependency_graph import MemoryProfile, runs_in_one_go
+from tflite_memopt.solvers.graph.dependency_graph import MemoryProfile, runs_in_one_go
 
 Chain = list[tuple[int, int]]
 """(working set beyond what is alive before, change of the bytes alive) of operators that run in this order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.dependency_graph import (
+from tflite_memopt.solvers.graph.dependency_graph import (
     DependencyGraph,
     bits,
     dependency_graph,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.interval import intersect
-from tflite_memopt.graph.limits import Deadline, deadline_in, now
+from tflite_memopt.solvers.graph.interval import intersect
+from tflite_memopt.solvers.graph.limits import Deadline, deadline_in, now
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph import side_by_side as sides
-from tflite_memopt.graph.side_by_side import side_by_side, usable_cores
+from tflite_memopt.solvers.graph import side_by_side as sides
+from tflite_memopt.solvers.graph.side_by_side import side_by_side, usable_cores
 
 ITEMS = list(range(20))
 

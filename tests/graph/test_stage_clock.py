@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tflite_memopt.graph.limits import StageClock
+from tflite_memopt.solvers.graph.limits import StageClock
 
 
 def test_a_stage_that_fails_is_timed_too() -> None:

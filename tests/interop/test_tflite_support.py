@@ -18,8 +18,8 @@ import pytest
 import tflite_memopt
 from tests.models import dense_model, quantized_at_the_boundary
 from tflite_memopt import Options
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Io
 
 pytestmark = pytest.mark.slow
@@ -104,7 +104,7 @@ def test_tflite_support_reads_what_it_wrote_after_the_model_was_optimized(
 
 @pytest.mark.skipif("TFLITE_MEMOPT_MODELS" not in os.environ, reason="TFLITE_MEMOPT_MODELS names no folder")
 def test_associated_files_of_real_models_stay_readable(support: Path, tmp_path: Path) -> None:
-    from tflite_memopt.io.reader import read_model
+    from tflite_memopt.model.io.reader import read_model
 
     for path in sorted(Path(os.environ["TFLITE_MEMOPT_MODELS"]).glob("*.tflite")):
         if read_model(path.read_bytes()).associated_files:

@@ -9,10 +9,10 @@ import pytest
 
 from tests.models import dense_model
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
-from tflite_memopt.io.associated_files import append, split
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import AssociatedFile
+from tflite_memopt.model.io.associated_files import append, split
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import AssociatedFile
 
 MODEL = write_model(dense_model())
 STORED = AssociatedFile("labels.txt", b"cat\ndog\n", (2024, 2, 29, 13, 30, 58))

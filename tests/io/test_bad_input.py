@@ -15,11 +15,11 @@ from tests.deep import edited
 from tests.models import branches, dense_model, if_model, split_model, streaming_model
 from tests.profiles import examples
 from tflite_memopt.errors import MemoptError, ModelFormatError, UnsupportedModelError
-from tflite_memopt.io.associated_files import append
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import AssociatedFile, Model
+from tflite_memopt.model.io.associated_files import append
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import AssociatedFile, Model
 
 DENSE = write_model(dense_model())
 _LABELS = AssociatedFile("labels.txt", b"cat\ndog\n" * 20, compressed=True)

@@ -12,13 +12,13 @@ import pytest
 
 from tests.faults import raises
 from tflite_memopt.errors import ErrorKind, OutputError, UsageError
-from tflite_memopt.io.files import check_target, read_file, write_files, write_folder
+from tflite_memopt.model.io.files import check_target, read_file, write_files, write_folder
 
 _ON_A_FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from tflite_memopt.errors import OutputError
-from tflite_memopt.io.files import write_files
+from tflite_memopt.model.io.files import write_files
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 folder = Path(sys.argv[1])

@@ -14,10 +14,10 @@ import pytest
 import tflite_memopt
 from tests.models import dense_model
 from tflite_memopt import ModelFormatError, UsageError
-from tflite_memopt.io.associated_files import append
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import AssociatedFile
+from tflite_memopt.model.io.associated_files import append
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import AssociatedFile
 
 DENSE = write_model(dense_model())
 

@@ -16,12 +16,12 @@ import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tests.models import branches, dense_model, irregular_model
 from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
-from tflite_memopt.io import reader
-from tflite_memopt.io.associated_files import append
-from tflite_memopt.io.files import read_file
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import AssociatedFile, Buffer, DType, Model
+from tflite_memopt.model.io import reader
+from tflite_memopt.model.io.associated_files import append
+from tflite_memopt.model.io.files import read_file
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import AssociatedFile, Buffer, DType, Model
 
 CONTROL = "model_control_dependencies"
 

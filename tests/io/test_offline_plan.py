@@ -9,10 +9,10 @@ import pytest
 
 from tests.models import ALL, branches, dense_model, if_model
 from tflite_memopt.errors import ModelFormatError
-from tflite_memopt.io.offline_plan import METADATA_NAME, attach, decode, detach, encode, tensors_in_file_order
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Buffer, Model
+from tflite_memopt.model.io.offline_plan import METADATA_NAME, attach, decode, detach, encode, tensors_in_file_order
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Buffer, Model
 
 
 def _with_plan(words: list[int]) -> Model:

@@ -11,11 +11,11 @@ from ai_edge_litert import schema_py_generated as schema
 
 from tests.deep import assert_same_tree, edited, misaligned_buffers, pack, tree
 from tests.models import ALL, dense_model, if_model, mobile_chain, streaming_model
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.model.ir.tensors import per_tensor
 
 NOT_UTF8 = b"caf\xe9 \xff\xfe"
 builders = pytest.mark.parametrize("build", ALL.values(), ids=ALL.keys())

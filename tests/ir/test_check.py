@@ -12,9 +12,9 @@ from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, if_model, split_model
 from tflite_memopt.errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import MAX_ACTIVATION_BYTES, MAX_TENSOR_BYTES, check_model, describe
-from tflite_memopt.ir.model import Buffer, DType, Graph, Model, OperatorOptions, Tensor, Use
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import MAX_ACTIVATION_BYTES, MAX_TENSOR_BYTES, check_model, describe
+from tflite_memopt.model.ir.model import Buffer, DType, Graph, Model, OperatorOptions, Tensor, Use
 
 
 @pytest.mark.parametrize("build", ALL.values(), ids=ALL.keys())

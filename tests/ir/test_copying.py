@@ -14,11 +14,11 @@ from tests.model_builder import ModelBuilder
 from tests.models import ALL, dense_model
 from tests.profiles import examples
 from tests.test_random_models import random_model
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model, unlinked_twin
-from tflite_memopt.ir.model import Buffer, Model, OperatorOptions
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model, unlinked_twin
+from tflite_memopt.model.ir.model import Buffer, Model, OperatorOptions
 
 
 @pytest.mark.parametrize("build", ALL.values())

@@ -8,9 +8,9 @@ import numpy as np
 
 from tests.dump import describe_tensor, dump_model
 from tests.models import branches, dense_model, if_model
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Buffer
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Buffer
 
 GOLDEN = Path(__file__).with_name("golden_branches.txt")
 

@@ -12,8 +12,8 @@ from tests.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, split_model
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import Buffer, DType, Graph, Model, OpCode, Operator, Tensor, Use
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import Buffer, DType, Graph, Model, OpCode, Operator, Tensor, Use
 
 ADD = OpCode("ADD")
 

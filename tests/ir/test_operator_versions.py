@@ -7,11 +7,11 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.models import concat_model
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.litert import run_litert
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import Editor, operator_version
-from tflite_memopt.ir.model import DType
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.litert import run_litert
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import Editor, operator_version
+from tflite_memopt.model.ir.model import DType
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import numpy as np
 
 from tests.kernels.probe import Build, Case
 from tests.model_builder import ModelBuilder, per_channel
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Tensor
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import DType, Tensor
 
 
 def convolutions(full: bool) -> Iterator[Case]:

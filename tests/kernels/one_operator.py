@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tests.model_builder import ModelBuilder, per_channel
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 Make = Callable[[ModelBuilder, DType], tuple[Tensor, ...]]
 MakeLayer = Callable[[ModelBuilder, DType, DType], tuple[Tensor, ...]]

@@ -9,15 +9,15 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.tflm import needs_wheel
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.runner import Interpreter
-from tflite_memopt.graph.alignment import aligned
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.kernels.arena import arena_use
-from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.kernels.requests import WHEEL
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.runner import Interpreter
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.solvers.graph.alignment import aligned
+from tflite_memopt.target.kernels.arena import arena_use
+from tflite_memopt.target.kernels.profiles import profile_named
+from tflite_memopt.target.kernels.requests import WHEEL
 
 pytestmark = needs_wheel
 reference = profile_named("reference")
@@ -28,7 +28,7 @@ reference = profile_named("reference")
 @pytest.mark.parametrize("after", range(3))
 def test_parameters_are_aligned_as_the_wheel_aligns_them(before: int, dense: int, after: int) -> None:
     """SOFTMAX's parameters take 4 bytes, so their number moves those of FULLY_CONNECTED to every alignment."""
-    from tflite_memopt.equivalence.tflm import run_tflm
+    from tflite_memopt.evidence.equivalence.tflm import run_tflm
 
     builder = ModelBuilder()
     tensor = builder.input("x", (1, 8))

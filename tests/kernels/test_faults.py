@@ -15,28 +15,29 @@ from scripts.benchmarks.networks import random_networks
 from scripts.fuzzing.kernels import met_by
 from tests.cascade.spaces import figures_of, space_of
 from tests.model_builder import ModelBuilder
-from tflite_memopt import Options, analyze, candidate, optimize, verify
-from tflite_memopt.cascade.measure import Measure, Measured
-from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
+from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cli import cli
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import Changed
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Operator, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
-from tflite_memopt.kernels.faults import FAULTS, Fault, faults_in, new_faults
-from tflite_memopt.kernels.mend import mend
-from tflite_memopt.kernels.profile import KernelProfile
-from tflite_memopt.kernels.profiles import PROFILES, profile_named
-from tflite_memopt.kernels.targets import profile_for
-from tflite_memopt.kernels.window import KernelWindow
-from tflite_memopt.memory.work import WorkLimit
-from tflite_memopt.proof import prove
+from tflite_memopt.evidence.proof import prove
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Changed
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Operator, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.report.summary import done_of
+from tflite_memopt.run import candidate
+from tflite_memopt.search.cascade.measure import Measure, Measured
+from tflite_memopt.search.cascade.space import UNROLLED
+from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
+from tflite_memopt.search.memory.work import WorkLimit
+from tflite_memopt.target.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
+from tflite_memopt.target.kernels.faults import FAULTS, Fault, faults_in, new_faults
+from tflite_memopt.target.kernels.mend import mend
+from tflite_memopt.target.kernels.profile import KernelProfile
+from tflite_memopt.target.kernels.profiles import PROFILES, profile_named
+from tflite_memopt.target.kernels.targets import profile_for
+from tflite_memopt.target.kernels.window import KernelWindow
 
 MVE = profile_named("cmsis-nn-mve")
 

@@ -15,8 +15,18 @@ import pytest
 from flatbuffers import flexbuffers
 
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
-from tflite_memopt.ir.model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
-from tflite_memopt.kernels.requests import ILP32, REFERENCE, WHEEL, Abi, Requests, requests_in, requests_of
+from tflite_memopt.model.ir.model import (
+    Buffer,
+    DType,
+    Graph,
+    Model,
+    OpCode,
+    Operator,
+    OperatorOptions,
+    Quantization,
+    Tensor,
+)
+from tflite_memopt.target.kernels.requests import ILP32, REFERENCE, WHEEL, Abi, Requests, requests_in, requests_of
 
 ABIS: tuple[Abi, Abi] = (ILP32, WHEEL)
 

@@ -11,13 +11,11 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.interval import intersect
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
-from tflite_memopt.memory.arrange import place
-from tflite_memopt.memory.layout import (
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.options import Options
+from tflite_memopt.search.memory.arrange import place
+from tflite_memopt.search.memory.layout import (
     MemoryLayout,
     head_in_force,
     memory_layout,
@@ -25,11 +23,13 @@ from tflite_memopt.memory.layout import (
     offsets_to_write,
     unplannable_tensors,
 )
-from tflite_memopt.options import Options
-from tflite_memopt.plan.check import check_in_force, check_plan
-from tflite_memopt.plan.heuristics import tflm_greedy
-from tflite_memopt.plan.methods import solve
-from tflite_memopt.plan.problem import Item, PlanProblem, Solution
+from tflite_memopt.solvers.graph.interval import intersect
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.check import check_in_force, check_plan
+from tflite_memopt.solvers.plan.heuristics import tflm_greedy
+from tflite_memopt.solvers.plan.methods import solve
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Solution
+from tflite_memopt.target.kernels.profiles import PORTABLE, REFERENCE
 
 TWO = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
 
@@ -90,7 +90,7 @@ def test_what_tflm_places_wrongly_is_never_written(build: Callable[[], Model], m
         return Solution(tuple(offsets))
 
     offsets_to_write(model, layout, plan.offsets)
-    monkeypatch.setattr("tflite_memopt.memory.layout.tflm_greedy", onto_another)
+    monkeypatch.setattr("tflite_memopt.search.memory.layout.tflm_greedy", onto_another)
     with pytest.raises(InfeasibleError, match=r"the plan as the runtime completes it: .* share bytes"):
         offsets_to_write(model, layout, plan.offsets)
 

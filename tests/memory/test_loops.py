@@ -15,17 +15,17 @@ from tests.memory.loops import assert_plan_proved, looped, placement_of, plain
 from tests.models import while_model
 from tests.profiles import examples
 from tests.tflm import run_tflm
-from tflite_memopt.analysis.loops import loops_of
-from tflite_memopt.cascade.loop import LoopForm
-from tflite_memopt.equivalence import litert
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.memory.problems import join, solve_together
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.evidence.equivalence import litert
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.analysis.loops import loops_of
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.search.cascade.loop import LoopForm
+from tflite_memopt.search.memory.problems import join, solve_together
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation
 
 ARENA = 4 << 20
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.cascade.networks import Network
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
-from tflite_memopt.cascade.region import Region, region_of, start_of_region
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.litert import run_litert
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Operator, OperatorOptions, Tensor
-from tflite_memopt.operators.rows import Axis, RowMap, Rows
-from tflite_memopt.operators.table import row_map_of
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.litert import run_litert
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Operator, OperatorOptions, Tensor
+from tflite_memopt.search.cascade.region import Region, region_of, start_of_region
+from tflite_memopt.target.operators.rows import Axis, RowMap, Rows
+from tflite_memopt.target.operators.table import row_map_of
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:

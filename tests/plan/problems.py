@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.interval import intersect
-from tflite_memopt.plan.check import check_given
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.solvers.graph.interval import intersect
+from tflite_memopt.solvers.plan.check import check_given
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation
 
 
 @st.composite

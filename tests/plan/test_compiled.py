@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, small_problems
 from tests.profiles import examples
-from tflite_memopt.graph.limits import Allowance, SearchLimit
-from tflite_memopt.plan import disjunctive
-from tflite_memopt.plan.exact import RULES, PairSearch, SearchRun, code, compiled_copy, group_of, time_groups
-from tflite_memopt.plan.problem import PlanProblem
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.plan import disjunctive
+from tflite_memopt.solvers.plan.exact import RULES, PairSearch, SearchRun, code, compiled_copy, group_of, time_groups
+from tflite_memopt.solvers.plan.problem import PlanProblem
 
 LIMIT = SearchLimit(time_limit=600.0)
 SOURCE = Path(disjunctive.__file__)
@@ -66,7 +66,7 @@ def test_a_copy_of_another_version_is_left_alone(tmp_path: Path) -> None:
     newer.write_text("# changed\n")
     with pytest.warns(RuntimeWarning, match=r"disjunctive.py"):
         assert compiled_copy(disjunctive.__name__, str(newer)) is None
-    assert compiled_copy("tflite_memopt.plan.methods", str(newer)) is None
+    assert compiled_copy("tflite_memopt.solvers.plan.methods", str(newer)) is None
 
 
 def test_no_function_has_a_number_that_compiles_to_an_object() -> None:

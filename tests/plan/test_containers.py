@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.plan.problems import smallest_arena
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.plan.bounds import section_bound
-from tflite_memopt.plan.check import check_bound
-from tflite_memopt.plan.problem import BoundCertificate, Container, Item, PlanProblem, Relation
+from tflite_memopt.solvers.plan.bounds import section_bound
+from tflite_memopt.solvers.plan.check import check_bound
+from tflite_memopt.solvers.plan.problem import BoundCertificate, Container, Item, PlanProblem, Relation
 
 
 def above(holder: int, members: int, size: int, distance: int) -> PlanProblem:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import small_problems
 from tests.profiles import examples
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.plan.bounds import max_breadth
-from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.methods import around, cores_of, restricted, solve
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.bounds import max_breadth
+from tflite_memopt.solvers.plan.check import check_plan
+from tflite_memopt.solvers.plan.methods import around, cores_of, restricted, solve
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 
 def quiet_then_busy(seed: int, quiet: int = 60, busy: int = 24) -> PlanProblem:

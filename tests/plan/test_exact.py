@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, in_a_row, random_problem, small_problems, smallest_arena
 from tests.profiles import examples
-from tflite_memopt.graph.limits import Allowance, SearchLimit
-from tflite_memopt.plan import disjunctive
-from tflite_memopt.plan.bounds import max_breadth
-from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.disjunctive import FOUND
-from tflite_memopt.plan.exact import PairSearch, exact, fit, group_of, improve, time_groups
-from tflite_memopt.plan.methods import solve, solve_within
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.plan import disjunctive
+from tflite_memopt.solvers.plan.bounds import max_breadth
+from tflite_memopt.solvers.plan.check import check_plan
+from tflite_memopt.solvers.plan.disjunctive import FOUND
+from tflite_memopt.solvers.plan.exact import PairSearch, exact, fit, group_of, improve, time_groups
+from tflite_memopt.solvers.plan.methods import solve, solve_within
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 LIMIT = SearchLimit(time_limit=600.0)
 THOROUGH = SearchLimit(time_limit=600.0, effort=100.0)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.plan.memories import MemoriesProblem, check_memories, part_of, spread
-from tflite_memopt.plan.methods import solve_within
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.memories import MemoriesProblem, check_memories, part_of, spread
+from tflite_memopt.solvers.plan.methods import solve_within
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation
 
 LARGE = 1 << 20
 

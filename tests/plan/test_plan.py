@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.interval import intersect
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.plan.bounds import max_breadth
-from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.methods import BEST_OF, NAMES, STRATEGIES, solve
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation, Solution, arena_bytes
+from tflite_memopt.solvers.graph.interval import intersect
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.bounds import max_breadth
+from tflite_memopt.solvers.plan.check import check_plan
+from tflite_memopt.solvers.plan.methods import BEST_OF, NAMES, STRATEGIES, solve
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation, Solution, arena_bytes
 
 LIMIT = SearchLimit(time_limit=2.0, seed=0)
 
@@ -94,8 +94,8 @@ def test_a_strategy_that_breaks_a_rule_is_dropped_and_named(monkeypatch: pytest.
     with pytest.raises(InfeasibleError, match="multiple of 16"):
         solve(problem, "tflm_greedy", LIMIT)
     broken = {**STRATEGIES, "strip_packing_best_fit": STRATEGIES["tflm_greedy"]}
-    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", broken)
-    monkeypatch.setattr("tflite_memopt.plan.methods.BEST_OF", ("strip_packing_best_fit", "exact"))
+    monkeypatch.setattr("tflite_memopt.solvers.plan.methods.STRATEGIES", broken)
+    monkeypatch.setattr("tflite_memopt.solvers.plan.methods.BEST_OF", ("strip_packing_best_fit", "exact"))
     plan = solve(problem, limit=LIMIT)
     check_plan(problem, plan.offsets)
     assert [reason.split(":")[0] for reason in plan.dropped] == ["strip_packing_best_fit"]
@@ -116,7 +116,7 @@ def test_a_bound_above_the_plan_is_never_returned(monkeypatch: pytest.MonkeyPatc
     def boastful(problem: PlanProblem, limit: SearchLimit) -> Solution:
         return Solution((0, 64), 112)
 
-    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": boastful})
+    monkeypatch.setattr("tflite_memopt.solvers.plan.methods.STRATEGIES", {"naive": boastful})
     with pytest.raises(AssertionError, match="96 bytes lies below the proved bound of 112"):
         solve(problem, "naive", LIMIT)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tflite_memopt.graph.limits import Allowance, SearchLimit
-from tflite_memopt.plan.disjunctive import FOUND, LIMIT, NONE
-from tflite_memopt.plan.exact import RULES, BestOfGroup, CapacityQuestions, ItemGroup, SearchRun, group_of
-from tflite_memopt.plan.problem import Item, PlanProblem
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.plan.disjunctive import FOUND, LIMIT, NONE
+from tflite_memopt.solvers.plan.exact import RULES, BestOfGroup, CapacityQuestions, ItemGroup, SearchRun, group_of
+from tflite_memopt.solvers.plan.problem import Item, PlanProblem
 
 GRAIN = 16
 ITEM = Item(GRAIN, 0, 1)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.plan.bounds import max_breadth, section_bound
-from tflite_memopt.plan.check import check_bound, check_plan
-from tflite_memopt.plan.heuristics import Placement, rigid_groups, singles
-from tflite_memopt.plan.methods import STRATEGIES, solve
-from tflite_memopt.plan.problem import BoundCertificate, Item, PlanProblem, Relation, arena_bytes, may_differ_by
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.bounds import max_breadth, section_bound
+from tflite_memopt.solvers.plan.check import check_bound, check_plan
+from tflite_memopt.solvers.plan.heuristics import Placement, rigid_groups, singles
+from tflite_memopt.solvers.plan.methods import STRATEGIES, solve
+from tflite_memopt.solvers.plan.problem import BoundCertificate, Item, PlanProblem, Relation, arena_bytes, may_differ_by
 
 LIMIT = SearchLimit(time_limit=2.0, seed=0)
 USING = [name for name in STRATEGIES if name not in ("naive", "tflm_greedy")]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.models import dense_model, mobile_chain
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 
 HERE = Path(__file__).parent
 QUICK = ("--effort", "quick")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.models import dense_model, mobile_chain
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 
 HERE = Path(__file__).parent
 SYSTEMS = ("win32", "darwin")
@@ -91,9 +91,9 @@ def test_the_result_is_that_of_linux(folder: Path) -> None:
 
 def test_where_there_is_no_alarm_a_process_that_takes_too_long_is_ended() -> None:
     code = """
-from tflite_memopt.equivalence.runner import Interpreter, ProcessLimits
-from tflite_memopt.equivalence.adapter import RunJob
-import tflite_memopt.equivalence.worker, subprocess, sys, time
+from tflite_memopt.evidence.equivalence.runner import Interpreter, ProcessLimits
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+import tflite_memopt.evidence.equivalence.worker, subprocess, sys, time
 Interpreter._start = lambda self: subprocess.Popen(
     [sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
 )
@@ -112,8 +112,8 @@ def test_a_runner_that_hangs_is_ended_there_too(tmp_path: Path) -> None:
     runner.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
     runner.chmod(0o755)
     code = f"""
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.external_runner import command_of, run_external_jobs
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.external_runner import command_of, run_external_jobs
 assert command_of({str(runner)!r}) == [{str(runner)!r}]
 run = run_external_jobs(command_of({str(runner)!r}), {{"it": RunJob(b"", [], 0)}}, timeout=1)["it"]
 assert run.error == "the runner did not finish within 1 s", run

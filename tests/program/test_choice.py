@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.program.choice import Price, Stretch, Stretches, at_most, choose, fewest
+from tflite_memopt.run.parts.choice import Price, Stretch, Stretches, at_most, choose, fewest
 
 Prices = dict[Stretch, tuple[Price, Price]]
 

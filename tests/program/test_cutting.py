@@ -8,15 +8,15 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tflite_memopt import Options
-from tflite_memopt.equivalence.adapter import RunJob, Sample
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import UnsupportedModelError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.program import stretch
-from tflite_memopt.program.cutting import crossing, cut, why_whole
-from tflite_memopt.program.stretch import StretchCosts
+from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.parts import stretch
+from tflite_memopt.run.parts.cutting import crossing, cut, why_whole
+from tflite_memopt.run.parts.stretch import StretchCosts
 
 
 def branches() -> Model:

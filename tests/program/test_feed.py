@@ -20,21 +20,21 @@ from tests.rewrite.test_sequences_along_h import Sequences
 from tests.tflm import litert_and_tflm
 from tflite_memopt import InfeasibleError, Options, UsageError
 from tflite_memopt.cli import cli
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import Interpreters
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import Model
-from tflite_memopt.kernels.relations import RESHAPES
-from tflite_memopt.memory.work import instructions
-from tflite_memopt.program.feeding import fed_outputs
-from tflite_memopt.program.files import MANIFEST, Feed, read_program
-from tflite_memopt.program.fronts import AUTO, PIECES, FeedCosts, FrontFile, others_late
-from tflite_memopt.program.run import optimize_in_parts
-from tflite_memopt.program.stretch import SHARE
-from tflite_memopt.stepping import fed_input, in_rows
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.parts.feeding import fed_outputs
+from tflite_memopt.run.parts.files import MANIFEST, Feed, read_program
+from tflite_memopt.run.parts.fronts import AUTO, PIECES, FeedCosts, FrontFile, others_late
+from tflite_memopt.run.parts.run import optimize_in_parts
+from tflite_memopt.run.parts.stretch import SHARE
+from tflite_memopt.run.steps import fed_input, in_rows
+from tflite_memopt.search.memory.work import instructions
+from tflite_memopt.target.kernels.relations import RESHAPES
 
 pytestmark = pytest.mark.xdist_group("programs")
 PLAIN = Options(target="host", jobs=1)
@@ -318,7 +318,7 @@ def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.Mo
             super().__init__(*arguments, **named)
             made.append(self)
 
-    monkeypatch.setattr("tflite_memopt.program.run.FeedCosts", Seen)
+    monkeypatch.setattr("tflite_memopt.run.parts.run.FeedCosts", Seen)
     s = Sequences(64, 2)
     y = s.flat(s.conv(s.conv(s.lie(s.x), 8, 3), 8, 3))
     data = write_model(s.b.finish(s.b.dense(s.b.reshape(y, (1, y.elements)), 5)))

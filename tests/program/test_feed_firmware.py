@@ -14,11 +14,11 @@ from tests.firmware.test_plan_table import changed, outputs
 from tests.model_builder import ModelBuilder
 from tests.program.test_program_firmware import RUNS, check_example, written
 from tflite_memopt import Options
-from tflite_memopt.io.files import write_folder
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import Model
-from tflite_memopt.program.run import ProgramResult, optimize_in_parts
+from tflite_memopt.model.io.files import write_folder
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.parts.run import ProgramResult, optimize_in_parts
 
 pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_feed.cc"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.firmware.description import Move
-from tflite_memopt.graph.alignment import aligned
-from tflite_memopt.program.handover import Handover, PartSpace, Range, check_handover, hand_over
+from tflite_memopt.run.parts.handover import Handover, PartSpace, Range, check_handover, hand_over
+from tflite_memopt.solvers.graph.alignment import aligned
 
 SIZES = st.lists(st.integers(1, 80), min_size=1, max_size=4)
 

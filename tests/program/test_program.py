@@ -17,20 +17,20 @@ from tests.models import ALL
 from tests.program.test_program_firmware import in_parts, separable
 from tests.test_cli import assert_refused
 from tflite_memopt import Options, UnsupportedModelError
-from tflite_memopt.cascade.measure import Measure
-from tflite_memopt.cascade.select import Figures
-from tflite_memopt.cascade.tiling import Tiling
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ModelFormatError
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.memory.work import construction, instructions, moving
-from tflite_memopt.program.choice import Stretch
-from tflite_memopt.program.files import MANIFEST, read_program, schema_text, to_json
-from tflite_memopt.program.run import optimize_in_parts
-from tflite_memopt.program.space import arena_of
-from tflite_memopt.program.stretch import StretchCosts
-from tflite_memopt.program.verifying import verify_program
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.run.parts.choice import Stretch
+from tflite_memopt.run.parts.files import MANIFEST, read_program, schema_text, to_json
+from tflite_memopt.run.parts.run import optimize_in_parts
+from tflite_memopt.run.parts.space import arena_of
+from tflite_memopt.run.parts.stretch import StretchCosts
+from tflite_memopt.run.parts.verifying import verify_program
+from tflite_memopt.search.cascade.measure import Measure
+from tflite_memopt.search.cascade.select import Figures
+from tflite_memopt.search.cascade.tiling import Tiling
+from tflite_memopt.search.memory.work import construction, instructions, moving
 
 pytestmark = pytest.mark.xdist_group("programs")
 QUIET = Options(verify=False)

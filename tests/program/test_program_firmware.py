@@ -17,10 +17,10 @@ from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UsageError
-from tflite_memopt.io.files import write_folder
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.program.run import ProgramResult, optimize_in_parts
+from tflite_memopt.model.io.files import write_folder
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.parts.run import ProgramResult, optimize_in_parts
 
 pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_program.cc"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.program.test_feed import CASES, IN_PIECES, WRONG, front_of, without_masks
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.program.proving import prove_program
-from tflite_memopt.proof import Status
+from tflite_memopt.evidence.proof import Status
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.parts.proving import prove_program
 
 
 def as_read(model: Model) -> Model:

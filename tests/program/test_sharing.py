@@ -15,8 +15,8 @@ from tests.models import dense_model, mobile_chain, streaming_model
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.firmware.files import files_of_networks
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.program.sharing import Sharing, share
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.run.parts.sharing import Sharing, share
 
 from .test_program_firmware import MODELS, in_parts
 

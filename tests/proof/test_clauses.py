@@ -20,15 +20,15 @@ from tests.kernels.one_operator import MAKERS
 from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.tflm import needs_wheel
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import verification_inputs
-from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Buffer, DType, Model, Operator, OperatorOptions
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.proof import Status, prove
-from tflite_memopt.proof.contracts import CONTRACTS
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.inputs import verification_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
+from tflite_memopt.evidence.proof import Status, prove
+from tflite_memopt.evidence.proof.contracts import CONTRACTS
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Buffer, DType, Model, Operator, OperatorOptions
+from tflite_memopt.model.ir.tensors import per_tensor
 
 TYPES = "its types are one of"
 TABLE = "its options are a table"

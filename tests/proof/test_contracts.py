@@ -11,14 +11,14 @@ import pytest
 
 from tests.model_builder import ModelBuilder, per_channel
 from tests.tflm import needs_wheel, run_models
-from tflite_memopt.equivalence.inputs import verification_inputs
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, OperatorOptions, Quantization, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.proof import Proof, Status, prove
-from tflite_memopt.proof.contracts import CONTRACTS
-from tflite_memopt.proof.kinds import KINDS, whole
-from tflite_memopt.proof.run import EFFECTS
+from tflite_memopt.evidence.equivalence.inputs import verification_inputs
+from tflite_memopt.evidence.proof import Proof, Status, prove
+from tflite_memopt.evidence.proof.contracts import CONTRACTS
+from tflite_memopt.evidence.proof.kinds import KINDS, whole
+from tflite_memopt.evidence.proof.run import EFFECTS
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, OperatorOptions, Quantization, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
 Array = np.ndarray[Any, Any]

@@ -12,13 +12,13 @@ import pytest
 from tests.model_builder import ModelBuilder, per_channel
 from tests.models import ALL, float_sum, if_model, streaming_model, while_model
 from tflite_memopt import Options, optimize
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import Buffer, DType, Model, Operator, OperatorOptions, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.proof import Chain, Keys, Notes, Run, Status, inputs_of, prove, prove_computed
+from tflite_memopt.evidence.proof import Chain, Keys, Notes, Run, Status, inputs_of, prove, prove_computed
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import Buffer, DType, Model, Operator, OperatorOptions, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 F32, I8, I32 = DType.FLOAT32, DType.INT8, DType.INT32
 Array = np.ndarray[Any, Any]

@@ -12,12 +12,12 @@ import pytest
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import ARENA, F32, I8, LITERT, TFLM
 from tests.tflm import run_models
-from tflite_memopt.equivalence.inputs import seeded_inputs, verification_inputs
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import Buffer, DType, Model, OperatorOptions, Tensor
-from tflite_memopt.ir.tensors import per_tensor, values
-from tflite_memopt.proof import FACTS, Status, facts, prove
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs, verification_inputs
+from tflite_memopt.evidence.proof import FACTS, Status, facts, prove
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import Buffer, DType, Model, OperatorOptions, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor, values
 
 Array = np.ndarray[Any, Any]
 

@@ -12,13 +12,13 @@ from tests.cascade.networks import KEEPING_ROWS, OPERATORS, random_network
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, F32, I8, I32, Branch
 from tests.tflm import run_models
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.kernels.requests import REFERENCE
-from tflite_memopt.proof import Keys, Run, inputs_of
-from tflite_memopt.proof.kinds import KINDS
-from tflite_memopt.proof.run import EFFECTS
+from tflite_memopt.evidence.proof import Keys, Run, inputs_of
+from tflite_memopt.evidence.proof.kinds import KINDS
+from tflite_memopt.evidence.proof.run import EFFECTS
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.target.kernels.requests import REFERENCE
 
 Array = np.ndarray[Any, Any]
 

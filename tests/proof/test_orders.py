@@ -15,14 +15,14 @@ import pytest
 from tests.kernels.one_operator import MAKERS, alone
 from tests.model_builder import ModelBuilder
 from tests.tflm import needs_wheel, run_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.graph.alignment import aligned
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.proof import Places, orders, plan, prove_plan
-from tflite_memopt.proof.orders import LIBRARIES, NEVER, Order
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.proof import Places, orders, plan, prove_plan
+from tflite_memopt.evidence.proof.orders import LIBRARIES, NEVER, Order
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.solvers.graph.alignment import aligned
 
 ARENA, SAMPLES = 1 << 15, 3
 _WINDOWS = {
@@ -186,6 +186,6 @@ def test_an_order_that_says_more_is_wrong_on_the_kernel(name: str, monkeypatch: 
 
 
 def test_libraries_are_those_of_the_profiles() -> None:
-    from tflite_memopt.kernels.profiles import PROFILES
+    from tflite_memopt.target.kernels.profiles import PROFILES
 
     assert set(LIBRARIES) == set(PROFILES)

@@ -10,12 +10,12 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, LITERT, TFLM
 from tests.tflm import run_models
-from tflite_memopt.equivalence.inputs import verification_inputs
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import NO_ACTIVATION, SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import values
-from tflite_memopt.proof.ranges import silent_channels
+from tflite_memopt.evidence.equivalence.inputs import verification_inputs
+from tflite_memopt.evidence.proof.ranges import silent_channels
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import NO_ACTIVATION, SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import values
 
 SILENT = (1, 4)
 """Of six channels."""

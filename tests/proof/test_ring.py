@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.proof.outcome import UndecidedError
-from tflite_memopt.proof.ring import FIELD, PRIME, Floats, Keys, Ring, U, product
+from tflite_memopt.evidence.proof.outcome import UndecidedError
+from tflite_memopt.evidence.proof.ring import FIELD, PRIME, Floats, Keys, Ring, U, product
 
 
 def slow_product(a: Ring, b: Ring) -> Ring:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 
 from tests.profiles import examples
-from tflite_memopt.graph.dependency_graph import bits
-from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.published.hmcos.hierarchy import Hierarchy, build_hierarchy
 from tflite_memopt.published.hmcos.method import hmcos, hmcos_with
 from tflite_memopt.published.serenity.method import serenity
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import kahn
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step, memory_graph
+from tflite_memopt.solvers.graph.dependency_graph import bits
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import kahn
+from tflite_memopt.solvers.schedule.problem import ScheduleAnswer, ScheduleProblem, Step, memory_graph
 
 from ..schedule.problems import brute_force, problems
 

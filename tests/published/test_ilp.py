@@ -7,16 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.dependency_graph import bits, reverse_post_order
-from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.ilp.fusion import fuse
 from tflite_memopt.published.ilp.method import IlpParts, ilp, ilp_with
 from tflite_memopt.published.ilp.partition import light_cuts
 from tflite_memopt.published.ilp.windows import improve_in_windows
 from tflite_memopt.published.sub_problem import sub_problems
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import kahn, rpo
-from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step, memory_graph, schedule_lower_bound
+from tflite_memopt.solvers.graph.dependency_graph import bits, reverse_post_order
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import kahn, rpo
+from tflite_memopt.solvers.schedule.problem import Method, ScheduleProblem, Step, memory_graph, schedule_lower_bound
 
 from ..schedule.problems import SIZES, brute_force, diamond_beside_a_chain, problems
 

@@ -19,9 +19,9 @@ from tests.models import dense_model, mobile_chain
 from tests.profiles import examples
 from tflite_memopt import UnsupportedModelError, UsageError, compare
 from tflite_memopt.cli import cli
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import VALID
-from tflite_memopt.ir.model import DType
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.model import DType
 from tflite_memopt.published.msf_cnn.fusion import (
     Block,
     Layer,

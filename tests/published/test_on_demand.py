@@ -9,9 +9,9 @@ import pytest
 
 from tests.models import dense_model
 from tflite_memopt import UsageError, compare
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.schedule.methods import METHODS, solve
-from tflite_memopt.schedule.problem import ScheduleProblem, Step
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.solvers.schedule.methods import METHODS, solve
+from tflite_memopt.solvers.schedule.problem import ScheduleProblem, Step
 
 NO_HIGHS = (
     "the scheduler 'ilp' needs the package 'highspy', which is not installed: "
@@ -25,7 +25,7 @@ import sys
 import tflite_memopt
 from tests.models import dense_model
 from tflite_memopt.cli import analyze, batch, codegen, explore, optimize, verify
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 options = tflite_memopt.Options(samples=1, runtimes=("litert",))
 tflite_memopt.optimize(write_model(dense_model()), options)
 tflite_memopt.analyze(write_model(dense_model()))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.serenity.divide import divide, split
 from tflite_memopt.published.serenity.dynamic_programming import (
     DynamicProgram,
@@ -19,9 +18,10 @@ from tflite_memopt.published.serenity.dynamic_programming import (
     operator_sequence,
 )
 from tflite_memopt.published.serenity.method import SerenityParts, serenity, serenity_with
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import as_is, kahn
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step, memory_graph
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import as_is, kahn
+from tflite_memopt.solvers.schedule.problem import ScheduleAnswer, ScheduleProblem, Step, memory_graph
 
 from ..schedule.problems import brute_force, problems
 

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError, UsageError
-from tflite_memopt.graph.interval import intersect
-from tflite_memopt.plan.problem import Item
 from tflite_memopt.published.shared_objects import (
     BEST_OF,
     MOST_ITEMS,
@@ -21,6 +19,8 @@ from tflite_memopt.published.shared_objects import (
     positional_maxima,
     solve,
 )
+from tflite_memopt.solvers.graph.interval import intersect
+from tflite_memopt.solvers.plan.problem import Item
 
 Items = tuple[Item, ...]
 

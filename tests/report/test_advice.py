@@ -18,10 +18,10 @@ from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.cli.shared import CHANGED
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.program.run import optimize_in_parts
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.report.model import Advice, Report
+from tflite_memopt.run.parts.run import optimize_in_parts
 
 UNVERIFIED = Options(verify=False)
 

@@ -10,8 +10,8 @@ from rich.console import Console
 import tflite_memopt
 from tests.models import dense_model
 from tflite_memopt import Options
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import Refusal, RewriteUse
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Refusal, RewriteUse
 from tflite_memopt.report.explanation import render_explanation
 
 

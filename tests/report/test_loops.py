@@ -6,10 +6,10 @@ import pytest
 
 from tests.memory.loops import looped, placement_of, plain
 from tflite_memopt import analyze
-from tflite_memopt.cascade.loop import LoopForm
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io import offline_plan
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.loops import said_of_loop
+from tflite_memopt.search.cascade.loop import LoopForm
 
 
 def test_a_model_without_loops_says_nothing_of_them() -> None:

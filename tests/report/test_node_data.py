@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tflite_memopt
 from tests.models import ALL, mobile_chain
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.node_data import node_data
 
 

@@ -16,8 +16,8 @@ from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.report.browser import MARKS, installed_chromium, opened
 from tflite_memopt import Options, Report
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.report.answer import answer_of
 from tflite_memopt.report.model import Advice, ChosenPoint, Exploration, FrontPoint
 from tflite_memopt.report.pictures.front import exploration_page, front_file

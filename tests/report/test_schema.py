@@ -17,12 +17,12 @@ import tflite_memopt
 from scripts.makers.schemas import schema_text
 from tests.models import dense_model, mobile_chain
 from tflite_memopt import Options, UsageError
-from tflite_memopt.equivalence.verdict import Verdict
-from tflite_memopt.exploring import explore
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.evidence.equivalence.verdict import Verdict
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.model import Record, Verification, to_json
 from tflite_memopt.report.options_used import changed_options, options_used
 from tflite_memopt.report.schema import KINDS, from_json
+from tflite_memopt.run.explore import explore
 
 FOLDER = Path(__file__).parents[2] / "schema"
 

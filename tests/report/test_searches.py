@@ -15,12 +15,12 @@ import tflite_memopt
 from scripts.makers.mechanisms import ordered_by
 from tests.models import irregular_model
 from tflite_memopt import Options
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.plan.methods import STRATEGIES
-from tflite_memopt.plan.problem import PlanProblem, Solution
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.methods import STRATEGIES
+from tflite_memopt.solvers.plan.problem import PlanProblem, Solution
 
 OPTIONS = Options(verify=False, rewrite=False, cascade=False, kernels="reference")
 SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
@@ -73,7 +73,7 @@ def test_a_plan_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) ->
     def hasty(problem: PlanProblem, limit: SearchLimit) -> Solution:
         return replace(STRATEGIES["naive"](problem, limit), stopped_by_clock=True)
 
-    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": hasty})
+    monkeypatch.setattr("tflite_memopt.solvers.plan.methods.STRATEGIES", {"naive": hasty})
     report = report_of(replace(OPTIONS, planner="naive"))
     assert report.plan.ended_by == "clock"
     assert any("the clock stopped the search for the plan" in warning for warning in report.warnings)
@@ -84,7 +84,7 @@ def test_a_strategy_that_broke_a_rule_is_a_warning(monkeypatch: pytest.MonkeyPat
     def broken(problem: PlanProblem, limit: SearchLimit) -> Solution:
         return Solution((0,) * len(problem.items))
 
-    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {**STRATEGIES, "greedy_by_size": broken})
+    monkeypatch.setattr("tflite_memopt.solvers.plan.methods.STRATEGIES", {**STRATEGIES, "greedy_by_size": broken})
     report = report_of(OPTIONS)
     assert [reason.split(":")[0] for reason in report.plan.dropped] == ["greedy_by_size"]
     assert any("please report this model: greedy_by_size" in warning for warning in report.warnings)

@@ -15,11 +15,11 @@ import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, Report
-from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.errors import printable
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import RewriteUse
-from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.evidence.equivalence.verdict import Basis, Verdict
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import RewriteUse
+from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.report.answer import DeviceUse, answer_of
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.model import Advice

@@ -16,8 +16,8 @@ from tests.kernels.one_operator import alone, with_weights
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType
 from tflite_memopt.report.model import to_json
 from tflite_memopt.report.pictures.pages import analysis_page, report_page
 

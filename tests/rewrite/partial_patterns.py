@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.model_builder import ModelBuilder, per_channel
-from tflite_memopt.ir.editor import NO_ACTIVATION, RELU, RELU6, SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Quantization, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.model.ir.editor import NO_ACTIVATION, RELU, RELU6, SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Quantization, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 RELU_N1_TO_1 = 2
 TENSOR_TYPE = {DType.FLOAT32: 0, DType.INT32: 2, DType.INT64: 4}

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from tests.model_builder import ModelBuilder
 from tests.two_models import compare_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Quantization, Tensor
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.proof import Status, prove
-from tflite_memopt.rewrite.engine import AnyRule, Driver
-from tflite_memopt.rewrite.stage import SPLITS
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.proof import Status, prove
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Quantization, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.search.rewrite.engine import AnyRule, Driver
+from tflite_memopt.search.rewrite.stage import SPLITS
 
 ARENA = 64 << 20
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32

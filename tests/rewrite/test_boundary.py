@@ -14,13 +14,13 @@ from tests.cascade.test_narrower import without_label
 from tests.model_builder import ModelBuilder, per_channel
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, UsageError
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import drop_dead_tensors
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.proof import Status, prove
-from tflite_memopt.rewrite.stage import take_integers
+from tflite_memopt.evidence.proof import Status, prove
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import drop_dead_tensors
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.stage import take_integers
 
 INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3, cascade=False)
 F32, I8, U8, I16 = DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16
@@ -67,8 +67,8 @@ def test_the_whole_run_on_every_runtime() -> None:
 
 
 def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
-    from tflite_memopt.equivalence.subject import Subject
-    from tflite_memopt.equivalence.verification import verify_result
+    from tflite_memopt.evidence.equivalence.subject import Subject
+    from tflite_memopt.evidence.equivalence.verification import verify_result
 
     original, changed = write_model(quantized_at_the_boundary()), quantized_at_the_boundary()
     take_integers(changed)

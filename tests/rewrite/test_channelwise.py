@@ -9,8 +9,8 @@ import pytest
 
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import refusals, rule_named
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
 
 SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 

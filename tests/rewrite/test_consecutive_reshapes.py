@@ -7,9 +7,9 @@ import numpy as np
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.shapes import CONSECUTIVE_RESHAPES
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.shapes import CONSECUTIVE_RESHAPES
 
 GOLDEN = """graph 0 main
   %0 x: int8[1, 4, 3]

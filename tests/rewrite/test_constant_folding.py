@@ -22,10 +22,10 @@ from tests.rewrite.patterns import (
     quantization_of,
     refusals,
 )
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.ir.tensors import per_tensor, values
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.folding import CONSTANT_FOLDING
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor, values
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.folding import CONSTANT_FOLDING
 
 Move = tuple[list[Tensor | None], dict[str, Any], list[tuple[int, ...]]]
 """Inputs, the fields of the options, and the shapes of the outputs."""

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import assert_same_bits
 from tflite_memopt import Options, optimize
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.ir.tensors import values
-from tflite_memopt.proof import Status, prove
-from tflite_memopt.proof.facts import RESCALED
-from tflite_memopt.rewrite.dead_channels import drop_dead_channels
+from tflite_memopt.evidence.proof import Status, prove
+from tflite_memopt.evidence.proof.facts import RESCALED
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import Model, Operator, Tensor
+from tflite_memopt.model.ir.tensors import values
+from tflite_memopt.search.rewrite.dead_channels import drop_dead_channels
 
 _LAYERS = ("conv", "wide", "depthwise", "pool", "residual", "concat", "reshape", "pad_free")
 

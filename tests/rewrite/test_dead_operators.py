@@ -8,8 +8,8 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.models import streaming_model
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.shapes import DEAD_OPERATORS
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.shapes import DEAD_OPERATORS
 
 GOLDEN = """graph 0 main
   %0 x: int8[1, 4]

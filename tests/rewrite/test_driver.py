@@ -11,13 +11,13 @@ from tests.model_builder import ModelBuilder
 from tests.models import if_model
 from tests.rewrite.patterns import I8, Branch, assert_same_bits, model_of
 from tflite_memopt.errors import ModelFormatError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import EXACTNESS
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.editor import Editor
-from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.rewrite.engine import AnyRule, Applied, Driver, Match, Pattern, Rule, is_dead
-from tflite_memopt.rewrite.stage import SPLITS
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import EXACTNESS
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.editor import Editor
+from tflite_memopt.model.ir.model import Model, Operator, Tensor
+from tflite_memopt.search.rewrite.engine import AnyRule, Applied, Driver, Match, Pattern, Rule, is_dead
+from tflite_memopt.search.rewrite.stage import SPLITS
 
 
 def concat_of(b: ModelBuilder, *channels: int) -> Tensor:

@@ -17,9 +17,9 @@ from tests.rewrite.patterns import (
     refusals,
     weights_quantization,
 )
-from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.shapes import FLATTENED_INPUT
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.shapes import FLATTENED_INPUT
 
 
 def flattened(branch: Branch) -> None:

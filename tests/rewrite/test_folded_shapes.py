@@ -10,11 +10,11 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I32, LITERT, Branch, assert_same_bits, model_of, refusals
 from tflite_memopt import Options, optimize
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.folding import FOLDED_SHAPES
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.folding import FOLDED_SHAPES
 
 
 def flattened(branch: Branch) -> None:

@@ -12,9 +12,9 @@ import pytest
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, LITERT, TFLM, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.shapes import IDENTITY
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.shapes import IDENTITY
 
 Operands = tuple[list[Tensor | None], dict[str, Any]]
 """Inputs of an operator and the fields of its options."""

@@ -9,13 +9,13 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, F32, I8, I16, LITERT, TFLM, Branch, assert_exact, refusals
 from tests.tflm import run_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.channels import LEGAL_CONCATENATION
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.stage import CLEAN_UP
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.search.rewrite.channels import LEGAL_CONCATENATION
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.stage import CLEAN_UP
 
 GOLDEN = """graph 0 main
   %0 x0: int8[1, 1]

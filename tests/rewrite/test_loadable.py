@@ -11,12 +11,12 @@ import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tests.tflm import run_models
 from tflite_memopt import Options, UnsupportedModelError
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import DType, Model, Signature, Tensor
-from tflite_memopt.proof import prove
-from tflite_memopt.rewrite.loadable import mended
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.proof import prove
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model, Signature, Tensor
+from tflite_memopt.search.rewrite.loadable import mended
 
 F32, I8, I32 = DType.FLOAT32, DType.INT8, DType.INT32
 

@@ -9,9 +9,9 @@ import pytest
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.channels import NESTED_CONCATENATION
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.search.rewrite.channels import NESTED_CONCATENATION
+from tflite_memopt.search.rewrite.engine import Driver
 
 GOLDEN = """graph 0 main
   %0 a: int8[1, 2, 2, 2]

@@ -16,18 +16,18 @@ from tests.models import dense_model
 from tests.recurrent import F32, I8, WIDTH, layers, loop_with_a_list, unrolled
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, Result, UnsupportedModelError, UsageError, optimize
+from tflite_memopt.api import verify
 from tflite_memopt.cli import cli
-from tflite_memopt.equivalence import verification
-from tflite_memopt.io import offline_plan, plan_label
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.measuring import verify
-from tflite_memopt.memory.problems import tie_positions
-from tflite_memopt.proof import Proof, Status, prove_steps
-from tflite_memopt.receipt import mismatches, receipt_of
+from tflite_memopt.evidence.equivalence import verification
+from tflite_memopt.evidence.proof import Proof, Status, prove_steps
+from tflite_memopt.model.io import offline_plan, plan_label
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 from tflite_memopt.report.pictures.pages import report_page
-from tflite_memopt.rewrite.one_step import Stepped, one_step
+from tflite_memopt.report.receipt import mismatches, receipt_of
+from tflite_memopt.search.memory.problems import tie_positions
+from tflite_memopt.search.rewrite.one_step import Stepped, one_step
 
 STEP = Options(step=True, effort="quick")
 EXACT = {

@@ -17,16 +17,21 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.partial_patterns import Spec, build, specs
 from tests.tflm import run_models
-from tflite_memopt.equivalence.adapter import Sample
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import EXACTNESS
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.editor import NO_ACTIVATION, RELU
-from tflite_memopt.ir.model import DType, Model, Operator, OperatorOptions, Quantization, Tensor
-from tflite_memopt.ir.tensors import per_tensor, values
-from tflite_memopt.rewrite.engine import Driver, match_at
-from tflite_memopt.rewrite.partial import FLOAT_ERROR, PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION, Output
+from tflite_memopt.evidence.equivalence.adapter import Sample
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import EXACTNESS
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import NO_ACTIVATION, RELU
+from tflite_memopt.model.ir.model import DType, Model, Operator, OperatorOptions, Quantization, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor, values
+from tflite_memopt.search.rewrite.engine import Driver, match_at
+from tflite_memopt.search.rewrite.partial import (
+    FLOAT_ERROR,
+    PARTIAL_CONVOLUTION,
+    PARTIAL_TRANSPOSED_CONVOLUTION,
+    Output,
+)
 
 RULES = (PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION)
 GOLDEN = Path(__file__).with_name("golden_partial_convolution.txt")

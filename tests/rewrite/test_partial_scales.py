@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from tflite_memopt.rewrite.partial import DEVIATIONS, MARGIN, Output, Sums, Values, sums_of
+from tflite_memopt.search.rewrite.partial import DEVIATIONS, MARGIN, Output, Sums, Values, sums_of
 
 INT8 = Values(0.1, 0, -128, 127)
 INT16 = Values(0.001, 0, -32768, 32767)

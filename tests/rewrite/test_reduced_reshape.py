@@ -7,9 +7,9 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.shapes import REDUCED_RESHAPE
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.shapes import REDUCED_RESHAPE
 
 
 def reduced(branch: Branch) -> None:

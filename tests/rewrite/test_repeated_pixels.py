@@ -10,11 +10,11 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
 from tflite_memopt import Options, optimize
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.pixels import REPEATED_PIXELS
-from tflite_memopt.rewrite.shapes import DEAD_OPERATORS
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.pixels import REPEATED_PIXELS
+from tflite_memopt.search.rewrite.shapes import DEAD_OPERATORS
 
 TILED, JOINED = REPEATED_PIXELS
 

@@ -25,12 +25,12 @@ from tests.rewrite.patterns import (
     refusals,
     weights_quantization,
 )
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.engine import Driver, Rule
-from tflite_memopt.rewrite.folding import FOLDED_BIAS
-from tflite_memopt.rewrite.pixels import RESTORED_DILATION
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver, Rule
+from tflite_memopt.search.rewrite.folding import FOLDED_BIAS
+from tflite_memopt.search.rewrite.pixels import RESTORED_DILATION
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of, refusals, weights_quantization
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.pixels import SAME_PADDING
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.pixels import SAME_PADDING
 
 
 def padded(branch: Branch, x: Tensor, amounts: Any) -> Tensor:

@@ -12,13 +12,13 @@ from tests.model_builder import ModelBuilder, per_channel
 from tests.profiles import examples
 from tests.rewrite.patterns import ARENA, F32, LITERT, TFLM
 from tests.two_models import compare_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import share_constants
-from tflite_memopt.ir.model import Model, Signature, Tensor
-from tflite_memopt.ir.tensors import per_tensor
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import share_constants
+from tflite_memopt.model.ir.model import Model, Signature, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
 
 GOLDEN = """graph 0 main
   %0 x: int8[1, 4]

@@ -12,11 +12,11 @@ import pytest
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.ir.model import DType, Quantization, Tensor
-from tflite_memopt.ir.tensors import values
-from tflite_memopt.rewrite.channels import SPLIT_DEPTHWISE
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.model.ir.model import DType, Quantization, Tensor
+from tflite_memopt.model.ir.tensors import values
+from tflite_memopt.search.rewrite.channels import SPLIT_DEPTHWISE
+from tflite_memopt.search.rewrite.engine import Driver
 
 
 def depthwise(branch: Branch) -> None:

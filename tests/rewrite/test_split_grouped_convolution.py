@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder, per_channel
 from tests.two_models import compare_models
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.editor import NO_ACTIVATION, RELU, RELU6, SAME, VALID
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.channels import SPLIT_GROUPED_CONVOLUTION
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import NO_ACTIVATION, RELU, RELU6, SAME, VALID
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.channels import SPLIT_GROUPED_CONVOLUTION
+from tflite_memopt.search.rewrite.engine import Driver
 
 BIASES = {DType.FLOAT32: np.float32, DType.INT8: np.int32, DType.INT16: np.int64}
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals, rule_named
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
 
 SPLIT_PAD = rule_named("split_pad")
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals, rule_named
-from tflite_memopt.ir.editor import SAME, VALID
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.search.rewrite.engine import Driver
 
 SPLIT_POOLING = rule_named("split_pooling")
 

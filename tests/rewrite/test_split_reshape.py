@@ -23,9 +23,9 @@ from tests.rewrite.patterns import (
     refusals,
     rule_named,
 )
-from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.tensors import integers
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.model.ir.tensors import integers
+from tflite_memopt.search.rewrite.engine import Driver
 
 SPLIT_RESHAPE = rule_named("split_reshape")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, Pattern, assert_exact, quantization_of, refusals, rule_named
-from tflite_memopt.ir.model import Model
+from tflite_memopt.model.ir.model import Model
 
 SPLIT_SLICE = rule_named("split_slice")
 

@@ -19,8 +19,8 @@ from tests.rewrite.patterns import (
     refusals,
     rule_named,
 )
-from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.search.rewrite.engine import Driver
 
 SPLIT_SPATIAL = rule_named("split_spatial")
 

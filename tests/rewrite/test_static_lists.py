@@ -13,16 +13,16 @@ import pytest
 from tests.recurrent import loop_with_a_list
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, UnsupportedModelError, optimize, verify
-from tflite_memopt.analysis.loops import integers_by_iteration, loops_of
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.tensors import per_tensor
-from tflite_memopt.proof import prove
-from tflite_memopt.rewrite.static_lists import make_lists_static
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.proof import prove
+from tflite_memopt.model.analysis.loops import integers_by_iteration, loops_of
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.model import Model
+from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.search.rewrite.static_lists import make_lists_static
 
 ARENA = 1 << 20
 

@@ -12,19 +12,19 @@ from tests.recurrent import F32, I8, WIDTH, cell, unrolled, weights
 from tests.tflm import needs_wheel
 from tests.two_models import compare_models
 from tflite_memopt import Options, optimize
-from tflite_memopt.analysis.loops import loops_of
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import Changed, decision_in
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model, drop_dead_tensors
-from tflite_memopt.ir.model import DType, Model
-from tflite_memopt.ir.tensors import affine_of, per_tensor
-from tflite_memopt.proof import prove
-from tflite_memopt.rewrite.loadable import mended
-from tflite_memopt.rewrite.stage import rewrite
-from tflite_memopt.rewrite.steps_in_a_loop import roll_up
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.proof import prove
+from tflite_memopt.model.analysis.loops import loops_of
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Changed, decision_in
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.copying import copy_model, drop_dead_tensors
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.model.ir.tensors import affine_of, per_tensor
+from tflite_memopt.search.rewrite.loadable import mended
+from tflite_memopt.search.rewrite.stage import rewrite
+from tflite_memopt.search.rewrite.steps_in_a_loop import roll_up
 
 ARENA = 1 << 20
 FREE = Options(max_slowdown=1.0, cascade=False, samples=2)

@@ -10,10 +10,10 @@ import pytest
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of, refusals, weights_quantization
-from tflite_memopt.ir.model import DType, Model, Tensor
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.pixels import SLICE_OF_PADDING, SUBSAMPLED_SLICE
-from tflite_memopt.rewrite.shapes import IDENTITY
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.pixels import SLICE_OF_PADDING, SUBSAMPLED_SLICE
+from tflite_memopt.search.rewrite.shapes import IDENTITY
 
 
 def cut(branch: Branch, x: Tensor, strides: tuple[int, int] = (1, 1)) -> Tensor:

@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of
-from tflite_memopt.rewrite.engine import Driver
-from tflite_memopt.rewrite.shapes import DEAD_OPERATORS, UNDONE_RESHAPES
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.shapes import DEAD_OPERATORS, UNDONE_RESHAPES
 
 
 def pair(branch: Branch) -> None:

@@ -12,12 +12,12 @@ import pytest
 from scripts.makers.runs import run_external
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary, streaming_model
 from tests.tflm import needs_wheel, run_models
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.external_runner import command_of, run_external_jobs
-from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import UsageError
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.external_runner import command_of, run_external_jobs
+from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import Model
 
 pytestmark = needs_wheel
 WHEEL = [sys.executable, str(Path(__file__).with_name("wheel_runner.py"))]

@@ -18,9 +18,9 @@ from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, UsageError, optimize, verify
-from tflite_memopt.equivalence.subject import Promise, Subject
-from tflite_memopt.equivalence.verification import verify_result
-from tflite_memopt.io.writer import write_model
+from tflite_memopt.evidence.equivalence.subject import Promise, Subject
+from tflite_memopt.evidence.equivalence.verification import verify_result
+from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.model import to_json
 
 ROOT = Path(__file__).parents[2]

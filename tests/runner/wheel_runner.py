@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import RunJob, Sample
-from tflite_memopt.equivalence.inputs import numpy_type
-from tflite_memopt.equivalence.tflm import run_tflm
-from tflite_memopt.io.reader import read_model
+from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
+from tflite_memopt.evidence.equivalence.inputs import numpy_type
+from tflite_memopt.evidence.equivalence.tflm import run_tflm
+from tflite_memopt.model.io.reader import read_model
 
 _LARGEST = 1 << 24
 

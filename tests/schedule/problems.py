@@ -7,8 +7,8 @@ from itertools import permutations
 from hypothesis import strategies as st
 
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.problem import Reuse, ScheduleProblem, Step
 
 SIZES = st.integers(0, 40).map(lambda units: 16 * units)
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.graph.limits import Allowance, SearchLimit
-from tflite_memopt.schedule.best_first import (
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.schedule.best_first import (
     BottleneckSearch,
     CompiledGraph,
     Direction,
@@ -22,10 +22,10 @@ from tflite_memopt.schedule.best_first import (
     compiled,
     forward,
 )
-from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.methods import METHODS, solve
-from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
-from tflite_memopt.schedule.reductions import FusedGraph, _contract_at, contract
+from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.methods import METHODS, solve
+from tflite_memopt.solvers.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
+from tflite_memopt.solvers.schedule.reductions import FusedGraph, _contract_at, contract
 
 from .problems import brute_force, optimum, problems
 

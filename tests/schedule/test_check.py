@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.graph.limits import SearchLimit
-from tflite_memopt.schedule import methods
-from tflite_memopt.schedule.check import check_problem
-from tflite_memopt.schedule.methods import METHODS, solve
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
+from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.schedule import methods
+from tflite_memopt.solvers.schedule.check import check_problem
+from tflite_memopt.solvers.schedule.methods import METHODS, solve
+from tflite_memopt.solvers.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
 
 from .problems import problems
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.model import Graph
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.ir.check import check_model
+from tflite_memopt.model.ir.model import Graph
 
 ROOT = Path(__file__).parents[2]
 OPERATORS = {"swiftnet": 62, "darts_cell": 38, "blazeface": 73}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OutputError, UsageError
-from ..io.files import write_files
+from ..model.io.files import write_files
 from ..options import Options
 from ..version import __version__
 from .find import FoundModel

@@ -9,18 +9,7 @@ import click
 
 from .exit_codes import code_of
 from .reports import Makers, report_option, reports_of
-from .shared import (
-    FORCE,
-    JSON,
-    KERNELS,
-    MEMORY,
-    QUIET,
-    TARGET,
-    TFLM_OF_FILE,
-    check_files,
-    memories_of,
-    show,
-)
+from .shared import FORCE, JSON, KERNELS, MEMORY, QUIET, TARGET, TFLM_OF_FILE, check_files, memories_of, show
 from .types import ByteSize, GivenMemories, ModelPath
 
 
@@ -62,16 +51,16 @@ def analyze(
     quiet: bool | None,
 ) -> None:
     """Show how much RAM IN.tflite needs as it is, which operators need the most, and what limits it."""
-    from ..io.files import read_file, write_files, write_folder
-    from ..measuring import analyze as run
-    from ..memory.file import read_planned
+    from ..api import analyze as run
+    from ..model.io.files import read_file, write_files, write_folder
     from ..options import Options
-    from ..program.fronts import said_of_feeding
-    from ..program.ways import said_of_ways
     from ..report.console import render_analysis
     from ..report.model import to_json
     from ..report.node_data import node_data
     from ..report.pictures.pages import analysis_page, svg_file
+    from ..run.parts.fronts import said_of_feeding
+    from ..run.parts.ways import said_of_ways
+    from ..search.memory.file import read_planned
 
     check_files(reports, (source,), force)
     sizes, prices = memories_of(memories)

@@ -86,7 +86,7 @@ def batch(
     from ..batch.find import find_models
     from ..batch.results import DONE, RESULTS, Results, refuse_mixing
     from ..batch.run import run_batch
-    from ..pipeline import optimize
+    from ..run.pipeline import optimize
 
     if cluster is not None and (workers, worker_memory) != (None, None):
         raise click.UsageError("--cluster has its own workers: omit --jobs and --worker-memory")

@@ -61,9 +61,9 @@ def check(
     run by TFLM, or computes wrongly with the kernels of the target.
     """
     from ..batch.find import find_models
-    from ..io.files import write_files
-    from ..program.files import programs_among
+    from ..model.io.files import write_files
     from ..report.repository import has_grown, ram_json, ram_markdown, ram_text
+    from ..run.parts.files import programs_among
 
     check_files((markdown,), (), force)
     listed = find_models(models or (".",))
@@ -103,7 +103,7 @@ class Firmware(NamedTuple):
 
 def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tuple[ModelRam, int]:
     """Return the line on a model, and the exit code for it."""
-    from ..io.files import read_file
+    from ..model.io.files import read_file
     from ..report.repository import ModelRam
 
     try:
@@ -122,7 +122,7 @@ def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tupl
 
 
 def _judged(data: bytes, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
-    from ..measuring import analyze
+    from ..api import analyze
     from ..report.summary import wrong_in_words
 
     analysis = analyze(data, firmware.kernels, firmware.target, firmware.tflm, firmware.budget)
@@ -130,7 +130,7 @@ def _judged(data: bytes, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
 
 
 def _judged_program(folder: Path, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
-    from ..program.console import answer_of_folder
+    from ..run.parts.console import answer_of_folder
 
     return _of_answer(name, answer_of_folder(folder, firmware.target, firmware.budget), "")
 

@@ -118,8 +118,8 @@ def codegen(
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
     from ..firmware.files import runner_source
-    from ..io.files import write_folder
-    from ..memory.file import naming
+    from ..model.io.files import write_folder
+    from ..search.memory.file import naming
 
     if write_runner == bool(sources):
         raise click.UsageError("name OUT.tflite, or give --write-runner without it")
@@ -177,8 +177,8 @@ def _files_of_one(
     from ..firmware.esphome import manifest_of
     from ..firmware.files import files_of_model
     from ..firmware.self_test import expected_outputs
-    from ..io.files import read_file
-    from ..memory.problems import labeled_ties, tie_positions
+    from ..model.io.files import read_file
+    from ..search.memory.problems import labeled_ties, tie_positions
 
     data = read_file(source)
     one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
@@ -197,10 +197,10 @@ def _files_of_one(
 
 def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     from ..firmware.files import files_of_networks
-    from ..io.files import write_folder
-    from ..program.files import read_program
-    from ..program.firmware import describe_program
-    from ..program.verifying import expected_of
+    from ..model.io.files import write_folder
+    from ..run.parts.files import read_program
+    from ..run.parts.firmware import describe_program
+    from ..run.parts.verifying import expected_of
 
     program, parts = read_program(folder)
     firmware = describe_program(program, parts, target, name, force)  # refuses a wrong request before TFLM runs
@@ -213,9 +213,9 @@ def _codegen_shared(
     sources: tuple[Path, ...], output: Path, target: str | None, name: str, one_at_a_time: bool, force: bool
 ) -> None:
     from ..firmware.files import files_of_networks
-    from ..io.files import write_folder
-    from ..program.sharing import share
-    from ..program.verifying import expected_of
+    from ..model.io.files import write_folder
+    from ..run.parts.sharing import share
+    from ..run.parts.verifying import expected_of
 
     joint = share(sources, one_at_a_time, target)
     firmware = joint.firmware(name)

@@ -9,17 +9,7 @@ import click
 
 from ..options import Options
 from .reports import Makers, report_option, reports_of
-from .shared import (
-    FORCE,
-    JSON,
-    KERNELS,
-    QUIET,
-    SEED,
-    TARGET,
-    check_files,
-    progress_line,
-    show,
-)
+from .shared import FORCE, JSON, KERNELS, QUIET, SEED, TARGET, check_files, progress_line, show
 from .types import ModelPath
 
 
@@ -77,10 +67,10 @@ def compare(
     **chosen: Any,
 ) -> None:
     """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
-    from ..io.files import write_files
-    from ..measuring import compare as run
+    from ..api import compare as run
+    from ..model.io.files import write_files
     from ..report.model import to_json
-    from ..schedule.methods import METHODS, lacking_package
+    from ..solvers.schedule.methods import METHODS, lacking_package
 
     check_files(reports, (source,), force)
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]

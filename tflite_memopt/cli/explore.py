@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..graph.side_by_side import usable_cores
 from ..options import Options
+from ..solvers.graph.side_by_side import usable_cores
 from .exit_codes import OVER_BUDGET
 from .grouped import GroupedCommand
 from .reports import Makers, report_option, reports_of
@@ -34,8 +34,8 @@ from .shared import (
 from .types import ByteSize, HopList, ModelPath, PartCount
 
 if TYPE_CHECKING:
-    from ..exploring import Explored
-    from ..pipeline import Result
+    from ..run.explore import Explored
+    from ..run.pipeline import Result
 
 
 @click.command(cls=GroupedCommand, short_help="Show the trade-off between RAM and run time.")
@@ -97,11 +97,11 @@ def explore(
     `optimize` writes a point with the options beside it and the other options given here. A file that explore writes is
     verified.
     """
-    from ..exploring import explore as run
-    from ..io.files import write_files
+    from ..model.io.files import write_files
     from ..report.exploration import render_exploration, with_reasons
     from ..report.model import to_json
     from ..report.pictures.front import exploration_page, front_file
+    from ..run.explore import explore as run
 
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
@@ -136,7 +136,7 @@ def explore(
 
 def _made(source: Path, explored: Explored, is_proved: bool, say: Callable[[str], None]) -> Result:
     """Return the point that was picked, as ``optimize`` makes it."""
-    from ..pipeline import optimize
+    from ..run.pipeline import optimize
 
     options = replace(explored.options[explored.exploration.choice.point], verify=is_proved)
     return optimize(source, options, lambda said: say(f"the point that was picked: {said}"))

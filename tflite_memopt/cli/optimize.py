@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UsageError
-from ..graph.side_by_side import usable_cores
 from ..options import Hop, Options
+from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
 from .grouped import GroupedCommand, said_again
@@ -40,7 +40,7 @@ from .shared import (
 from .types import ByteSize, FedRowsType, ModelPath, PartCount
 
 if TYPE_CHECKING:
-    from ..io.plan_label import PlanLabel
+    from ..model.io.plan_label import PlanLabel
     from ..report.model import Report
 
 
@@ -144,13 +144,13 @@ def optimize(
 
     Exits with 1 and writes no model if the result is not equal.
     """
-    from ..io.files import read_file, write_files
-    from ..memory.arrange import needed_bytes
-    from ..pipeline import optimize as run
-    from ..program.ways import other_ways
-    from ..receipt import receipt_of
+    from ..model.io.files import read_file, write_files
     from ..report.model import to_json
     from ..report.pictures.pages import report_page, svg_file
+    from ..report.receipt import receipt_of
+    from ..run.parts.ways import other_ways
+    from ..run.pipeline import optimize as run
+    from ..search.memory.arrange import needed_bytes
 
     options = options_from_flags(**chosen)
     if receipt is not None and not options.verify:
@@ -196,10 +196,10 @@ def _in_parts(
     force: bool,
     quiet: bool | None,
 ) -> None:
-    from ..io.files import write_files
-    from ..program.console import answer_of_program, headline_of, render_program
-    from ..program.files import is_program, to_json
-    from ..program.run import optimize_in_parts
+    from ..model.io.files import write_files
+    from ..run.parts.console import answer_of_program, headline_of, render_program
+    from ..run.parts.files import is_program, to_json
+    from ..run.parts.run import optimize_in_parts
 
     if output.is_file():
         raise UsageError(f"output '{output}' is a file: with --parts, name a folder")
@@ -225,7 +225,7 @@ def _in_parts(
 def _registered(report: Report, model: bytes) -> list[str]:
     """Return the calls of the resolver that register the operators of a result; none if TFLM cannot run it."""
     from ..firmware.resolver import registrations
-    from ..io.reader import read_model
+    from ..model.io.reader import read_model
 
     if not report.tflm.runs:
         return []
@@ -270,9 +270,9 @@ def _label_in(given: str) -> PlanLabel | None:
     """Read the label of a file that ``optimize`` wrote; None for the text of a decision."""
     if not os.path.isfile(given):  # Path.is_file raises an error on long texts
         return None
-    from ..io import plan_label
-    from ..io.files import load
-    from ..io.reader import read_model
+    from ..model.io import plan_label
+    from ..model.io.files import load
+    from ..model.io.reader import read_model
 
     label = plan_label.decode(read_model(load(given)[0]))
     if label is None or not label.decision:

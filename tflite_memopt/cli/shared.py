@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
+from ..target.kernels.profiles import PROFILES
 from .types import GivenMemories, MemoryType, ModelPath, Percent, TargetName, TflmName
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ _SILENCE = 4.0
 
 def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: bool) -> None:
     """Raise UsageError early, before any work, when one of the output files could not be written or drawn."""
-    from ..io.files import check_target
+    from ..model.io.files import check_target
 
     wanted = [path for path in paths if path is not None]
     if len({path.absolute() for path in wanted}) < len(wanted):

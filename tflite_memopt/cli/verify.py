@@ -15,7 +15,7 @@ from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
 
 if TYPE_CHECKING:
-    from ..equivalence.verdict import Verdict
+    from ..evidence.equivalence.verdict import Verdict
 
 
 @click.command(short_help="Compare two models, bit by bit.")
@@ -59,8 +59,8 @@ def verify(
     --runner has no verdict, and with 5 if a runtime differs where the proof says equal. B.tflite may be a folder that
     optimize --parts wrote; its parts run one after another.
     """
-    from ..equivalence.verdict import contradiction
-    from ..measuring import verify as run
+    from ..api import verify as run
+    from ..evidence.equivalence.verdict import contradiction
     from ..report.console import render_verdicts
     from ..report.model import Verification, to_json
 
@@ -98,8 +98,8 @@ def _code_of(verdicts: Mapping[str, Verdict]) -> int:
 
 
 def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None) -> None:
-    from ..io.files import load
-    from ..receipt import mismatches
+    from ..model.io.files import load
+    from ..report.receipt import mismatches
 
     with progress_line(quiet) as say:
         wrong = list(mismatches(receipt.read_text(errors="replace"), load(first)[0], load(second)[0], say))
@@ -112,7 +112,7 @@ def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None)
 
 
 def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, quiet: bool | None) -> None:
-    from ..program.verifying import verify_folder
+    from ..run.parts.verifying import verify_folder
 
     if options.runner is not None or as_json:
         raise click.UsageError("--runner and --json are for one model, not for a program")

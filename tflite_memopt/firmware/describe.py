@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.loops import cleared_inputs
 from ..errors import EquivalenceError, UnsupportedModelError, UsageError
-from ..io import offline_plan
-from ..io.plan_label import PlanLabel
-from ..ir.model import Model
-from ..kernels.profile import KernelProfile
-from ..kernels.profiles import PORTABLE
-from ..kernels.support import said_of, support_of
-from ..kernels.targets import profile_for, target_named
-from ..memory.file import label_in_force, read_planned
-from ..memory.file import profile_of as profile_of_label
-from ..memory.problems import labeled_ties, tie_positions
-from ..memory.reserve import has_table, reserve
+from ..model.analysis.loops import cleared_inputs
+from ..model.io import offline_plan
+from ..model.io.plan_label import PlanLabel
+from ..model.ir.model import Model
 from ..options import Hop
+from ..search.memory.file import label_in_force, read_planned
+from ..search.memory.file import profile_of as profile_of_label
+from ..search.memory.problems import labeled_ties, tie_positions
+from ..search.memory.reserve import has_table, reserve
+from ..target.kernels.profile import KernelProfile
+from ..target.kernels.profiles import PORTABLE
+from ..target.kernels.support import said_of, support_of
+from ..target.kernels.targets import profile_for, target_named
 from . import Planner
 from .cpp_text import check_namespace
 from .description import OneModel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..ir.model import DType, Model, Tensor
-from ..ir.tensors import affine_of
+from ..model.ir.model import DType, Model, Tensor
+from ..model.ir.tensors import affine_of
 
 _TYPES: Mapping[DType, str] = {
     DType.INT8: "int8_t",

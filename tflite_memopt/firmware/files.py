@@ -9,11 +9,11 @@ from zlib import adler32
 
 import jinja2
 
-from ..ir.tensors import zero_of
-from ..kernels.profile import KernelProfile
-from ..kernels.since import BUILDS, has_operators, needed_since
-from ..kernels.targets import esp_nn_to_pin
-from ..memory.figures import operator_kinds
+from ..model.ir.tensors import zero_of
+from ..search.memory.figures import operator_kinds
+from ..target.kernels.profile import KernelProfile
+from ..target.kernels.since import BUILDS, has_operators, needed_since
+from ..target.kernels.targets import esp_nn_to_pin
 from ..version import __version__
 from .cpp_text import identifiers, literal
 from .description import Network, Networks, OneModel

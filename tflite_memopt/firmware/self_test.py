@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..equivalence.adapter import Array, RunJob, Sample
-from ..equivalence.baseline import arena_for
-from ..equivalence.compare import FLOAT_SUMS
-from ..equivalence.runner import Interpreters, ProcessLimits
-from ..equivalence.sequences import zeros_of
 from ..errors import UsageError
-from ..io import offline_plan
-from ..io.reader import read_model
-from ..io.writer import write_model
-from ..ir.model import DType, Model, Tensor
+from ..evidence.equivalence.adapter import Array, RunJob, Sample
+from ..evidence.equivalence.baseline import arena_for
+from ..evidence.equivalence.compare import FLOAT_SUMS
+from ..evidence.equivalence.runner import Interpreters, ProcessLimits
+from ..evidence.equivalence.sequences import zeros_of
+from ..model.io import offline_plan
+from ..model.io.reader import read_model
+from ..model.io.writer import write_model
+from ..model.ir.model import DType, Model, Tensor
 
 RUNS = 3
 """Inferences in sequence: the first one alone would not notice a lost state."""

@@ -7,16 +7,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from ..errors import UsageError
-from ..ir.copying import drop_dead_tensors
-from ..ir.model import Model
-from ..memory.layout import memory_layout
-from ..memory.problems import schedule_problem
+from ..model.ir.copying import drop_dead_tensors
+from ..model.ir.model import Model
 from ..options import Options
-from ..plan.methods import STRATEGIES
-from ..plan.methods import solve as solve_plan
 from ..report.model import Comparison, MethodUse
-from ..schedule.methods import METHODS, check_method, lacking_package
-from ..schedule.methods import solve as solve_schedule
+from ..search.memory.layout import memory_layout
+from ..search.memory.problems import schedule_problem
+from ..solvers.plan.methods import STRATEGIES
+from ..solvers.plan.methods import solve as solve_plan
+from ..solvers.schedule.methods import METHODS, check_method, lacking_package
+from ..solvers.schedule.methods import solve as solve_schedule
 from .msf_cnn.layers import chain_of
 from .msf_cnn.study import fusion_uses
 from .shared_objects import STRATEGIES as SHARED

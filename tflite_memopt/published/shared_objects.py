@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.interval import intersect
-from ..graph.limits import now
-from ..plan.bounds import maximal_sections
-from ..plan.problem import Item
+from ..solvers.graph.interval import intersect
+from ..solvers.graph.limits import now
+from ..solvers.plan.bounds import maximal_sections
+from ..solvers.plan.problem import Item
 
 Items = tuple[Item, ...]
 ObjectStrategy = Callable[[Items], tuple[int, ...]]

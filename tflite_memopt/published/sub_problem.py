@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..graph.dependency_graph import bits
-from ..schedule.problem import MemoryGraph, Reuse, ScheduleProblem, Step
+from ..solvers.graph.dependency_graph import bits
+from ..solvers.schedule.problem import MemoryGraph, Reuse, ScheduleProblem, Step
 
 
 @dataclass(frozen=True)

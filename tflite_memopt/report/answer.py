@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..io import offline_plan
-from ..ir.model import Model
-from ..kernels.faults import faults_in
-from ..kernels.profile import KernelProfile
-from ..memory.file import label_in_force, places_in_force
-from ..memory.reserve import LibraryNeed
+from ..evidence.proof import Status, prove_plan
+from ..model.io import offline_plan
+from ..model.ir.model import Model
 from ..options import Objective
-from ..proof import Status, prove_plan
+from ..search.memory.file import label_in_force, places_in_force
+from ..search.memory.reserve import LibraryNeed
+from ..target.kernels.faults import faults_in
+from ..target.kernels.profile import KernelProfile
 
 Judgement = Literal["right", "wrong kernels", "wrong plan", "faulty kernels", "cannot run"]
 """Whether firmware computes what the file says: "wrong kernels": its plan is for others; "wrong plan": the plan is not

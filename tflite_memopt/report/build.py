@@ -6,20 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..analysis.loops import cleared_inputs
-from ..equivalence.verification import Verified
-from ..io import offline_plan
-from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
-from ..ir.model import Model
-from ..kernels.boards import device_named
-from ..kernels.code_size import flash_of
-from ..kernels.esp_nn import said_of_releases
-from ..kernels.faults import faults_of, right_releases
-from ..kernels.profile import KernelProfile
-from ..kernels.since import needed_since
-from ..kernels.support import RUNS, TflmSupport, support_of
-from ..memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
-from ..memory.figures import (
+from ..evidence.equivalence.verification import Verified
+from ..evidence.proof import Proof
+from ..model.analysis.loops import cleared_inputs
+from ..model.io import offline_plan
+from ..model.ir.change import INFERRED_SHAPES, Refusal, RewriteUse
+from ..model.ir.model import Model
+from ..options import Options
+from ..search.memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
+from ..search.memory.figures import (
     ArenaMap,
     InterfaceTensor,
     MemoryUse,
@@ -30,15 +25,20 @@ from ..memory.figures import (
     operator_kinds,
     step_uses,
 )
-from ..memory.file import label_in_force
-from ..memory.layout import memory_layout
-from ..memory.problems import schedule_problem
-from ..memory.reserve import LibraryNeed, needs_by_library
-from ..memory.work import slowest
-from ..options import Options
-from ..proof import Proof
-from ..schedule.check import peak_of
-from ..schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
+from ..search.memory.file import label_in_force
+from ..search.memory.layout import memory_layout
+from ..search.memory.problems import schedule_problem
+from ..search.memory.reserve import LibraryNeed, needs_by_library
+from ..search.memory.work import slowest
+from ..solvers.schedule.check import peak_of
+from ..solvers.schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
+from ..target.kernels.boards import device_named
+from ..target.kernels.code_size import flash_of
+from ..target.kernels.esp_nn import said_of_releases
+from ..target.kernels.faults import faults_of, right_releases
+from ..target.kernels.profile import KernelProfile
+from ..target.kernels.since import needed_since
+from ..target.kernels.support import RUNS, TflmSupport, support_of
 from ..version import __version__
 from .advice import advice_for, of_conversion
 from .answer import DeviceUse, answer_of, judged

@@ -8,11 +8,11 @@ from rich.console import Group, OverflowMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..equivalence.verdict import Verdict
 from ..errors import printable
-from ..io.plan_label import PlanLabel
-from ..memory.figures import InterfaceTensor, MemoryUse, StepUse
-from ..memory.reserve import LibraryNeed
+from ..evidence.equivalence.verdict import Verdict
+from ..model.io.plan_label import PlanLabel
+from ..search.memory.figures import InterfaceTensor, MemoryUse, StepUse
+from ..search.memory.reserve import LibraryNeed
 from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text

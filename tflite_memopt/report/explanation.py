@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..ir.change import Refusal, RewriteUse
+from ..model.ir.change import Refusal, RewriteUse
 from .console import as_text, table_with
 from .model import Report
 from .words import LONGEST_LISTED, short_name

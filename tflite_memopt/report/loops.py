@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..analysis.loops import Loop, loops_of
-from ..ir.model import Model, Tensor
+from ..model.analysis.loops import Loop, loops_of
+from ..model.ir.model import Model, Tensor
 from .model import LineBuffer, LoopUse
 from .words import short_name
 

@@ -6,13 +6,13 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from ..equivalence.verdict import Basis, Verdict
-from ..io.plan_label import PlanLabel
-from ..ir.change import Refusal, RewriteUse
-from ..kernels.support import RUNS, TflmSupport
-from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
-from ..memory.reserve import LibraryNeed
+from ..evidence.equivalence.verdict import Basis, Verdict
+from ..model.io.plan_label import PlanLabel
+from ..model.ir.change import Refusal, RewriteUse
 from ..options import Objective
+from ..search.memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
+from ..search.memory.reserve import LibraryNeed
+from ..target.kernels.support import RUNS, TflmSupport
 from .answer import Answer, DeviceUse, Planner
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..io.plan_label import PlanLabel
+from ..model.io.plan_label import PlanLabel
 from ..options import Options
 
 _LEFT_OUT = frozenset({"jobs", "device"})

@@ -6,27 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from ..equivalence.verdict import Verdict
 from ..errors import printable
-from ..ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, ONE_HOP, STATIC_LISTS, UNCALLED, RewriteUse
-from ..ir.check import NPUS
-from ..kernels.faults import FORGETS
-from ..kernels.mend import NAME as PADDING_APART
-from ..kernels.support import said_of
-from ..memory.figures import Bounds, MemoryUse, ReuseInForce
-from ..memory.work import slowdowns
+from ..evidence.equivalence.verdict import Verdict
+from ..model.ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, ONE_HOP, STATIC_LISTS, UNCALLED, RewriteUse
+from ..model.ir.check import NPUS
+from ..search.memory.figures import Bounds, MemoryUse, ReuseInForce
+from ..search.memory.work import slowdowns
+from ..target.kernels.faults import FORGETS
+from ..target.kernels.mend import NAME as PADDING_APART
+from ..target.kernels.support import said_of
 from .answer import Answer, DeviceUse
 from .model import Advice, Analysis, ProofUse, Report, SlideUse, Summary, Way
-from .words import (
-    by_library,
-    change_in_percent,
-    counted,
-    in_short,
-    in_words,
-    over_libraries,
-    percent,
-    short_name,
-)
+from .words import by_library, change_in_percent, counted, in_short, in_words, over_libraries, percent, short_name
 
 _LIBRARIES = {"cmsis-nn": "CMSIS-NN", "esp-nn": "esp-nn"}
 _RUNTIMES = {

@@ -6,12 +6,12 @@ import json
 
 from rich.table import Table
 
-from ..kernels.boards import BOARDS
-from ..kernels.boards import CHIPS as DEVICES
-from ..kernels.chips import CHIP_MEMORIES, CHIPS
-from ..kernels.profiles import PROFILES
-from ..kernels.since import BUILDS
-from ..kernels.targets import TARGETS
+from ..target.kernels.boards import BOARDS
+from ..target.kernels.boards import CHIPS as DEVICES
+from ..target.kernels.chips import CHIP_MEMORIES, CHIPS
+from ..target.kernels.profiles import PROFILES
+from ..target.kernels.since import BUILDS
+from ..target.kernels.targets import TARGETS
 
 
 def render_targets() -> Table:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..equivalence.verdict import Verdict
-from ..ir.change import BOUNDARY, UNCALLED
-from ..ir.check import NPU_HAS_ADDRESSES, first_on_npu
-from ..ir.model import Model
-from ..kernels.mend import NAME as PADDING_APART
-from ..kernels.profile import KernelProfile
-from ..memory.figures import MemoryUse
+from ..evidence.equivalence.verdict import Verdict
+from ..model.ir.change import BOUNDARY, UNCALLED
+from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
+from ..model.ir.model import Model
 from ..options import Options
+from ..search.memory.figures import MemoryUse
+from ..target.kernels.mend import NAME as PADDING_APART
+from ..target.kernels.profile import KernelProfile
 from .model import Analysis, FaultUse, Report
 from .words import short_name
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tflite_memopt.graph.dependency_graph import set_of
-from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.ilp.fusion import unfused
 from tflite_memopt.published.ilp.partition import light_cuts
 from tflite_memopt.published.ilp.program import formulate
 from tflite_memopt.published.ilp.solver import run_program, solve_program
 from tflite_memopt.published.sub_problem import SubProblem, sub_problems
-from tflite_memopt.schedule.best_first import best_first as solve_best_first
-from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.problem import (
+from tflite_memopt.solvers.graph.dependency_graph import set_of
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.schedule.best_first import best_first as solve_best_first
+from tflite_memopt.solvers.schedule.check import peak_of
+from tflite_memopt.solvers.schedule.problem import (
     MemoryGraph,
     ScheduleAnswer,
     ScheduleProblem,

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tflite_memopt.graph.dependency_graph import TransitiveClosure, bits, set_of, transitive_closure, union
 from tflite_memopt.published.ilp.closed_set import ClosedSet, InnerOrder, inner_order
 from tflite_memopt.published.ilp.fusion import MAX_SIZE, FusedProblem, fused_by
-from tflite_memopt.schedule.problem import MemoryGraph, ScheduleProblem, memory_graph
+from tflite_memopt.solvers.graph.dependency_graph import TransitiveClosure, bits, set_of, transitive_closure, union
+from tflite_memopt.solvers.schedule.problem import MemoryGraph, ScheduleProblem, memory_graph
 
 
 def fuse_as_printed(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> FusedProblem:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from tflite_memopt.graph.dependency_graph import TransitiveClosure, bits, transitive_closure
 from tflite_memopt.published.ilp.program import ALWAYS, NEVER, PEAK, Constraints, StepColumns
-from tflite_memopt.schedule.problem import MemoryGraph, ScheduleProblem, memory_graph
+from tflite_memopt.solvers.graph.dependency_graph import TransitiveClosure, bits, transitive_closure
+from tflite_memopt.solvers.schedule.problem import MemoryGraph, ScheduleProblem, memory_graph
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflite_memopt.graph.dependency_graph import bits
-from tflite_memopt.schedule.problem import MemoryGraph
+from tflite_memopt.solvers.graph.dependency_graph import bits
+from tflite_memopt.solvers.schedule.problem import MemoryGraph
 
 
 def order_from_outputs(graph: MemoryGraph) -> tuple[int, ...]:

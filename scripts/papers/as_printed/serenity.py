@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tflite_memopt.graph.dependency_graph import kahn_order
-from tflite_memopt.graph.limits import Allowance, SearchLimit
 from tflite_memopt.published.serenity import dynamic_programming as dp
 from tflite_memopt.published.serenity.divide import split
 from tflite_memopt.published.serenity.method import SerenityParts, operators_of
-from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, memory_graph
+from tflite_memopt.solvers.graph.dependency_graph import kahn_order
+from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
+from tflite_memopt.solvers.schedule.problem import ScheduleAnswer, ScheduleProblem, memory_graph
 
 _UNLIMITED = 1 << 60
 

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...graph.dependency_graph import DependencyGraph, bits, reverse_post_order, set_of, union
-from ...schedule.problem import MemoryGraph
+from ...solvers.graph.dependency_graph import DependencyGraph, bits, reverse_post_order, set_of, union
+from ...solvers.schedule.problem import MemoryGraph
 from ..serenity import dynamic_programming as dp
 
 _MOST_SUBSETS = 2_000

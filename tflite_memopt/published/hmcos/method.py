@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from ...graph.dependency_graph import bits, kahn_order, reverse_post_order, set_of
-from ...graph.limits import Allowance, SearchLimit
-from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
+from ...solvers.graph.dependency_graph import bits, kahn_order, reverse_post_order, set_of
+from ...solvers.graph.limits import Allowance, SearchLimit
+from ...solvers.schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..serenity import dynamic_programming as dp
 from ..serenity.divide import divide
 from .hierarchy import Hierarchy, build_hierarchy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...graph.dependency_graph import MemoryProfile, TransitiveClosure, bits, union
-from ...schedule.problem import MemoryGraph
+from ...solvers.graph.dependency_graph import MemoryProfile, TransitiveClosure, bits, union
+from ...solvers.schedule.problem import MemoryGraph
 
 MAX_STATES = 2000
 """Half-done states that are looked at before a set counts as too wide to fuse."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...graph.dependency_graph import TransitiveClosure, bits, runs_in_one_go, transitive_closure, union
-from ...schedule.problem import MemoryGraph, ScheduleProblem, Step, memory_graph
+from ...solvers.graph.dependency_graph import TransitiveClosure, bits, runs_in_one_go, transitive_closure, union
+from ...solvers.schedule.problem import MemoryGraph, ScheduleProblem, Step, memory_graph
 from .closed_set import InnerOrder, closed_set, inner_order
 
 MAX_SIZE = 24

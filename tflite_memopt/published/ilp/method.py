@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ...graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
-from ...graph.limits import Allowance, SearchLimit
-from ...schedule.check import peak_of
-from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
+from ...solvers.graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
+from ...solvers.graph.limits import Allowance, SearchLimit
+from ...solvers.schedule.check import peak_of
+from ...solvers.schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..sub_problem import sub_problems
 from .fusion import FusedProblem, fuse, unfused
 from .ordered_part import OrderedPart

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...graph.dependency_graph import reverse_post_order
-from ...graph.limits import Allowance
-from ...schedule.check import peak_of
-from ...schedule.problem import memory_graph, schedule_lower_bound
+from ...solvers.graph.dependency_graph import reverse_post_order
+from ...solvers.graph.limits import Allowance
+from ...solvers.schedule.check import peak_of
+from ...solvers.schedule.problem import memory_graph, schedule_lower_bound
 from ..sub_problem import SubProblem
 from .program import formulate
 from .solver import solve_program

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...graph.dependency_graph import bits, sets_at
-from ...schedule.problem import MemoryGraph
+from ...solvers.graph.dependency_graph import bits, sets_at
+from ...solvers.schedule.problem import MemoryGraph
 
 IMBALANCE = 1.4
 """A part may have so many times the mean number of operators."""

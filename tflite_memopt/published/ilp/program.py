@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from ...graph.dependency_graph import TransitiveClosure, bits, transitive_closure
-from ...schedule.problem import MemoryGraph, Reuse, ScheduleProblem, memory_graph
+from ...solvers.graph.dependency_graph import TransitiveClosure, bits, transitive_closure
+from ...solvers.schedule.problem import MemoryGraph, Reuse, ScheduleProblem, memory_graph
 
 PEAK = 0
 """The column of the objective, the paper's ``mem``."""

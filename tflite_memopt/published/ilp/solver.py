@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Protocol
 
-from ...graph.limits import Allowance
-from ...schedule.check import peak_of
-from ...schedule.problem import ScheduleProblem, schedule_lower_bound
+from ...solvers.graph.limits import Allowance
+from ...solvers.schedule.check import peak_of
+from ...solvers.schedule.problem import ScheduleProblem, schedule_lower_bound
 from .program import PEAK, Constraints, IntegerProgram
 
 ROUNDING = 0.4

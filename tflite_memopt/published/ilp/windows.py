@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...graph.dependency_graph import set_of
-from ...graph.limits import Allowance
-from ...schedule.problem import MemoryGraph
+from ...solvers.graph.dependency_graph import set_of
+from ...solvers.graph.limits import Allowance
+from ...solvers.schedule.problem import MemoryGraph
 from ..sub_problem import sub_problems
 from .ordered_part import OrderedPart
 

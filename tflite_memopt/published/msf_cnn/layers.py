@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...analysis.macs import operator_macs
 from ...errors import UnsupportedModelError
-from ...ir.model import Graph, Operator, Tensor
-from ...operators.rows import Axis
-from ...operators.table import row_map_of
+from ...model.analysis.macs import operator_macs
+from ...model.ir.model import Graph, Operator, Tensor
+from ...target.operators.rows import Axis
+from ...target.operators.table import row_map_of
 from .fusion import Layer, LayerWindow
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")

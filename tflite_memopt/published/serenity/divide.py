@@ -6,10 +6,10 @@ parts are independent, whatever is alive at the cut: no optimum is lost.
 
 from __future__ import annotations
 
-from ...graph.dependency_graph import sets_at, single_vertex_cuts, transitive_closure
-from ...graph.limits import SearchLimit
-from ...schedule.methods import kahn
-from ...schedule.problem import Method, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
+from ...solvers.graph.dependency_graph import sets_at, single_vertex_cuts, transitive_closure
+from ...solvers.graph.limits import SearchLimit
+from ...solvers.schedule.methods import kahn
+from ...solvers.schedule.problem import Method, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..sub_problem import SubProblem, sub_problems
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from ...graph.dependency_graph import DependencyGraph, bits, dependency_graph, set_of, union
-from ...graph.limits import Allowance, SearchLimit, deadline_in
-from ...schedule.problem import MemoryGraph
+from ...solvers.graph.dependency_graph import DependencyGraph, bits, dependency_graph, set_of, union
+from ...solvers.graph.limits import Allowance, SearchLimit, deadline_in
+from ...solvers.schedule.problem import MemoryGraph
 
 MOST_STATES = 500_000
 """Signatures that a search holds in the two levels at hand. Measured: 0.57 GB in all for 4,000 operators."""

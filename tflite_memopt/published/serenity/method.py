@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...graph.dependency_graph import kahn_order
-from ...graph.limits import Allowance, SearchLimit
-from ...schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
+from ...solvers.graph.dependency_graph import kahn_order
+from ...solvers.graph.limits import Allowance, SearchLimit
+from ...solvers.schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from . import dynamic_programming as dp
 from .divide import divide
 

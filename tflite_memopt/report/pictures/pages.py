@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from ...equivalence.verdict import Verdict
-from ...ir.change import RewriteUse
-from ...memory.figures import ArenaMap, MemoryUse, TailPart
+from ...evidence.equivalence.verdict import Verdict
+from ...model.ir.change import RewriteUse
+from ...search.memory.figures import ArenaMap, MemoryUse, TailPart
 from ..answer import Answer, DeviceUse
 from ..console import interface_lines, memory_rows
 from ..model import Advice, Analysis, Report

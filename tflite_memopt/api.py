@@ -1,0 +1,184 @@
+"""The calls that change no model: analyze, verify, compare, and the RAM of a model as one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from .errors import InfeasibleError, UsageError
+from .evidence.equivalence.subject import Subject
+from .evidence.equivalence.verdict import PLAN, PROOF, Verdict
+from .evidence.equivalence.verification import exactness_of, verdict_of, verify_steps
+from .evidence.equivalence.verification import verify as verify_models
+from .evidence.proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
+from .model.io import offline_plan, plan_label
+from .model.io.files import Source, load
+from .model.io.reader import read_model
+from .model.io.writer import write_model
+from .model.ir.model import Model
+from .options import Options
+from .report.answer import Planner
+from .report.build import build_analysis, device_use
+from .report.model import Analysis, Comparison, MemoryPart
+from .search.memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
+from .search.memory.problems import labeled_ties, tie_positions
+from .search.memory.reserve import needs_by_library
+from .search.rewrite.loadable import mended
+from .target.kernels.chips import memories_of_chip
+from .target.kernels.since import PRESENT
+from .target.kernels.targets import profile_for
+
+Progress = Callable[[str], None]
+
+
+def analyze(
+    source: Source,
+    kernels: str | None = None,
+    target: str | None = None,
+    tflm: str | None = None,
+    budget: int | None = None,
+    memories: Mapping[str, int] | None = None,
+    prices: Mapping[str, int] | None = None,
+) -> Analysis:
+    """Return the memory of a model under the plan in its file, if any; or after the rewrites that let TFLM load it.
+
+    ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says; so
+    does ``tflm``, the build of TFLM. ``budget``: bytes that the arena may take. ``memories``: bytes by name, the
+    fastest first, for the plan of ``codegen --memory``; None for those of the target, where the model does not fit into
+    the first one. ``prices``: of a byte that moves, by the name of a memory. Raises as
+    :func:`tflite_memopt.optimize`; UsageError and InfeasibleError for memories that cannot be.
+    """
+    data, name = load(source)
+    model = read_planned(data, name)
+    label, device = label_in_force(model), target
+    if label is not None and kernels is None and target is None:
+        target, kernels = label.target, label.kernels
+        device = label.device
+    profile = profile_for(target, kernels, build=build_of(label, tflm))
+    found = mended(model)
+    if found is None or not found.after.runs:
+        analysis = build_analysis(model, name, data, profile, device_use(device), budget=budget)
+    else:
+        analysis = build_analysis(found.model, name, data, profile, device_use(device), found.before, budget)
+        data = write_model(found.model)
+    if memories:
+        return replace(analysis, memories=_in_memories(data, target, memories, prices or {}))
+    own = {} if device is None else memories_of_chip(device) or {}
+    fastest = next(iter(own.values()), analysis.answer.reserve)
+    if len(own) > 1 and analysis.answer.reserve > fastest:
+        with suppress(UsageError, InfeasibleError):  # nobody has asked
+            return replace(analysis, memories=_in_memories(data, target, own, {}))
+    return analysis
+
+
+def _in_memories(
+    data: bytes, target: str | None, sizes: Mapping[str, int], prices: Mapping[str, int]
+) -> tuple[MemoryPart, ...]:
+    """Return the plan of ``codegen --memory``."""
+    from .firmware.describe import describe
+    from .firmware.plan_table import SCRATCH, MemoryRequest
+
+    firmware = describe(data, target, "model", force=True, request=MemoryRequest(sizes, prices=prices))
+    table = firmware.table
+    assert table is not None
+    (arena,) = (need.required for need in firmware.sizes.by_library.values())
+    parts = []
+    for number, (name, used) in enumerate(zip(table.names, table.sizes, strict=True)):
+        rows = sorted((row for row in table.rows if row.memory == number), key=lambda row: -row.moved)
+        is_arena = number == table.arena
+        moved, tensors = sum(row.moved for row in rows), tuple(row.name for row in rows if row.name != SCRATCH)
+        parts.append(MemoryPart(name, sizes[name], arena if is_arena else used, is_arena, moved, tensors))
+    return tuple(parts)
+
+
+def verify(
+    first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
+) -> dict[str, Verdict]:
+    """Compare two models; see :func:`tflite_memopt.evidence.equivalence.verification.verify`.
+
+    The second one with the ties that its plan was made with; one of ``optimize --step`` over sequences, one of
+    ``--slide`` along a signal. Where
+    ``optimize`` has written it, a verdict ``plan`` is the proof of its memory plan, for the kernels that it was made
+    for.
+    """
+    both = [load(source) for source in (first, second)]
+    _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
+    label = plan_label.decode(model)
+    ties = tie_positions(model, labeled_ties(model))
+    slides = label is not None and label.options.get("slide") is not None
+    if label is not None and (slides or label.options.get("step")):
+        found = _verify_calls(both[0][0], both[1][0], options, progress, ties, slides)
+    else:
+        found = verify_models(both[0][0], both[1][0], options, progress, ties)
+    if label is None:
+        return found
+    proof = prove_plan(model, places_in_force(model, profile_of(label)))
+    return {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
+
+
+def _verify_calls(
+    whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...], slides: bool
+) -> dict[str, Verdict]:
+    """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
+    model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
+    if not (hops_of(result, model)[1] if slides else is_step_of(result, model)):
+        raise UsageError("the models cannot be compared: the second one is a step of a different model")
+    proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
+    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
+    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
+    return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
+
+
+def compare(
+    source: Source,
+    schedulers: Sequence[str] = ("all",),
+    planners: Sequence[str] = ("all",),
+    options: Options = Options(),
+    progress: Progress = lambda _: None,
+    beside: Sequence[str] = (),
+    seconds: float = 60.0,
+) -> Comparison:
+    """Run the named methods side by side, or all of them, each for at most ``seconds``.
+
+    ``beside``: ``("msf-cnn",)`` for fused blocks as well.
+    See :func:`tflite_memopt.published.comparison.compare_methods`.
+    """
+    from .published.comparison import compare_methods
+
+    data, name = load(source)
+    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress, beside, seconds)
+
+
+def ram_of(
+    model: Source | Model,
+    target: str | None = None,
+    kernels: str | None = None,
+    optimized: bool = False,
+    tflm: str = PRESENT.name,
+    planner: Planner = "tflm",
+) -> int:
+    """Return the bytes of the arena that firmware must reserve for a model on the target.
+
+    ``model``: a .tflite as bytes or as a path, or a model in memory, which stays as it is. As it stands by default: in
+    the order and with the plan of its file, as stock TFLM runs it. Without a target: with TFLM's own kernels on 32
+    bits; other libraries may need more (:func:`analyze` has them all). ``optimized``: after :func:`optimize` with its
+    default options, without verification. ``tflm``: the build of TFLM. ``planner``: TFLM as it comes, or the "table"
+    that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where ``codegen`` writes none by
+    default.
+    """
+    source = write_model(model) if isinstance(model, Model) else model
+    options = Options(target=target, kernels=kernels, verify=False, tflm=tflm)
+    if optimized:
+        from .run.pipeline import optimize
+
+        needs = optimize(source, options).report.libraries["after"]
+    else:
+        read = read_planned(*load(source))
+        needs = needs_by_library(read, offline_plan.decode(read) or {}, options.profile)
+    need = next(iter(needs.values()))
+    if planner == "tflm":
+        return need.required
+    if need.table is None:
+        raise UsageError("codegen writes a plan table only for a target whose kernels were measured: name the target")
+    return need.table

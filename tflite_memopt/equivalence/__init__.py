@@ -1,1 +1,0 @@
-"""Verify that two models compute the same: interpreters in subprocesses, inputs, comparison, verdicts."""

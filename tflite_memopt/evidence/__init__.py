@@ -1,0 +1,1 @@
+"""What judges a result: a proof for all inputs, and runs on interpreters."""

@@ -1,0 +1,208 @@
+"""The original, measured before anything is done to it: the runtimes that run it, and whether it is sound itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...errors import UsageError
+from ...model.io import offline_plan
+from ...model.io.reader import read_model
+from ...model.io.writer import write_model
+from ...model.ir.check import is_work_memory
+from ...model.ir.model import DType, Model
+from ...model.ir.tensors import in_head
+from ...options import Options
+from ...solvers.graph.alignment import aligned
+from ...target.kernels.faults import faults_in
+from ...target.kernels.profiles import PROFILES
+from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob, Sample
+from .compare import first_output_difference
+from .external_runner import RUNNER
+from .inputs import samples_for
+from .runner import Interpreters, ModelRunner
+from .runtimes import BetweenRuntimes, between_runtimes
+from .shapes import InferredModel, computed_tensors, shaped_by, shaped_by_litert
+from .unloaded import explained, is_refusal
+
+LITERT = "litert"
+"""The runtime that plans for itself, and infers shapes."""
+FILLS = (0x5A, 0xA5)
+"""Two bytes for the arena before a run; no bit is the same in both."""
+_SPARE_ARENA = 8 << 20
+"""Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
+_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantize to int8 to run there)"
+_NO_TFLM = "nothing was run on TFLM: the tflite-micro wheel, which exists for Linux on x86-64, is not installed"
+_FEW = 5
+"""Samples of a second run, over other memory: the extremes, and a random one."""
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """The original on one runtime: the ``run`` over all samples, or the ``reason`` for none.
+
+    ``kernels``: those of its kernels that ran, where it has several, or the name that a runner gives. ``facts``: TFLM's
+    head, tail and total. ``is_sound`` is False when the runtime gives other bits where it should give the same.
+    ``refused``: TFLM named an operator that it cannot run. ``faults``: operators that it is known to compute wrongly.
+    """
+
+    run: ModelRun | None
+    reason: str | None = None
+    kernels: str | None = None
+    facts: Mapping[str, int] = field(default_factory=dict)
+    is_sound: bool = True
+    refused: bool = False
+    faults: str = ""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The original, the samples, and its runs by runtime.
+
+    ``data`` is the model as it came, which LiteRT has run; ``shaped`` has the shapes that LiteRT infers. TFLM, which
+    infers none, has run that. ``findings``: faults of the original, in words for its owner, most serious first.
+    ``between``: how LiteRT and TFLM differ on it; None if they do not, or one of them did not run.
+    """
+
+    data: bytes
+    shaped: InferredModel
+    samples: list[Sample]
+    runs: Mapping[str, BaselineRun]
+    findings: tuple[str, ...]
+    between: BetweenRuntimes | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model, with shapes that hold."""
+        return self.shaped.model
+
+    @property
+    def runs_right_on_tflm(self) -> bool:
+        """False where TFLM computes something else from the file as it came, so that its memory is no measure."""
+        return not self.shaped.wrong and all(each.is_sound for each in self.runs.values())
+
+
+def arena_for(model: Model) -> int:
+    """An arena in bytes in which any order and plan of the model fits: no sharing at all, and room to spare."""
+    heads = [tensor for graph in model.graphs for tensor in graph.tensors if in_head(tensor)]
+    structures = 1024 * sum(len(graph.tensors) + len(graph.operators) for graph in model.graphs)
+    return aligned(2 * sum(aligned(tensor.nbytes) for tensor in heads) + structures + _SPARE_ARENA)
+
+
+def measure_baseline(
+    data: bytes, model: Model, options: Options, interpreters: Interpreters, given: list[Sample] | None = None
+) -> Baseline:
+    """Run the original on every runtime that the options name.
+
+    ``model`` is that of ``data``. ``given``: the samples, in place of those that the options name. Where LiteRT's
+    reference kernels fail, its optimized ones are tried. Raises UsageError when ``--inputs`` do not fit,
+    UnsupportedModelError when shapes depend on values.
+    """
+    samples = samples_for(model, options) if given is None else given
+    runs = {LITERT: _on_litert(data, model, interpreters, samples)} if LITERT in options.runtimes else {}
+    inferred = runs[LITERT].run if runs else None
+    shaped = shaped_by_litert(data, model, interpreters) if inferred is None else shaped_by(data, model, inferred)
+    if "tflm" in options.runtimes:
+        runs["tflm"] = _on_tflm(interpreters["tflm"], shaped, samples, arena_for(shaped.model))
+    if options.runner is not None:
+        runs[RUNNER] = _on_tflm(interpreters[RUNNER], shaped, samples, LARGEST_ARENA)
+        _check_pointers(runs[RUNNER], options)
+    ran = any(each.run is not None for each in runs.values())
+    between = None if shaped.wrong else _between(shaped, samples, runs, interpreters)
+    findings = (*_findings(shaped, runs), *(() if between is None else (str(between),)))
+    return Baseline(data, shaped, samples if ran else [], runs, findings, between)
+
+
+def _between(
+    shaped: InferredModel, samples: list[Sample], runs: Mapping[str, BaselineRun], interpreters: Interpreters
+) -> BetweenRuntimes | None:
+    litert, tflm = (runs[name].run if name in runs else None for name in (LITERT, "tflm"))
+    if litert is None or tflm is None or not runs["tflm"].is_sound:
+        return None
+    arena = arena_for(shaped.model)
+    return between_runtimes(shaped.data, samples, litert, tflm, interpreters["tflm"], arena)
+
+
+def _on_litert(data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample]) -> BaselineRun:
+    """The first of its kernels that run the model; the reason is that of the ones before."""
+    job = RunJob(data, samples, 0, computed_tensors(model.main))
+    is_custom = any(operator.name == "CUSTOM" for graph in model.graphs for operator in graph.operators)
+    every = (REFERENCE,) if is_custom else (REFERENCE, OPTIMIZED_KERNELS)
+    reasons: list[str] = []
+    for kernels in every:
+        run = interpreters[LITERT].run(replace(job, kernels=kernels))
+        if run.ran:
+            return BaselineRun(run, f"{kernels}: {'; '.join(reasons)}" if reasons else None, kernels)
+        reasons.append(f"its {kernels} fail: {run.reason}" if len(every) > 1 else run.reason)
+    return BaselineRun(None, "; ".join(reasons))
+
+
+def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], arena: int) -> BaselineRun:
+    """Two runs, which must agree: as it came, and with no memory shared over an arena that held other bytes."""
+    run = runner.run(RunJob(shaped.data, samples, arena, fill=FILLS[0], measure=True))
+    if not run.ran:
+        names_operator = run.error is not None and is_refusal(shaped.model, run.error)
+        return BaselineRun(None, _refusal(shaped.model, run), refused=names_operator)
+    faults = faults_on_tflm(shaped.model) if arena != LARGEST_ARENA else ""
+    is_sound = not faults and is_the_same_over_other_memory(runner, apart(shaped.data), samples, arena, run)
+    return BaselineRun(run, None, run.words or None, run.facts, is_sound, faults=faults)
+
+
+def faults_on_tflm(model: Model) -> str:
+    """Return the operators that the kernels of the tflite-micro wheel compute wrongly, in words; empty for none."""
+    return ", ".join(map(str, faults_in(model, PROFILES["reference"])))
+
+
+def is_the_same_over_other_memory(
+    runner: ModelRunner, data: bytes, samples: list[Sample], arena: int, run: ModelRun
+) -> bool:
+    """Return whether a model repeats the outputs of ``run``, for some samples, after other bytes were in memory."""
+    again = runner.run(RunJob(data, samples[:_FEW], arena, fill=FILLS[1]))
+    if not again.ran and arena == LARGEST_ARENA:
+        return True  # a board may lack the room
+    wanted = {at: values[: len(samples[:_FEW])] for at, values in run.outputs.items()}
+    return again.ran and first_output_difference(wanted, again.outputs) is None
+
+
+def apart(data: bytes) -> bytes:
+    """The model with a plan in which no tensors of the main graph share memory."""
+    model, top, offsets = read_model(data), 0, {}
+    # TFLM looks up whether a subgraph's variable is planned at its index among the main graph's tensors.
+    shadowed = {at for graph in model.graphs[1:] for at, tensor in enumerate(graph.tensors) if tensor.is_variable}
+    for at, tensor in enumerate(model.main.tensors):
+        if in_head(tensor) and not tensor.is_variable and at not in shadowed:
+            offsets[tensor], top = top, aligned(top + tensor.nbytes)
+    offline_plan.attach(model, offsets)
+    return write_model(model)
+
+
+def _check_pointers(found: BaselineRun, options: Options) -> None:
+    """Figures for one pointer width are never held against a runner of another one."""
+    bits, target = found.facts.get("pointer_bits"), options.target
+    wanted = options.profile.abi.word
+    if target is not None and bits is not None and bits != wanted:
+        raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}")
+
+
+def _refusal(model: Model, run: ModelRun) -> str:
+    if run.missing is not None:
+        return _NO_TFLM
+    computed = (tensor for tensor in model.main.tensors if in_head(tensor) and not is_work_memory(tensor))
+    is_uint8 = any(tensor.dtype is DType.UINT8 for tensor in computed)
+    return f"{_NO_UINT8}; it says: {run.reason}" if is_uint8 else explained(model, run.reason)
+
+
+def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterator[str]:
+    """Faults of the original itself, in words for its owner."""
+    if shaped.wrong:
+        first = shaped.wrong[0]
+        yield (
+            f"TFLM computes this model wrongly from {first.where} on: the file says shape {list(first.said)}, "
+            f"its operands give {list(first.inferred)}; LiteRT infers the shape, TFLM trusts the file. The result has "
+            "the right shapes, and the figures of the original are for the right shapes"
+        )
+    if not all(each.is_sound or each.faults for each in runs.values()):
+        yield (
+            "TFLM does not compute the same outputs twice for this model, with tensors at other offsets and the arena "
+            "filled with another pattern: an operator reads memory that is not its own"
+        )

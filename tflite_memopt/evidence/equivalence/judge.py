@@ -1,0 +1,233 @@
+"""The optimized model against the original on each runtime: its outputs, its arena, and memory that nobody wrote."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+
+from ...model.ir.change import Exactness
+from ...model.ir.model import Model
+from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from .adapter import LARGEST_ARENA, REFERENCE, ModelRun, RunJob, Sample
+from .baseline import FILLS, LITERT, Baseline, BaselineRun, faults_on_tflm, is_the_same_over_other_memory
+from .compare import (
+    ANY,
+    EXACT,
+    FLOAT_SUMS,
+    OutputDifference,
+    Tolerance,
+    first_output_difference,
+    gap_between,
+    signal_to_noise,
+)
+from .external_runner import RUNNER
+from .interface import Interface
+from .runner import Interpreters, ModelRunner
+from .sequences import run_in_hops, run_in_steps
+from .subject import NO_PROMISE, Promise, Subject
+from .verdict import Verdict
+
+TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
+"""Between the original and the candidate, by the loosest rewrite that was applied."""
+_REFUSED = (
+    "TFLM, {}, refuses the {:,} bytes of arena that are counted for it and accepts {:,}: reserve that many more on the "
+    "device, too"
+)
+_UNSOUND = "TFLM does not compute the same outputs twice for the original"
+_FAULTY = "TFLM's kernels are known to compute wrongly: {}"
+_UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An optimized model to be judged: the ``subject``, the ``model`` of its optimized one, and ``samples`` for it.
+
+    ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: the memory that it is said to need, by the
+    name of the TFLM that it is for. ``least_decibels``: signal to noise that an approximation must leave.
+    """
+
+    subject: Subject
+    model: Model
+    interface: Interface
+    samples: list[Sample]
+    arena_bytes: int
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+    least_decibels: float = 0.0
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Between the original's values and the candidate's."""
+        return TOLERANCES[self.subject.exactness]
+
+
+@dataclass(frozen=True)
+class RuntimeResult:
+    """A verdict, TFLM's memory where it measured it, and whether it executed the plan, or the reason why not.
+
+    ``note``: a remark on the runtime itself.
+    """
+
+    verdict: Verdict
+    facts: Mapping[str, int] = field(default_factory=dict)
+    plan_executed: bool = False
+    reason: str | None = None
+    note: str | None = None
+
+
+def judge_on_all(baseline: Baseline, candidate: Judged, interpreters: Interpreters) -> dict[str, RuntimeResult]:
+    """The results of all runtimes, which run side by side."""
+    judges = {name: _Judge(baseline, candidate, name, interpreters[name]) for name in baseline.runs}
+    with ThreadPoolExecutor(max_workers=len(judges)) as pool:
+        try:
+            return dict(zip(judges, pool.map(_Judge.result, judges.values()), strict=True))
+        except KeyboardInterrupt:
+            interpreters.close()  # else the threads would be waited for
+            raise
+
+
+def judge_steps(
+    baseline: Baseline, candidate: Judged, name: str, runner: ModelRunner, slides: bool = False
+) -> RuntimeResult:
+    """The result of one runtime where the candidate is called once for each frame of a sequence, or hop of windows."""
+    judge, before = _Judge(baseline, candidate, name, runner), baseline.runs[name]
+    if before.run is None:
+        return RuntimeResult(judge._silent(), reason=before.reason)
+    subject, arena = candidate.subject, LARGEST_ARENA if name == RUNNER else candidate.arena_bytes
+    run = run_in_hops if slides else run_in_steps
+    after = run(runner, subject.optimized, subject.ties, baseline.samples, baseline.model, arena)
+    return RuntimeResult(judge._compared(before.run, after) if after.ran else judge._failing(after), before.facts)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """One runtime, which runs the candidate."""
+
+    baseline: Baseline
+    candidate: Judged
+    name: str
+    runner: ModelRunner
+
+    @property
+    def before(self) -> BaselineRun:
+        return self.baseline.runs[self.name]
+
+    def result(self) -> RuntimeResult:
+        if self.name == LITERT:
+            return RuntimeResult(self._on_litert())
+        return self._on_tflm() if self.candidate.samples else RuntimeResult(self._silent(), reason=self.before.reason)
+
+    def _on_litert(self) -> Verdict:
+        if self.before.run is None:
+            return self._silent()
+        kernels = self.before.kernels or REFERENCE
+        after = self.runner.run(RunJob(self.candidate.subject.optimized, self.candidate.samples, 0, kernels=kernels))
+        return self._compared(self.before.run, after) if after.ran else self._failing(after)
+
+    def _on_tflm(self) -> RuntimeResult:
+        """TFLM executes the plan, in exactly the arena that is promised."""
+        before, promise = self.before, self.candidate.promises.get(self.name, NO_PROMISE)
+        run, smallest = self._run_as_promised(promise.required_bytes)
+        if not run.ran:
+            if before.run is None:
+                return RuntimeResult(self._silent(), reason=before.reason)
+            return self._wrong(run, self._failing(run, promise.required_bytes))
+        kernels = before.kernels or "the tflite-micro wheel on 64 bits"
+        note = _REFUSED.format(kernels, promise.required_bytes, smallest) if smallest else None
+        head = run.facts.get("head")
+        is_other = promise.head is not None and head is not None and aligned(promise.head) != aligned(head)
+        if self.name == RUNNER and is_other:
+            return self._wrong(run, self._differing(f"TFLM's head is {head} bytes, and the plan says {promise.head}"))
+        data, samples = self.candidate.subject.optimized, self.candidate.samples
+        is_sound = is_the_same_over_other_memory(self.runner, data, samples, self._arena, run)
+        faults = before.faults or (faults_on_tflm(self.candidate.model) if self.name != RUNNER else "")
+        if faults:
+            verdict = self._silent(f"{_FAULTY.format(faults)}{self._beside_litert(run)}")
+            return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _FAULTY.format(faults), note)
+        if not is_sound and before.is_sound:
+            return self._wrong(run, self._differing(_UNWRITTEN))
+        if before.run is not None and before.is_sound:
+            return RuntimeResult(self._compared(before.run, run), run.facts, True, note=note)
+        reason = before.reason if before.is_sound else _UNSOUND
+        verdict = self._silent(f"{reason}{self._beside_litert(run)}")
+        return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _UNSOUND, note)
+
+    @property
+    def _arena(self) -> int:
+        return LARGEST_ARENA if self.name == RUNNER else self.candidate.arena_bytes
+
+    def _run_as_promised(self, required: int | None) -> tuple[ModelRun, int | None]:
+        """Return the run of the model, and where it refuses the promised arena, the smallest one that it accepts."""
+        job = RunJob(self.candidate.subject.optimized, self.candidate.samples, self._arena, fill=FILLS[0], measure=True)
+        if required is None:
+            return self.runner.run(job), None
+        run = self.runner.run(replace(job, arena_bytes=required))
+        if run.ran or self.name == RUNNER:
+            return run, None
+        run = self.runner.run(job)
+        return run, self._smallest_above(required) if run.ran else None
+
+    def _smallest_above(self, refused: int) -> int:
+        sizes = range(refused + ARENA_ALIGNMENT, self._arena, ARENA_ALIGNMENT)
+        job = RunJob(self.candidate.subject.optimized, [], self._arena)
+        place = bisect_left(sizes, True, key=lambda size: self.runner.run(replace(job, arena_bytes=size)).ran)
+        return sizes[place] if place < len(sizes) else self._arena
+
+    def _compared(self, before: ModelRun, after: ModelRun) -> Verdict:
+        candidate, exactness = self.candidate, self.candidate.subject.exactness
+        restored = candidate.interface.restored_outputs(after.outputs)
+        outer = first_output_difference(before.outputs, restored, candidate.tolerance)
+        gap = gap_between(before.outputs, restored, candidate.interface.steps)
+        reason = None if outer is None else _text(self.baseline.model, outer)
+        noise = None
+        if exactness == "approximates":
+            noise = signal_to_noise(before.outputs, restored)
+            if reason is None and noise < candidate.least_decibels:
+                wanted = candidate.least_decibels
+                reason = f"the signal-to-noise ratio of the approximation is {noise:.1f} dB, less than {wanted:g} dB"
+        return Verdict(
+            samples=len(self.baseline.samples),
+            equal=reason is None,
+            max_abs_diff=gap.max_abs_diff,
+            reason=reason or self.before.reason,
+            exactness=exactness,
+            tolerance=asdict(FLOAT_SUMS) if exactness == "reassociates" else None,
+            max_relative_diff=gap.max_relative_diff,
+            max_lsb_diff=gap.max_lsb_diff,
+            differing_share=gap.differing_share,
+            agreeing_argmax_share=gap.agreeing_argmax_share,
+            signal_to_noise=noise,
+            kernels=self.before.kernels,
+        )
+
+    def _beside_litert(self, run: ModelRun) -> str:
+        """Measure TFLM's outputs of the result against LiteRT's of the original: the two round differently."""
+        litert = self.baseline.runs.get(LITERT)
+        other = None if litert is None else litert.run
+        if other is None or any(values[0].shape != run.outputs[at][0].shape for at, values in other.outputs.items()):
+            return ""
+        gap = gap_between(other.outputs, run.outputs, {})
+        return f"; the result differs from what LiteRT computes of the original by at most {gap.max_abs_diff:g}"
+
+    def _silent(self, reason: str | None = None) -> Verdict:
+        return Verdict(0, None, 0.0, reason or self.before.reason, kernels=self.before.kernels)
+
+    def _failing(self, run: ModelRun, required: int | None = None) -> Verdict:
+        if required is not None and self.name == RUNNER:
+            job = RunJob(self.candidate.subject.optimized, self.candidate.samples[:1], self._arena)
+            if self.runner.run(job).ran:
+                said = f"it does not run in the {required} bytes of arena that the report promises"
+                return self._differing(f"{said}: {run.reason}")
+        return self._differing(f"the optimized model fails where the original runs: {run.reason}")
+
+    def _differing(self, reason: str) -> Verdict:
+        return Verdict(len(self.baseline.samples), False, 0.0, reason)
+
+    def _wrong(self, run: ModelRun, verdict: Verdict) -> RuntimeResult:
+        return RuntimeResult(verdict, run.facts, reason=verdict.reason)
+
+
+def _text(model: Model, found: OutputDifference) -> str:
+    name = model.main.outputs[found.output].name
+    return f"output {found.output} '{name}' differs by up to {found.max_abs_diff:g}, first in sample {found.sample}"

@@ -1,0 +1,330 @@
+"""Two models on real kernels: every runtime runs both on the same inputs, and TFLM executes the plan.
+
+That the models compute the same for all inputs is the proof's to say (``proof/``). A run shows that kernels take the
+file, in exactly the arena that is promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from ...errors import EquivalenceError, UsageError
+from ...model.analysis.macs import model_macs
+from ...model.io.reader import read_model
+from ...model.ir.change import Exactness
+from ...model.ir.check import check_model, first_on_npu
+from ...model.ir.model import Graph, Model
+from ...options import Options
+from ...target.kernels.faults import faults_in
+from ..proof import Proof, Status, hops_of, prove
+from .adapter import Sample
+from .baseline import LITERT, Baseline, arena_for, measure_baseline
+from .external_runner import RUNNER
+from .inputs import samples_for, verification_inputs
+from .interface import SAME, Interface, interface_between, interface_differences
+from .judge import Judged, RuntimeResult, judge_on_all, judge_steps
+from .runner import Interpreters, ProcessLimits
+from .runtimes import BETWEEN, BetweenRuntimes
+from .sequences import difference_in_sequence, windows_of
+from .shapes import InferredModel, shaped_by_litert
+from .subject import FailedVerificationError, Subject
+from .verdict import FILE, PROOF, Basis, Verdict
+
+Progress = Callable[[str], None]
+Facts = dict[str, int | str]
+LEAST_DECIBELS = 10.0
+"""Signal to noise that an approximation must leave."""
+WINDOWS, _LEAST_WINDOWS = 1_000, 50
+"""Hops of a sliding window that are verified, and the fewest for a large model."""
+_MOST_MACS = 10_000_000_000
+LIMITS = ProcessLimits(300.0, 16 << 30)
+"""Of each interpreter process, for one model: seconds, and bytes of address space."""
+_OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
+_FAULTY_KERNELS = "; these kernels compute the original wrongly, too: {}"
+_SOME_FAULTY = "; some libraries compute the original wrongly, too: {}"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``) of both models.
+
+    ``runner``: measurements of the user's runner on the model "before" and "after", or ``error``; None without one.
+    ``refusal``: why TFLM cannot run the result, None where it can or was not asked.
+    """
+
+    verdicts: dict[str, Verdict]
+    basis: Basis
+    tflm_before: Facts
+    tflm_after: Facts
+    runner: dict[str, Facts] | None = None
+    refusal: str | None = None
+
+
+def inspect(data: bytes, options: Options, progress: Progress, running: Interpreters | None = None) -> Baseline | None:
+    """Measure the original before any search; None when no verification is asked for.
+
+    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
+    for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs, or if nothing
+    runs it.
+    """
+    if not options.verify:
+        return None
+    model = read_model(data)
+    _check_npu(model, options)
+    progress(f"checking the original on {', '.join(_asked(options))}")
+    with _open(options, running) as interpreters:
+        found = measure_baseline(data, model, options, interpreters)
+    runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
+    if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
+        raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
+    if all(each.run is None for each in found.runs.values()):
+        raise _unverifiable(found, options, {name: each.reason for name, each in found.runs.items()})
+    return found
+
+
+def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
+    """Return the model with the shapes that LiteRT infers, where no verification is asked for."""
+    progress("inferring shapes on litert")
+    with Interpreters(("litert",), LIMITS) as interpreters:
+        return shaped_by_litert(data, read_model(data), interpreters)
+
+
+def verify_result(
+    subject: Subject,
+    options: Options,
+    progress: Progress,
+    baseline: Baseline | None = None,
+    running: Interpreters | None = None,
+) -> Verified:
+    """Run the optimized model and the original, and compare their outputs.
+
+    ``baseline`` is that of :func:`inspect`, if it was called; ``running`` as there. Raises FailedVerificationError
+    when something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
+    verified, and when a runner has no verdict.
+    """
+    if not options.verify:
+        unmeasured: Facts = {"error": "not measured: verification is off"}
+        return Verified({}, Basis(False, "verification is off"), unmeasured, unmeasured)
+    before = read_model(subject.original)
+    with _open(options, running) as interpreters:
+        baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
+        optimized = read_model(subject.optimized)
+        interface = interface_between(baseline.model, optimized)
+        if options.io == "keep" and interface != SAME:
+            raise EquivalenceError("inputs or outputs have other types than the original's, without --io int8")
+        candidate = _candidate(subject, baseline, optimized, interface, options)
+        progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
+        results = judge_on_all(baseline, candidate, interpreters)
+        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
+            raise FailedVerificationError(f"not equal on {name}: {said}", name)
+    return _verification(baseline, results, options)
+
+
+def verify(
+    first: bytes, second: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...] = ()
+) -> dict[str, Verdict]:
+    """Compare any two models with the same interface: by a proof for all inputs (key ``proof``), by the names and
+    quantization of inputs and outputs (key ``file``), and on each runtime.
+
+    ``ties``: of the second model, (output, input) by position: it runs in sequences as well, and the first one with
+    states that are copied. Raises UsageError when their inputs or outputs differ in number, shape or type.
+    """
+    models = [read_model(first), read_model(second)]
+    for model in models:
+        check_model(model)
+    _check_same_interface(models[0].main, models[1].main)
+    with open_for(options) as interpreters:
+        progress(f"checking the first model on {', '.join(_asked(options))}")
+        baseline = measure_baseline(first, models[0], options, interpreters)
+        proof = prove(baseline.model, models[1])
+        subject = Subject(first, second, exactness_of(proof), ties=ties)
+        candidate = _candidate(subject, baseline, models[1], SAME, options)
+        progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
+        results = judge_on_all(baseline, candidate, interpreters)
+        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
+            results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
+    differences = interface_differences(*models)
+    in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
+    verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
+    return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
+
+
+def _of_runtimes(found: BetweenRuntimes) -> Verdict:
+    """Return the figures of a difference that says nothing of the second model."""
+    gap = found.gap
+    return Verdict(
+        samples=found.samples,
+        equal=None,
+        max_abs_diff=gap.max_abs_diff,
+        reason=str(found),
+        max_relative_diff=gap.max_relative_diff,
+        max_lsb_diff=gap.max_lsb_diff,
+        differing_share=gap.differing_share,
+        agreeing_argmax_share=gap.agreeing_argmax_share,
+    )
+
+
+def verify_steps(
+    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None, slides: bool = False
+) -> dict[str, RuntimeResult]:
+    """Run the original over sequences, and its step once for each frame of them; with TFLM's facts on the original.
+
+    ``slides``: the original over windows of a signal, and its hop along that. Raises UsageError for wrong inputs.
+    """
+    model, step = read_model(subject.original), read_model(subject.optimized)
+    with _open(options, running) as interpreters:
+        samples = _windows(model, step, options) if slides else None
+        baseline = measure_baseline(subject.original, model, options, interpreters, samples)
+        what, over = ("hop", "windows") if slides else ("step", "sequences")
+        where = ", ".join(baseline.runs)
+        progress(f"calling one {what} at a time on {where}: {len(baseline.samples)} {over}")
+        candidate = _candidate(subject, baseline, step, SAME, options)
+        return {name: judge_steps(baseline, candidate, name, interpreters[name], slides) for name in baseline.runs}
+
+
+def _windows(model: Model, slide: Model, options: Options) -> list[Sample]:
+    """Return windows of one signal, each a hop after the one before; those inputs that a run takes make it up."""
+    at, _ = hops_of(slide, model)
+    count = options.samples or max(_LEAST_WINDOWS, min(WINDOWS, _MOST_MACS // max(1, model_macs(model))))
+    hop = slide.main.inputs[at].elements
+    needed = 1 + count * hop // model.main.inputs[at].elements
+    given = None if options.inputs is None else samples_for(model, options)
+    return windows_of(given or verification_inputs(model, needed, options.seed), at, hop, count)
+
+
+def verdict_of(proof: Proof) -> Verdict:
+    """Return a proof as a verdict: none where something was not followed."""
+    equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
+    reason = None if proof.status is Status.PROVED and not proof.is_finite else str(proof)
+    return Verdict(0, equal, 0.0, reason, exactness_of(proof))
+
+
+def exactness_of(proof: Proof) -> Exactness:
+    """Return how far models that are proved equal may differ on a runtime."""
+    return "reassociates" if proof.status is Status.REASSOCIATED else "exact"
+
+
+def open_for(options: Options) -> Interpreters:
+    """Start the interpreters that the options ask for."""
+    return Interpreters(options.runtimes, LIMITS, options.runner)
+
+
+def _open(options: Options, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
+    return open_for(options) if running is None else nullcontext(running)
+
+
+def _asked(options: Options) -> tuple[str, ...]:
+    return options.runtimes if options.runner is None else (*options.runtimes, RUNNER)
+
+
+def _candidate(
+    subject: Subject, baseline: Baseline, optimized: Model, interface: Interface, options: Options
+) -> Judged:
+    samples = [interface.quantized(sample) for sample in baseline.samples]
+    arena = max(arena_for(baseline.model), arena_for(optimized))
+    promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}
+    return Judged(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
+
+
+def _differences_in_sequence(
+    baseline: Baseline, candidate: Judged, interpreters: Interpreters
+) -> Iterator[tuple[str, str]]:
+    """Yield how models with ties differ in sequences, by runtime."""
+    subject = candidate.subject
+    models = baseline.data, subject.optimized
+    asked = [name for name, each in baseline.runs.items() if each.run is not None]
+    for name in asked if subject.ties else ():
+        said = difference_in_sequence(name, models, subject.ties, candidate.samples, candidate.tolerance, interpreters)
+        if said is not None:
+            yield name, said
+
+
+def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Verified:
+    verdicts = {runtime: each.verdict for runtime, each in results.items()}
+    for runtime, verdict in verdicts.items():
+        if verdict.equal is False:
+            hint = _hint(baseline.model, options) if runtime == RUNNER else ""
+            raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}", runtime)
+    if not any(verdict.equal for verdict in verdicts.values()):
+        raise _unverifiable(baseline, options, {runtime: verdict.reason for runtime, verdict in verdicts.items()})
+    if RUNNER in verdicts and not verdicts[RUNNER].equal:
+        raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
+    basis = _basis(baseline, results)
+    before, after = _memory("tflm", baseline, results)
+    on_runner = dict(zip(("before", "after"), _memory(RUNNER, baseline, results), strict=True))
+    tflm = baseline.runs.get("tflm")
+    refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
+    return Verified(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
+
+
+def _hint(model: Model, options: Options) -> str:
+    """Return why a runner may differ although the proof holds: a bug in its kernels, or other kernels."""
+    faults = ", ".join(map(str, faults_in(model, options.profile)))
+    other = _OTHER_KERNELS.format(options.profile.name)
+    if not faults:
+        return other
+    return other + _SOME_FAULTY.format(faults) if options.profile.libraries else _FAULTY_KERNELS.format(faults)
+
+
+def _check_npu(model: Model, options: Options) -> None:
+    """Raise EquivalenceError for operators that run on an NPU alone, unless a runner has it."""
+    found = first_on_npu(model)
+    if found is None or options.runner is not None:
+        return
+    where, npu = found
+    does = (
+        "places tensors anew that the NPU does not touch; its commands have addresses, so the graph and the order stay"
+        if npu.has_addresses
+        else "optimizes what runs on the CPU, and leaves the NPU's operators as they are"
+    )
+    raise EquivalenceError(
+        f"{where} runs on {npu.name} alone, so nothing can be verified here: --no-verify {does}; verify then proves "
+        "the result equal, and the chip has to run it"
+    )
+
+
+def _unverifiable(baseline: Baseline, options: Options, reasons: Mapping[str, str | None]) -> EquivalenceError:
+    """Return the error where no interpreter has verified anything. ``reasons``: by runtime."""
+    said = "; ".join(f"{runtime}: {reason}" for runtime, reason in reasons.items())
+    return EquivalenceError(
+        f"nothing can be verified: no interpreter runs the original model ({said}); {_way_out(baseline, options)}"
+    )
+
+
+def _way_out(baseline: Baseline, options: Options) -> str:
+    """Return what would let an interpreter run the original: inputs that it takes, or its own kernels."""
+    if options.inputs is None and not any(each.name == "CUSTOM" for each in baseline.model.main.operators):
+        return "give inputs that it takes with --inputs"
+    return "--no-verify writes the result without it; verify --runner runs it on a TFLM that has its kernels"
+
+
+def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
+    asked = {name: each for name, each in results.items() if name != LITERT}
+    executed = tuple(name for name, each in asked.items() if each.plan_executed)
+    reasons = [f"{each.reason}" for each in asked.values()] or ["TFLM was not asked"]
+    reason = None if executed else "; ".join(dict.fromkeys(reasons))
+    notes = tuple(each.note for each in asked.values() if each.note is not None)
+    return Basis(bool(executed), reason, (*baseline.findings, *notes), executed)
+
+
+def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:
+    """Return the memory that one TFLM measured for the original and for the optimized model."""
+    if name not in results:
+        return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
+    refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}
+    # A rewrite may enable TFLM to run the model.
+    return dict(baseline.runs[name].facts) or refused, dict(results[name].facts) or refused
+
+
+def _check_same_interface(first: Graph, second: Graph) -> None:
+    for side, ones, others in (("input", first.inputs, second.inputs), ("output", first.outputs, second.outputs)):
+        if len(ones) != len(others):
+            raise UsageError(f"the models cannot be compared: they have {len(ones)} and {len(others)} {side}s")
+        for at, (a, b) in enumerate(zip(ones, others, strict=True)):
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
+                raise UsageError(
+                    f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
+                )

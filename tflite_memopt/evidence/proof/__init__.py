@@ -1,0 +1,37 @@
+"""Prove two models equal for all inputs, and a memory plan correct, by one run on random values.
+
+It imports the intermediate representation alone, and knows nothing of rules, stripes, schedules or kernels' code: it
+judges the work of others.
+"""
+
+from .equality import Chain, inputs_of, prove, prove_computed
+from .facts import FACTS
+from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
+from .plan import Places, prove_plan
+from .ring import Keys
+from .run import Run
+from .steps import hops_of, is_step_of, prove_slide, prove_steps
+
+DOOR = ("ranges", "ring")
+"""Modules that other folders may import."""
+
+__all__ = [
+    "FACTS",
+    "BrokenModelError",
+    "Chain",
+    "Keys",
+    "Notes",
+    "Places",
+    "Proof",
+    "Run",
+    "Status",
+    "UndecidedError",
+    "hops_of",
+    "inputs_of",
+    "is_step_of",
+    "prove",
+    "prove_computed",
+    "prove_plan",
+    "prove_slide",
+    "prove_steps",
+]

@@ -1,0 +1,197 @@
+"""Records of changes: those made to a model, those refused and why, and how far each may alter values.
+
+A *decision* is all that a run decided about a model, on one line, so that another run does the same without a search.
+
+    steps in loops; sites 12 15e 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2
+
+Parts in this order, each of which may be missing; all numbers are positions of operators.
+
+    steps in loops  unrolled steps are loops (``rewrite/steps_in_a_loop.py``)
+    sites   operators of the cleaned-up model that rewriting takes apart (``rewrite/search.py``), once for each round
+    along H sequences lie along H (``rewrite/sequences_along_h.py``)
+    order   of the rewritten model's operators, before stripes
+    tilings regions of that order in stripes and loops (``cascade/tiling.py``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ...errors import UsageError
+from .model import Model
+
+_ROLLED, _SITES, _ALONG_H, _ORDER, _NOTHING = "steps in loops", "sites ", "along H", "order ", "as it is"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """``sites`` and ``tilings`` are in the words of those who apply them. ``order``: empty where it stays."""
+
+    sites: tuple[str, ...] = ()
+    is_along_h: bool = False
+    order: tuple[int, ...] = ()
+    tilings: str = ""
+    is_rolled: bool = False
+
+    def __str__(self) -> str:
+        order = () if self.order == tuple(range(len(self.order))) else (_ORDER + ",".join(_ranges(self.order)),)
+        along = (_ALONG_H,) if self.is_along_h else ()
+        rolled = (_ROLLED,) if self.is_rolled else ()
+        parts = (*rolled, *(_SITES + each for each in self.sites), *along, *order, self.tilings)
+        return "; ".join(part for part in parts if part) or _NOTHING
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The parts that a run can leave out, in the order in which they are applied."""
+        words = (_SITES + word for each in self.sites for word in each.split())
+        rolled, along = (_ROLLED,) * self.is_rolled, (_ALONG_H,) * self.is_along_h
+        return (*rolled, *words, *along, *self._tilings)
+
+    def first(self, count: int) -> Decision:
+        """Return the decision with its first ``count`` actions. The order stays while no operator is another one."""
+        left = count - self.is_rolled
+        sites = []
+        for each in self.sites:
+            words = each.split()
+            sites += [" ".join(words[:left])] if left > 0 else []
+            left -= len(words)
+        is_along_h, left = self.is_along_h and left > 0, left - self.is_along_h
+        tilings = "; ".join(self._tilings[: max(0, left)])
+        return Decision(
+            tuple(sites), is_along_h, self.order if left >= 0 else (), tilings, self.is_rolled and count > 0
+        )
+
+    def without(self, at: int) -> Decision:
+        """Return the decision without its action ``at``, and without all later ones that number operators after it."""
+        tiling = at - len(self.actions) + len(self._tilings)
+        rest = (*self._tilings[:tiling], *self._tilings[tiling + 1 :])
+        return self.first(at) if tiling < 0 else replace(self, tilings="; ".join(rest))
+
+    @property
+    def _tilings(self) -> tuple[str, ...]:
+        return tuple(part.strip() for part in self.tilings.split(";") if part.strip())
+
+
+def without_faults(decision: Decision, fails: Callable[[Decision], bool]) -> tuple[Decision, tuple[str, ...]] | None:
+    """Return a failing decision without the actions with which it fails, and these; None if it fails with none.
+
+    The first actions that fail together are halved until the last of them is known. ``fails``: whether the result of a
+    decision is wrong, or cannot be made.
+    """
+    left_out: list[str] = []
+    while not fails(decision.first(0)):
+        right, wrong = 0, len(decision.actions)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            right, wrong = (right, middle) if fails(decision.first(middle)) else (middle, wrong)
+        left_out.append(decision.actions[wrong - 1])
+        decision = decision.without(wrong - 1)
+        if not fails(decision):
+            return decision, tuple(left_out)
+    return None
+
+
+NOTHING_DECIDED = Decision()
+
+
+def decision_in(text: str) -> Decision:
+    """The decision that prints as this text. Raises UsageError, naming the part that is none."""
+    parts = [part.strip() for part in text.split(";") if part.strip() not in ("", _NOTHING)]
+    sites = tuple(part.removeprefix(_SITES) for part in parts if part.startswith(_SITES))
+    orders = [_order_in(part.removeprefix(_ORDER)) for part in parts if part.startswith(_ORDER)]
+    tilings = [part for part in parts if part[0].isdigit()]
+    words = parts.count(_ROLLED) + parts.count(_ALONG_H)
+    if len(orders) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
+        raise UsageError(f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
+    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts)
+
+
+def _order_in(text: str) -> tuple[int, ...]:
+    try:
+        ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+        return tuple(position for each in ends for position in range(each[0], each[-1] + 1))
+    except ValueError:
+        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'") from None
+
+
+def _ranges(order: Sequence[int]) -> Iterator[str]:
+    """Positions that follow one another as ``first-last``."""
+    first = 0
+    for at in range(1, len(order) + 1):
+        if at == len(order) or order[at] != order[at - 1] + 1:
+            yield str(order[first]) if at - first == 1 else f"{order[first]}-{order[at - 1]}"
+            first = at
+
+
+Exactness = Literal["exact", "reassociates", "approximates"]
+EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
+"""From the strictest: the same bits; the same sums in another order (float); a requantized value more (integers)."""
+DEAD_CHANNELS = "dead_channels"
+"""The first word of the rule that deletes channels, in reports."""
+BOUNDARY = "boundary"
+"""Remove QUANTIZE and DEQUANTIZE at inputs and outputs (``--io int8``)."""
+UNCALLED = "uncalled_subgraphs"
+"""Drop subgraphs that nothing calls, such as those of a second signature."""
+INFERRED_SHAPES = "inferred_shapes"
+"""Replace shapes of the file by those that LiteRT infers from the operands."""
+STATIC_LISTS = "static_lists"
+"""The rule by which loops set items of lists in place (``rewrite/static_lists.py``)."""
+ONE_STEP = "one_step"
+"""The rule of ``--step``, by which a recurrent network takes one frame per call (``rewrite/one_step.py``)."""
+ONE_HOP = "one_hop"
+"""The rule of ``--slide``, by which a network takes one hop of a sliding window per call (``cascade/slide.py``)."""
+Cause = Literal["judged", "out_of_time", "needs_approximation"]
+"""``judged``: by the rule or the cost. ``out_of_time``: in reports of earlier versions alone.
+``needs_approximation``: it would change values more than is allowed."""
+
+
+@dataclass(frozen=True)
+class RewriteUse:
+    """A place where rules were applied; the loosest of them determines ``exactness``."""
+
+    rule: str
+    """Name of the rule, or of several joined by ' + '."""
+    operators: tuple[str, ...]
+    """Changed operators, by the names of their first outputs."""
+    exactness: Exactness
+    """ "exact": the same bits; "reassociates": the same sums in another order; "approximates": rounded once more."""
+    saved_bytes: int
+    """Additional bytes without this change; such values do not add up. 0 for changes outside of the search."""
+    stripes: str | None = None
+    """The form in which a region runs a few rows at a time; null for other rules."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A rule that fits an operator and was not applied: ``reason`` is for people, ``cause`` for programs."""
+
+    rule: str
+    """Name of the rule, or of several joined by ' + '."""
+    operator: str
+    """Name of the operator's first output."""
+    reason: str
+    """Why it was not changed."""
+    cause: Cause = "judged"
+    """ "judged", by the rule or its cost; "needs_approximation": it would change values more than is allowed."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The model that a stage hands on, what was done to it, and what was not for which reason.
+
+    ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
+    ``decision``: what the stage's search chose, with which the same stage does the same again.
+    """
+
+    model: Model
+    uses: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
+    least: int | None = None
+    decision: Decision = NOTHING_DECIDED
+
+
+def loosest(found: Iterable[Exactness]) -> Exactness:
+    """The exactness of all changes together; "exact" when there is none."""
+    return max(found, key=EXACTNESS.index, default="exact")

@@ -1,1 +1,0 @@
-"""Programs: several models in one arena, cuts, fed fronts, handover between parts, files."""

@@ -1,0 +1,199 @@
+"""Make one candidate of a model under one set of limits: rewrites, stripes, tiles, order, offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ..model.analysis.macs import model_macs
+from ..model.io import offline_plan, plan_label
+from ..model.io.writer import write_model
+from ..model.ir.change import Changed, Decision, Exactness, RewriteUse, loosest
+from ..model.ir.check import check_model
+from ..model.ir.copying import copy_model, drop_unused_codes
+from ..model.ir.model import Model
+from ..options import SearchOptions
+from ..search.cascade.measure import Measured
+from ..search.cascade.search import OtherForm, cascade
+from ..search.memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
+from ..search.memory.problems import with_ties
+from ..search.memory.reserve import LibraryNeed
+from ..search.memory.work import WorkLimit, instructions
+from ..search.rewrite.in_one_row import in_one_row
+from ..search.rewrite.sequences_along_h import sequences_along_h
+from ..search.rewrite.stage import rewrite
+from ..search.rewrite.tiles import Striped, TileSearch
+from ..solvers.graph.limits import StageClock
+from ..target.kernels.faults import TFLM, faults_in, new_faults
+from ..target.kernels.mend import mend
+from ..target.kernels.profile import KernelProfile
+
+Progress = Callable[[str], None]
+_SEQUENCES = OtherForm(sequences_along_h, in_one_row)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that may be the result, ordered, with a place for every tensor.
+
+    ``rewritten`` is the model before stripes, ``unplanned`` its file. ``is_no_worse``: no library of the profile needs
+    more than for the original, and none gets slower than the limit allows.
+    """
+
+    rewritten: Changed
+    unplanned: bytes
+    cascaded: Changed
+    arrangement: Arrangement
+    is_no_worse: bool
+
+    @property
+    def model(self) -> Model:
+        return self.cascaded.model
+
+    @property
+    def placement(self) -> ModelPlacement:
+        return self.arrangement.placement
+
+    @property
+    def decision(self) -> Decision:
+        """With which another run makes the same of the model, without a search."""
+        before = self.rewritten.decision
+        return replace(self.cascaded.decision, sites=before.sites, is_rolled=before.is_rolled)
+
+    @property
+    def exactness(self) -> Exactness:
+        """Return the exactness of its rewrites."""
+        return loosest(use.exactness for use in self.rewritten.uses)
+
+    def price(self, options: SearchOptions) -> tuple[bool, Cost]:
+        """Return the sort key: candidates that make a library need more come last."""
+        return not self.is_no_worse, cost_in(self.placement.memory, options)
+
+    def meets_budget(self, options: SearchOptions) -> bool:
+        """Return whether there is a budget, and it is met."""
+        return self.is_no_worse and options.meets_budget(self.most(options))
+
+    def most(self, options: SearchOptions) -> int:
+        """Return the bytes of the objective with the library that needs the most, of those that firmware may link."""
+        needs = (self.arrangement.needs or {}).values()
+        sizes = (each.required if options.objective == "total" else each.head for each in needs)
+        return max(sizes, default=cost_in(self.placement.memory, options).need)
+
+
+Cache = dict[tuple[bytes, KernelProfile, SearchOptions], Candidate]
+"""Candidates by the bytes of the model, the kernels and the limits: runs under several limits ask for the same ones."""
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """The state that all attempts of a run share.
+
+    ``data``: the model's file, its shapes as LiteRT infers them; ``original``: what it holds, which nobody changes.
+    ``before``: what each library needs for it, None if it runs wrongly. ``worth``: the share of the objective that a
+    new operator kind or a newer TFLM must save; 0 where all that saves a byte is taken.
+    """
+
+    data: bytes
+    original: Model
+    profile: KernelProfile
+    before: Mapping[str, LibraryNeed] | None
+    clock: StageClock
+    progress: Progress
+    cache: Cache
+    worth: float = 0.0
+    measured: Measured = field(default_factory=Measured)
+
+    def saying(self, what: str) -> RunContext:
+        """The same, with progress that says what it is of."""
+        return replace(self, progress=lambda said: self.progress(f"{what}: {said}"))
+
+    def work_limit(self, options: SearchOptions) -> WorkLimit:
+        """The limit on run time: what the options allow to be added to the original."""
+        return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
+
+
+def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:
+    """Return the candidate under these limits alone, from the cache if it is there."""
+    key = run.data, run.profile, options
+    if key not in run.cache:
+        run.cache[key] = _made(run, options)
+    return run.cache[key]
+
+
+def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:
+    """Return a candidate that was made for other kernels, its tensors placed for those of the run."""
+    copied = replace(found.cascaded, model=copy_model(found.model))
+    return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
+
+
+def _made(run: RunContext, options: SearchOptions) -> Candidate:
+    """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
+    with run.clock.stage("rewrite"):
+        rewritten = rewrite(_given(run, options), run.profile, options, run.progress)
+        offline_plan.detach(rewritten.model)
+        plan_label.detach(rewritten.model)
+        rewritten = replace(rewritten, uses=(*rewritten.uses, *_mended(run, rewritten.model)))
+    with run.clock.stage("cascade"):
+        cascaded = _in_stripes(run, options, rewritten.model)
+        found = _in_tiles(run, options, rewritten, cascaded)
+        check_model(found.cascaded.model)
+        unplanned = write_model(found.rewritten.model)
+    return _placed(run, options, found, unplanned)
+
+
+def _given(run: RunContext, options: SearchOptions) -> Model:
+    """The model as it came, with what the options tie."""
+    return with_ties(copy_model(run.original), options.ties, run.profile)
+
+
+def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: int | None = None) -> Changed:
+    """In stripes within what is left of the limit on run time: rewrites may have used some of it, or saved time."""
+    uses = _mended(run, model)  # with channels in tiles it has other operators
+    work = run.work_limit(options)
+    if instructions(model, run.profile) != work.before:
+        options = replace(options, max_slowdown=work.left_for(model))
+    found = cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
+    return replace(found, uses=(*uses, *found.uses)) if uses else found
+
+
+def _mended(run: RunContext, model: Model) -> tuple[RewriteUse, ...]:
+    """Write what a kernel library computes wrongly otherwise, in place.
+
+    For any library what came so stays, but for faults of TFLM itself: users of another library than the faulty one
+    would pay for it.
+    """
+    met = faults_in(run.original, run.profile) if run.profile.libraries else ()
+    kept = {each.output for each in met if each.fault.library != TFLM}
+    return mend(model, run.profile, kept)
+
+
+def _in_tiles(run: RunContext, options: SearchOptions, rewritten: Changed, cascaded: Changed) -> Striped:
+    """With channels in tiles, within the limits on computation that stripes have."""
+    if not options.rewrite:
+        return Striped(rewritten, cascaded, None)
+    most_macs = int(model_macs(run.original) * (1 + options.max_extra_macs))
+    stripes, work = partial(_in_stripes, run, options), run.work_limit(options)
+    search = TileSearch(run.profile, stripes, options, run.before, most_macs, work, run.progress)
+    return search.run(rewritten, cascaded)
+
+
+def _placed(run: RunContext, options: SearchOptions, found: Striped, unplanned: bytes) -> Candidate:
+    """The model, ordered, with a place for every tensor."""
+    profile, model = run.profile, found.cascaded.model
+    with run.clock.stage("arrange"):
+        run.progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
+        made = found.arrangement or arrange(model, profile, options)
+        fitting = made if run.before is None else fitted(model, made, run.before, profile, options)
+        arrangement, fits = fitting or made, fitting is not None
+        model.main.reorder(arrangement.placement.order)
+        drop_unused_codes(model)
+        check_model(model)
+    is_no_worse = _is_no_worse(run, options, model, fits)
+    return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse)
+
+
+def _is_no_worse(run: RunContext, options: SearchOptions, model: Model, fits: bool) -> bool:
+    """As ``Candidate`` says. ``fits``: no library needs more."""
+    # A rewrite must not lead to an operator that a kernel library computes wrongly.
+    return not new_faults(model, run.original, run.profile) and fits and run.work_limit(options).is_kept_by(model)

@@ -1,0 +1,189 @@
+"""Write, prove and verify candidates, and take the best one that is right."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ..errors import InfeasibleError
+from ..evidence.equivalence.baseline import Baseline
+from ..evidence.equivalence.inputs import MOST_SAMPLES
+from ..evidence.equivalence.runner import Interpreters
+from ..evidence.equivalence.subject import NO_PROMISE, FailedVerificationError, Promise, Subject
+from ..evidence.equivalence.verification import Verified, verify_result
+from ..evidence.proof import Proof, Status, prove, prove_plan
+from ..model.io.reader import read_model
+from ..model.io.writer import write_model
+from ..model.ir.change import Decision, without_faults
+from ..model.ir.model import Model
+from ..options import Options, SearchOptions
+from ..report.options_used import shaping_options
+from ..report.warnings import FailedStep, of_failure
+from ..search.memory.arrange import Declined
+from ..search.memory.file import attach_plan, places_in_force, read_planned
+from ..target.kernels.faults import new_faults
+from .attempts import LAST_RUNG, rungs, worthy_candidate
+from .candidate import Candidate, RunContext
+from .steps import NOT_EQUAL, InSteps
+
+_REFUTED = {
+    "result": "not equal",
+    "stripes": "stripes or order change values of the rewritten graph",
+    "plan": "the memory plan is wrong",
+    "step": NOT_EQUAL,
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The file of a candidate, proved and verified, and the names of the metadata that it lost."""
+
+    written: bytes
+    metadata_left_out: tuple[str, ...]
+    proofs: dict[str, Proof]
+    verification: Verified
+
+
+@dataclass(frozen=True)
+class Check:
+    """All that candidates of a run are checked against.
+
+    ``options``: of the run, without the user's ``inputs``, which are sequences where the model is one of ``steps``.
+    ``baseline``: the original on its runtimes, None where nothing runs; ``running``: their processes.
+    """
+
+    run: RunContext
+    options: Options
+    baseline: Baseline | None
+    running: Interpreters | None
+    steps: InSteps | None
+    inputs: str | os.PathLike[str] | None
+
+    def __call__(self, candidate: Candidate) -> Checked:
+        """Write a candidate, prove it, and run it. Raises FailedVerificationError where it is not equal."""
+        run, options = self.run, self.options
+        with run.clock.stage("write"):
+            metadata_left_out = attach_plan(
+                candidate.model,
+                run.profile,
+                candidate.placement,
+                run.original,
+                candidate.decision,
+                shaping_options(options),
+                options.device,
+            )
+            written = write_model(candidate.model)
+            _check_kernels(run, read_model(written))
+            _check_interface(run.original, candidate.model)
+        with run.clock.stage("prove"):
+            proofs = self._proofs(candidate, written)
+        with run.clock.stage("verify"):
+            verification = self._verified(candidate, written, proofs)
+        return Checked(written, metadata_left_out, proofs, verification)
+
+    def _proofs(self, candidate: Candidate, written: bytes) -> dict[str, Proof]:
+        """Prove the result equal for all inputs, and its plan sound for all of them, from the files.
+
+        Equal to the original: bit by bit, or as real polynomials where float sums are taken in another order. A
+        rewritten graph that is not the original's to the bit is one that nothing after the rewrites may change. Raises
+        FailedVerificationError for a result or a plan that is followed to the end and is another one.
+        """
+        if not self.options.verify:
+            return {}
+        self.run.progress("proving the result equal for all inputs")
+        result, planned = read_model(written), read_planned(written)
+        proofs = {}
+        if candidate.exactness != "approximates":
+            proofs["result"] = prove(read_model(self.run.data), result, converts=self.options.io == "int8")
+        if candidate.exactness != "exact":
+            proofs["stripes"] = prove(read_model(candidate.unplanned), result)
+        proofs["plan"] = prove_plan(planned, places_in_force(planned, self.run.profile))
+        proofs |= {} if self.steps is None else self.steps.proof_of(result)
+        may_reassociate = {"result", "step"} if candidate.exactness == "reassociates" else {"step"}
+        for name, proof in proofs.items():
+            is_off = proof.status is Status.REASSOCIATED and name not in may_reassociate
+            if proof.status is Status.DIFFERENT or is_off:
+                raise FailedVerificationError(f"{_REFUTED[name]}: {proof}")
+        return proofs
+
+    def _verified(self, candidate: Candidate, written: bytes, proofs: dict[str, Proof]) -> Verified:
+        steps, options, progress = self.steps, self.options, self.run.progress
+        is_exact = "approximates" not in (candidate.exactness, None if steps is None else steps.exactness)
+        is_proved = is_exact and all(each.proved for each in proofs.values())
+        if not is_proved:
+            options = replace(options, samples=max(MOST_SAMPLES, options.samples or 0))
+        subject, baseline = _subject_of(self.run, candidate, written), self.baseline if is_proved else None
+        verification = verify_result(subject, options, progress, baseline, self.running)
+        if steps is None or not options.verify:
+            return verification
+        options = replace(options, inputs=self.inputs)
+        return steps.verified(verification, written, proofs, options, progress, self.running)
+
+
+def first_right(check: Check) -> tuple[Candidate, Declined | None, Checked, list[FailedStep]]:
+    """Return the best candidate that is proved and verified, and what had to be left out.
+
+    Of a candidate that fails, the actions of its decision that make it fail; where it fails without any, a whole rung.
+    Raises FailedVerificationError where nothing is left.
+    """
+    run, failed, ladder = check.run, list[FailedStep](), rungs(check.options.search)
+    while True:
+        rung, limits = ladder.pop(0)
+        candidate, declined = worthy_candidate(run, limits)
+        if not candidate.is_no_worse and rung != LAST_RUNG:
+            continue
+        try:
+            return candidate, declined, check(candidate), failed
+        except FailedVerificationError as failure:
+            if rung == LAST_RUNG:
+                raise
+            kept = without_faults(candidate.decision, partial(_fails, check, limits))
+            for left_out in (rung,) if kept is None else kept[1]:
+                failed.append(FailedStep(left_out, str(failure)))
+                run.progress(of_failure(failed[-1]))
+            if kept is not None:
+                ladder.insert(0, (rung, replace(limits, decision=kept[0])))
+
+
+def _fails(check: Check, limits: SearchOptions, decision: Decision) -> bool:
+    """Return whether a decision leads to a wrong result, or to none within the limits."""
+    try:
+        check(worthy_candidate(check.run, replace(limits, decision=decision))[0])
+    except (FailedVerificationError, InfeasibleError):
+        return True
+    return False
+
+
+def _check_kernels(run: RunContext, result: Model) -> None:
+    """Raise FailedVerificationError where an operator of the written file meets a fault that the original does not."""
+    found = new_faults(result, run.original, run.profile)
+    if found:
+        raise FailedVerificationError(f"a kernel library computes the result wrongly: {found[0]}")
+
+
+def _check_interface(original: Model, result: Model) -> None:
+    """Raise FailedVerificationError where an input or output has another shape than before, proved or not."""
+    for old, new in ((original.main.inputs, result.main.inputs), (original.main.outputs, result.main.outputs)):
+        if [tensor.shape for tensor in old] != [tensor.shape for tensor in new]:
+            raise FailedVerificationError("an input or output of the result has another shape")
+
+
+def _subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subject:
+    """The file of a candidate, to be verified."""
+    profile, memory = run.profile, candidate.placement.memory
+
+    def promise(layout: str) -> Promise:
+        required = memory.required_bytes[layout] if memory.required_is_exact else None
+        return Promise(required, memory.arena_bytes)
+
+    return Subject(
+        run.data,
+        written,
+        candidate.exactness,
+        # The wheel has the reference kernels: it says nothing of the scratch of others.
+        promise=promise("64") if profile.in_wheel else NO_PROMISE,
+        # A runner may have any of several libraries, each of which asks for scratch of its own.
+        runner_promise=promise("target") if profile.target and not profile.libraries else NO_PROMISE,
+        ties=candidate.model.ties,
+    )

@@ -1,0 +1,106 @@
+"""A program for people: the answer, its price, the files to flash, the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ...firmware.describe import profile_of
+from ...model.io.reader import read_model
+from ...report.answer import Answer, answer_of
+from ...report.summary import flash_in_words, joined, sentences_of
+from ...report.words import change_in_percent, counted, in_short, percent
+from ...search.memory.figures import operator_kinds
+from ...search.memory.file import read_planned
+from ...search.memory.reserve import LibraryNeed
+from ...target.kernels.code_size import flash_of
+from ...target.kernels.profiles import PROFILES
+from .files import read_program
+from .fronts import with_ties
+from .run import ProgramResult
+from .space import arena_of
+
+
+def render_program(result: ProgramResult, folder: Path) -> RenderableType:
+    """Return the output of ``optimize --parts``: the same lines as for one file, then the parts."""
+    return Group(headline_of(result), Text(), *_lines(result, folder), Text(), _table(result))
+
+
+def headline_of(result: ProgramResult) -> str:
+    """Return one line: RAM before and after, the price in run time, the proof, and whether it fits."""
+    program, report = result.program, result.whole.report
+    is_head = report.objective == "head"
+    what, before, after = "RAM", report.before.required_for_target, program.arena
+    if is_head:
+        what, before, after = "head of the arena", report.before.arena_bytes, program.head
+    change = change_in_percent(before, after) or "no change"
+    count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
+    price = in_short({"": max(program.slowdown.values(), default=0.0)})
+    first = f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {price}, {program.equality}"
+    return joined(first, *sentences_of(answer_of_program(result), report.device, report.target))
+
+
+def answer_of_program(result: ProgramResult) -> Answer:
+    """Return the size to reserve for a program, which ``codegen`` writes with its planner, and whether it fits."""
+    report = result.whole.report
+    needs = _needs(result.program.arena_bytes, result.program.head)
+    return answer_of(needs, objective=report.objective, budget=report.budget, device=report.device)
+
+
+def answer_of_folder(folder: Path, target: str | None, budget: int | None) -> Answer:
+    """Return the same of a folder that ``optimize --parts`` wrote, for its own target or another one.
+
+    Raises EquivalenceError for a target whose kernels compute its plans wrongly.
+    """
+    program, parts = read_program(folder)
+    arenas = program.arena_bytes
+    if target is not None:
+        profile, models = profile_of(parts[0], target), [read_planned(part) for part in parts]
+        models[0] = models[0] if program.feed is None else with_ties(models[0], program.feed)
+        arenas = {each.name: arena_of(models, each)[0] for each in profile.libraries or (profile,)}
+    return answer_of(_needs(arenas, program.head), budget=budget)
+
+
+def _needs(arenas: Mapping[str, int], head: int) -> dict[str, LibraryNeed]:
+    return {library: LibraryNeed(head, arena, True) for library, arena in arenas.items()}
+
+
+def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
+    program, report = result.program, result.whole.report
+    if result.why_whole:
+        yield f"limit    one part was written: {result.why_whole}"
+        return
+    kinds = sorted(frozenset().union(*(operator_kinds(read_model(data)) for data in result.models)))
+    new = [kind for kind in kinds if kind not in {step.operator for step in report.arena["before"].steps}]
+    flash = sum(map(len, result.models)) - program.source_bytes
+    kernels = flash_in_words(flash_of(new))
+    price = f"flash {flash:+,} bytes of file{f', {kernels}' if kernels else ''}"
+    since = "" if program.tflm_since is None else f"; TFLM of {program.tflm_since} or later"
+    slowdown = percent(max(program.slowdown.values(), default=0.0))
+    yield f"price    run time {slowdown}, re-creating the interpreters included; {price}{since}"
+    if program.feed is not None:
+        feed = program.feed
+        yield f"feed     {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
+    yield f"whole    as one model it needs {program.whole_bytes:,} bytes"
+    if report.objective == "head":
+        yield f"arena    with TFLM's own structures and the tensors that cross cuts it needs {program.arena:,} bytes"
+    profile = PROFILES[program.kernels]
+    if not profile.is_portable:
+        yield f"warning  correct only with firmware that links these kernels: {profile.description}"
+    register = ", ".join(f"{kind} (new)" if kind in new else kind for kind in kinds)
+    size = f"reserve {program.arena:,} bytes with the class that codegen writes"
+    yield f"next     flash the files of {folder}: {size}, register {register}"
+    yield f"         tflite-memopt codegen {folder} -o firmware writes the class that runs them in one arena"
+
+
+def _table(result: ProgramResult) -> Table:
+    table = Table("file", "operators", "needs by itself, bytes", "takes", "gives")
+    for part in result.program.parts:
+        need = part.required_bytes.get("table", part.required_bytes.get("target", part.required_bytes["32"]))
+        takes, gives = (sum(each.bytes for each in side) for side in (part.inputs, part.outputs))
+        table.add_row(part.file, str(part.operators), f"{need:,}", f"{takes:,}", f"{gives:,}")
+    return table

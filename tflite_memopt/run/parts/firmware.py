@@ -1,0 +1,120 @@
+"""Programs in, the description of their firmware out: parts with their plans as tables, one arena, the moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+
+from ...errors import UsageError
+from ...firmware.cpp_text import check_namespace
+from ...firmware.describe import describe, profile_of
+from ...firmware.description import FedRows, Network, Networks, PartModel, State, affine_of_rows, origin_of
+from ...model.ir.model import Model, Tensor
+from ...search.memory.file import read_planned
+from ...target.kernels.profile import KernelProfile
+from .files import Feed, Program
+from .fronts import with_ties
+from .handover import Handover
+from .space import arena_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """The models of a network. ``name``: of its C++ namespace and folder. ``files``: of the parts, for comments.
+
+    ``kept``: it is one model whose interpreter stays alive. ``feed``: how its first part takes its input in rows.
+    ``outputs``: how many outputs of the last part are the model's; None: all.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    parts: tuple[bytes, ...]
+    kept: bool = False
+    feed: Feed | None = None
+    outputs: int | None = None
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The parts as they are planned."""
+        first, *others = map(read_planned, self.parts)
+        return (first if self.feed is None else with_ties(first, self.feed), *others)
+
+
+def describe_program(
+    program: Program, parts: Sequence[bytes], target: str | None = None, name: str = "model", force: bool = False
+) -> Networks:
+    """Return the firmware of a program, for its own target or for ``target``.
+
+    Tensors that cross a cut stay in the arena, so that every part has its plan as a table. The rest, and what is
+    raised, as for ``describe``.
+    """
+    check_namespace(name)
+    names, outputs = tuple(part.file for part in program.parts), len(program.parts[-1].outputs)
+    source = Source(name, names, tuple(parts), feed=program.feed, outputs=outputs)
+    target = target or program.target
+    if target is None:
+        raise UsageError("a program's arena is for one kernel library: name your chip or core with --target")
+    profile = one_library(source, target)
+    network = _network(source, target, profile, "", "program", None, force)
+    origin = origin_of(() if program.source is None else (program.source,), program.source_bytes, program.source_sha256)
+    return Networks(name, (network,), network.arena, target, profile, origin, is_one=True)
+
+
+def describe_shared(
+    sources: Sequence[Source], sizes: tuple[int, int, int], target: str, name: str, force: bool = False
+) -> Networks:
+    """Return the firmware of networks in one arena.
+
+    ``sizes``: bytes of the arena, of the largest network that does not stay alive, and of the structures of those that
+    do. Raises as ``describe``.
+    """
+    check_namespace(name)
+    profile, kept = one_library(sources[0], target), [each.name for each in sources if each.kept]
+    networks = tuple(
+        _network(
+            each,
+            target,
+            profile,
+            f"{each.name}/",
+            f"networks.{each.name}",
+            kept.index(each.name) if each.kept else None,
+            force,
+        )
+        for each in sources
+    )
+    data = b"".join(part for source in sources for part in source.parts)
+    origin = origin_of([each.name for each in sources], len(data), sha256(data).hexdigest())
+    arena, anew, tail = sizes
+    return Networks(name, networks, arena, target, profile, origin, False, anew, tail)
+
+
+def one_library(source: Source, target: str | None) -> KernelProfile:
+    """The kernels for which a network's arena is counted. Raises UsageError where there is more than one library."""
+    profile = profile_of(source.parts[0], target)
+    if profile.target is None:
+        raise UsageError("an arena is for one kernel library: name your chip or core with --target")
+    if profile.libraries:
+        raise UsageError("an arena is for one kernel library: omit --kernels")
+    return profile
+
+
+def _network(
+    source: Source, target: str, profile: KernelProfile, folder: str, member: str, kept: int | None, force: bool
+) -> Network:
+    arena, moves = arena_of(source.models, profile)
+    parts, moved = list[PartModel](), 0
+    for number, (data, each) in enumerate(zip(source.parts, [Handover((), ()), *moves], strict=True)):
+        one = describe(data, target, f"{source.name}_part{number}", source.files[number], force, "table")
+        parts.append(PartModel(one, f"{folder}part{number}", each.before, each.after, moved))
+        moved += len(each.before) + len(each.after)
+    rows = None if source.feed is None else _rows(source.feed, source.models[0].main.inputs[0])
+    outputs = source.models[-1].main.outputs[: source.outputs]  # of a front, others are for the next call
+    return Network(source.name, member, tuple(parts), arena, kept, rows, tuple(outputs))
+
+
+def _rows(feed: Feed, image: Tensor) -> FedRows:
+    states = tuple(State(tie.input, tie.bytes, tie.fill) for tie in feed.ties if tie.fill is not None)
+    counts = (feed.height, feed.row_bytes, feed.rows, feed.lead, feed.calls, feed.padding, feed.step)
+    return FedRows(*counts, states, feed.others, affine_of_rows(image))

@@ -1,0 +1,206 @@
+"""Fronts of a model that take rows of its image as they come: their needs, and the file of the chosen one.
+
+A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
+numbers stand for the rows that it makes of its result in a call, and for the pieces of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from ...model.io.writer import write_model
+from ...model.ir.change import NOTHING_DECIDED
+from ...model.ir.model import Model, Operator, Tensor
+from ...options import Options
+from ...search.memory.arrange import ModelPlacement, arrange
+from ...search.memory.file import attach_plan
+from ...search.memory.work import construction, instructions
+from ...solvers.graph.alignment import aligned
+from ...target.kernels.arena import arena_beside_head
+from ...target.kernels.since import has_operators, needed_since
+from ..steps import fed_input, in_rows
+from .choice import Price, Stretch
+from .cutting import part_of, why_whole
+from .fed import Fed, fed, least_rows
+from .files import Feed, Tie
+from .space import counted_library, part_space
+from .stretch import StretchCosts
+
+AUTO = 0
+"""As many rows a call as iteration out best."""
+ROWS_MADE = (1, 2, 4)
+"""Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
+PIECES = (1, 2, 4)
+"""Into how many pieces a call cuts its rows, of those that are tried."""
+IMPOSSIBLE = 1 << 60
+"""Bytes of a stretch that cannot be a front."""
+
+
+@dataclass
+class FeedCosts(StretchCosts):
+    """As ``StretchCosts``; the stretches from step 0 on are fronts that are fed ``rows`` rows a call, or ``AUTO``.
+
+    ``image``: which input is fed, by its position.
+    """
+
+    rows: int = AUTO
+    image: int = 0
+    placed: dict[tuple[Stretch, int], tuple[Fed, ModelPlacement]] = field(default_factory=dict)
+    reasons: dict[Stretch, str] = field(default_factory=dict)
+    _ways: dict[Stretch, list[Fed]] = field(default_factory=dict)
+
+    def limits_of(self, stretch: Stretch) -> int:
+        """Of a front how many ways there are to feed it."""
+        return super().limits_of(stretch) if stretch[0] else len(self._fronts(stretch))
+
+    def estimate(self, stretch: Stretch) -> int:
+        """Permanent parts of a front at the start of a call: rows, all tied tensors, and TFLM's structures."""
+        if stretch[0]:
+            return super().estimate(stretch)
+        return min((self._at_least(way) for way in self._fronts(stretch)), default=IMPOSSIBLE)
+
+    def least_work(self, stretch: Stretch) -> int:
+        """Of a front below 0 where it has fewer instructions than the operators as they are."""
+        if stretch[0]:
+            return super().least_work(stretch)
+        return min((self._added_by(stretch, way) for way in self._fronts(stretch)), default=0)
+
+    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+        """Return the price of a front; the limit says how many rows it takes in a call, and in how many pieces."""
+        if stretch[0]:
+            return super().measure(stretch, limit)
+        front = self._fronts(stretch)[limit]
+        self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
+        placement = arrange(front.model, self._profile, self.options.search).placement
+        front.model.main.reorder(placement.order)
+        self.placed[stretch, limit] = front, placement
+        if self.counts_head:
+            return Price(placement.memory.arena_bytes, self._added_by(stretch, front))
+        space = part_space(front.model, counted_library(self._profile), placement.offsets)
+        return Price(space.required, self._added_by(stretch, front))
+
+    def _added_by(self, stretch: Stretch, front: Fed) -> int:
+        """Return the work that a front adds to the operators as they are."""
+        own = instructions(part_of(self.model, *stretch), self._profile)
+        made, iteration = construction(front.model, self._profile), instructions(front.model, self._profile)
+        return max(self._share(name, front.calls * iteration[name] + made[name] - own[name]) for name in own)
+
+    def keeps_to(self, stretch: Stretch, price: Price) -> bool:
+        """Of a front never: each limit is another front."""
+        return bool(stretch[0]) and super().keeps_to(stretch, price)
+
+    def why_none(self) -> str | None:
+        """Return why no front can be fed; None where one can."""
+        reasons = []
+        for end in self.positions[1:]:
+            if self._fronts((0, end)):
+                return None
+            reasons.append(self.reasons[0, end])
+        return next(iter(reasons), "it has no operators")
+
+    def _fronts(self, stretch: Stretch) -> list[Fed]:
+        """Return the ways to feed a front, those that make fewer rows first."""
+        if stretch not in self._ways:
+            front, found = part_of(self.model, *stretch), []
+            for rows, pieces in product(self._row_counts(front), PIECES):
+                way = fed(front, rows, self.image, pieces)
+                if isinstance(way, Fed):
+                    way = self._known_to_firmware(way)
+                if isinstance(way, Fed):
+                    found.append(way)
+                else:
+                    self.reasons.setdefault(stretch, way)
+            self._ways[stretch] = found
+        return self._ways[stretch]
+
+    def _known_to_firmware(self, way: Fed) -> Fed | str:
+        """Return a way to feed a front, or why the firmware's TFLM cannot."""
+        names = [operator.name for operator in way.model.main.operators]
+        if has_operators(names, self.options.build):
+            return way
+        return f"it needs TFLM of {needed_since(names)} or later, and --tflm is {self.options.tflm}"
+
+    def _row_counts(self, front: Model) -> Iterator[int]:
+        """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""
+        one = least_rows(front, self.image)
+        yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
+
+    def _at_least(self, front: Fed) -> int:
+        taken = sum(aligned(tensor.nbytes) for tensor in front.model.main.inputs)
+        if self.counts_head:
+            return taken
+        profile = counted_library(self._profile)
+        return taken + arena_beside_head(front.model, profile.requests, profile.abi, planner="table").tail
+
+    def chosen(self, stretch: Stretch, limit: int) -> FrontFile:
+        """Return the file of a front that was measured."""
+        front, placement = self.placed[stretch, limit]
+        attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
+        feed = _feed_of(front, self.model.main.inputs[self.image], placement)
+        return FrontFile(write_model(front.model), stretch[1], placement, feed)
+
+
+@dataclass(frozen=True)
+class FrontFile:
+    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed."""
+
+    data: bytes
+    operators: int
+    placement: ModelPlacement
+    feed: Feed
+
+
+def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:
+    graph = front.model.main
+    sources = [graph.inputs[source] for _, source in front.model.ties]
+    ties = tuple(
+        Tie(at, output, source.nbytes, placement.offsets[source], fill)
+        for (output, at), source, fill in zip(front.model.ties, sources, front.fills, strict=True)
+    )
+    row_bytes = graph.inputs[0].nbytes // front.rows
+    height = image.nbytes // row_bytes
+    return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties, front.inputs)
+
+
+def others_late(model: Model, image: int) -> None:
+    """Move operators that read nothing of the image to where the first one reads them that does, in place.
+
+    A front is all steps before a cut, and it cannot hold tensors that are computed once.
+    """
+    graph = model.main
+    of_image = {graph.inputs[image]} if graph.inputs else set()
+    first: dict[Operator, int] = {}
+    for at, operator in enumerate(graph.operators):
+        if not of_image.isdisjoint(operator.present_inputs()):
+            of_image.update(operator.outputs)
+            first[operator] = at
+    last = len(graph.operators)
+    for operator in reversed(graph.operators):
+        readers = (first[use.operator] for output in operator.outputs for use in output.uses)
+        first.setdefault(operator, min(readers, default=last))
+    places = {operator: at for at, operator in enumerate(graph.operators)}
+    graph.reorder([places[each] for each in sorted(graph.operators, key=lambda each: (first[each], places[each]))])
+
+
+def with_ties(front: Model, feed: Feed) -> Model:
+    """Return a front that was read from its file, itself, with its ties."""
+    front.ties = tuple((tie.output, tie.input) for tie in feed.ties)
+    return front
+
+
+def said_of_feeding(model: Model, options: Options) -> str | None:
+    """Estimate the RAM of a model whose image arrives in rows; None where that is no less than its image takes."""
+    at, model = fed_input(model), in_rows(model, options)
+    others_late(model, at)
+    costs = FeedCosts(model, options, lambda _: None, image=at)
+    if why_whole(model) is not None or costs.why_none() is not None:
+        return None
+    image, least = model.main.inputs[at], min(costs.estimate((0, end)) for end in costs.positions[1:])
+    if least >= image.nbytes:
+        return None
+    return (
+        f"input  the image takes {image.nbytes:,} bytes, below which no plan goes; the layers that read it in rows may "
+        f"need as few as {least:,} (optimize --feed auto --parts auto)"
+    )

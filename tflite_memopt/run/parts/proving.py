@@ -1,0 +1,69 @@
+"""A program proved equal to the model for all inputs: its parts one after another, the first one fed in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...evidence.proof import Chain, Keys, Notes, Proof, Run, inputs_of, prove_computed
+from ...evidence.proof.ring import Ring, Value
+from ...model.ir.model import Model, Tensor
+from .files import Feed
+
+
+def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = None) -> Proof:
+    """Compare a model with its parts, each of which takes the outputs of the one before.
+
+    Carried tensors without a first value are arbitrary: so an image that was discarded before does
+    not matter.
+    """
+
+    def whole(keys: Keys, notes: Notes) -> Sequence[Value]:
+        return Run(original, keys, notes).invoke(inputs_of(keys, original.main.inputs))
+
+    def in_parts(keys: Keys, notes: Notes) -> Sequence[Value]:
+        given: Sequence[Value] = inputs_of(keys, original.main.inputs)
+        runs = [Run(part, keys, notes, f"part {number}") for number, part in enumerate(parts)]
+        if feed is not None:
+            given = _fed(runs[0], feed, given)
+        runs = runs if feed is None else runs[1:]
+        sources = [[(number - 1, at) for at in range(len(run.model.main.inputs))] for number, run in enumerate(runs)]
+        outputs = Chain(runs, sources).invoke(given) if runs else list(given)
+        return [value.reshape(like.shape) for value, like in zip(outputs, original.main.outputs, strict=False)]
+
+    return prove_computed(whole, in_parts)
+
+
+def _fed(run: Run, feed: Feed, given: Sequence[Value]) -> list[Value]:
+    """Return the outputs of the first part after the last call for an image."""
+    keys, inputs = run.keys, run.model.main.inputs
+    image = keys.constant(given[feed.inputs.index(0)]).reshape(feed.height, -1)
+    behind = max(0, feed.calls * feed.rows - feed.lead - feed.height)
+    padding = _filled(keys, inputs[0], feed.padding)
+    rows = np.concatenate([np.full((count, image.shape[1]), padding) for count in (feed.lead, behind)])
+    rows = np.concatenate([rows[: feed.lead], image, rows[feed.lead :]])
+    carried: dict[int, Value] = {
+        tie.input: keys.random(inputs[tie.input].shape, "before the first call", tie.input) & ~np.uint64(1)
+        if tie.fill is None
+        else np.full(inputs[tie.input].shape, _filled(keys, inputs[tie.input], tie.fill))
+        for tie in feed.ties
+    }
+    others = [given[place].reshape(inputs[at].shape) for place, at in _places(feed, given)]
+    outputs: list[Value] = []
+    for call in range(feed.calls):
+        taken = rows[call * feed.rows : (call + 1) * feed.rows].reshape(inputs[0].shape)
+        counter = np.full(inputs[1].shape, call * feed.step, np.int32)
+        outputs = run.invoke([taken, counter, *(carried[tie.input] for tie in feed.ties), *others])
+        carried = {tie.input: outputs[tie.output] for tie in feed.ties}
+    return outputs
+
+
+def _places(feed: Feed, given: Sequence[Value]) -> list[tuple[int, int]]:
+    """Of the model's own inputs beside the image: which of those given, and which of the part's, in its order."""
+    return sorted(((at, feed.inputs[at]) for at in range(len(given)) if feed.inputs[at]), key=lambda pair: pair[1])
+
+
+def _filled(keys: Keys, tensor: Tensor, byte: int) -> Ring:
+    """One element of a tensor, each byte of which is ``byte``."""
+    return keys.constant(np.frombuffer(bytes([byte]) * tensor.dtype.arena_bytes, tensor.dtype.label))

@@ -1,0 +1,390 @@
+"""A model as a program of parts: optimized whole, cut where the largest part is least, each part verified, counted."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import InfeasibleError, UnsupportedModelError, UsageError
+from ...evidence.equivalence.verification import infer_shapes
+from ...model.io import offline_plan, plan_label
+from ...model.io.files import Source, load, write_folder
+from ...model.io.writer import write_model
+from ...model.ir.change import Exactness, loosest
+from ...model.ir.model import Model
+from ...options import Effort, Options
+from ...search.memory.arrange import arrange
+from ...search.memory.file import read_planned
+from ...search.memory.layout import head_in_force, memory_layout
+from ...search.memory.work import construction, instructions, moving, slowdowns
+from ...search.rewrite.stage import clean_up
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.since import needed_since
+from ...version import __version__
+from ..candidate import Cache, Progress
+from ..given import loadable
+from ..pipeline import Result, optimize
+from ..steps import fed_input, in_rows
+from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
+from .cutting import cut, why_whole
+from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
+from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late, with_ties
+from .space import arena_of, counted_library, part_space
+from .stretch import StretchCosts
+from .verifying import PartInputs, boundaries_of, said_of, verify_program
+
+MOST_PARTS = 8
+"""Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
+_LIMIT = 30
+"""As many as the class Program has bits for."""
+_MOST_MEASURED: Mapping[Effort, int] = {"quick": 60, "normal": 180, "thorough": 180}
+_MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 60}
+"""Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
+_ORDER_WORK = 0.1
+_NO_GAIN = "no cut saves one percent of what the whole needs"
+_TOO_SLOW = (
+    "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows; with a "
+    "higher limit parts may need less"
+)
+_ANY_WORK = 1 << 62
+_GAIN = 0.01
+"""The share of the whole that parts must save to be written."""
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """``whole``: the model as one, verified. ``parts``: the parts' results, one for what is not worth a cut.
+
+    ``why_whole``: why there is one part only; None where there are several. ``front``: the part before these, which
+    takes rows as they come; None where there is none.
+    """
+
+    whole: Result
+    parts: tuple[Result, ...]
+    program: Program
+    why_whole: str | None = None
+    front: FrontFile | None = None
+
+    @property
+    def models(self) -> tuple[bytes, ...]:
+        """The files of all parts, in order."""
+        return (*(() if self.front is None else (self.front.data,)), *(part.model for part in self.parts))
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the folder, by name."""
+        parts = {part.file: data for part, data in zip(self.program.parts, self.models, strict=True)}
+        return {**parts, MANIFEST: to_json(self.program).encode()}
+
+    def save(self, folder: Path, force: bool = False) -> tuple[Path, ...]:
+        """Write the files, whole or not at all. Raises UsageError for one that is there already, unless ``force``."""
+        return write_folder(folder, self.files(), (), force)
+
+
+def optimize_in_parts(
+    source: Source,
+    options: Options = Options(),
+    most_parts: int | None = None,
+    progress: Progress = lambda _: None,
+    feed: int | None = None,
+    cuts: tuple[int, ...] | None = None,
+    image: str | None = None,
+    cache: Cache | None = None,
+    whole: Result | None = None,
+) -> ProgramResult:
+    """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
+
+    No more run time is added than the options allow, making an interpreter for each part in each run included.
+    ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
+    ``image``: the name of the input that is fed; None: the largest.
+    ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
+    ``cache``: as of ``optimize``, for runs of one model with several numbers of parts. ``whole``: the model as one,
+    where it is there already.
+    Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
+    """
+    _check(options, most_parts, feed)
+    data, name = load(source)
+    given = read_planned(data, name)  # what is wrong with the file is said with its name
+    mends = loadable(data, given, options, progress)
+    if mends is not None:
+        data = write_model(mends.model)
+        given = read_planned(data)
+    fed = None if feed is None else fed_input(given, image)
+    whole = optimize(data, options, progress, cache=cache) if whole is None else whole
+    model = _to_cut(data, options, progress, fed)
+    reason = why_whole(model)
+    if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
+        raise UsageError(f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order")
+    if most_parts is not None and reason is not None and most_parts > 1:
+        raise UnsupportedModelError(f"a model in parts: {reason}")
+    # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
+    original = instructions(given, options.profile)
+    if feed is not None and fed is not None:
+        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
+        return _fed(name, data, model, fronts, whole, most_parts)
+    known = {} if cache is None else cache
+    costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
+    choice = None if reason is not None else _chosen(costs, most_parts)
+    whole_bytes = _whole_bytes(whole)
+    program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
+    as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, whole_bytes * (1 - _GAIN)))
+    if choice is None or not choice.cuts or choice.need > whole_bytes * (1 - _GAIN):
+        return as_one
+    parts = _optimized_parts(costs, choice, 0)
+    program = _program(name, data, parts, whole, options)
+    if program.arena > whole_bytes * (1 - _GAIN):
+        return as_one
+    return _verified(data, ProgramResult(whole, parts, program), options, progress)
+
+
+def _why_one(costs: StretchCosts, worth: float) -> str:
+    """Return the reason for one part: no cut saves as much, or those that do are beyond the limit on run time."""
+    least = estimated_need(costs, costs.most_work)
+    anyhow = estimated_need(costs, _ANY_WORK)
+    is_slow = anyhow is not None and anyhow <= worth and (least is None or least > worth)
+    return _TOO_SLOW if is_slow else _NO_GAIN
+
+
+def estimated_need(costs: StretchCosts, most_work: int) -> int | None:
+    """Return the largest estimate on the best path with a cut, or a front; None where none keeps to the limit."""
+    whole = None if isinstance(costs, FeedCosts) else (0, costs.positions[-1])
+
+    def priced(stretch: Stretch) -> list[tuple[Price, int]]:
+        need = IMPOSSIBLE if stretch == whole else costs.estimate(stretch)
+        return [] if need >= IMPOSSIBLE else [(Price(need, costs.least_work(stretch)), 0)]
+
+    path = best_path(priced, costs.positions, MOST_PARTS, most_work)
+    return None if path is None else path.need
+
+
+def _fed(
+    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None
+) -> ProgramResult:
+    """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
+    options, reason = costs.options, why_whole(model) or costs.why_none()
+    if reason is not None:
+        raise UnsupportedModelError(f"--feed: {reason}")
+    choice = _chosen(costs, most_parts)
+    if choice is None:
+        raise InfeasibleError(
+            f"--feed: no front keeps the added run time within {options.max_slowdown:.0%}: raise "
+            "--max-slowdown, or give a number of rows"
+        )
+    front = costs.chosen(choice.stretches[0], choice.limits[0])
+    parts = _optimized_parts(costs, choice, 1)
+    program = _program(name, data, parts, whole, options, front)
+    return _verified(data, ProgramResult(whole, parts, program, None, front), options, costs.progress)
+
+
+def _optimized_parts(costs: StretchCosts, choice: Choice, first: int) -> tuple[Result, ...]:
+    """The parts of a choice from number ``first`` on."""
+    pieces = cut(costs.model, choice.cuts)
+    boundaries = boundaries_of(costs.model, pieces, costs.options, costs.progress)
+    numbered = list(enumerate(zip(pieces, boundaries, strict=True)))[first:]
+    return tuple(
+        _optimized(costs, choice, at, piece, boundary, costs.options, costs.progress)
+        for at, (piece, boundary) in numbered
+    )
+
+
+def _verified(data: bytes, result: ProgramResult, options: Options, progress: Progress) -> ProgramResult:
+    """The result, and on what all parts together were verified."""
+    if not options.verify:
+        return result
+    feed = result.program.feed
+    said = verify_program(data, result.models, options, progress, _exactness(result.parts), feed)
+    return replace(result, program=replace(result.program, verified=said))
+
+
+def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
+    if most_parts is not None and not 1 <= most_parts <= _LIMIT:
+        raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
+    if options.ties:
+        raise UsageError(
+            "--tie does not work with --parts: parts are re-created in every run, and states would be lost"
+        )
+    for flag in ("step", "slide"):
+        if getattr(options, flag):
+            raise UsageError(f"--{flag} does not work with --parts: its state would be lost between runs")
+    if options.decision is not None:
+        raise UsageError("--replay does not work with --parts: every part has its own decision")
+    if options.objective != "total" and feed is None:
+        raise UsageError("--parts minimizes the whole arena: omit --objective head")
+    if feed is not None and options.runner is not None:
+        raise UsageError("a runner does not work with --feed: it runs whole models")
+
+
+def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) -> Model:
+    """Return the model cleaned up, with the interface that was asked for, in the order with the smallest peak.
+
+    ``fed``: the position of the input that is fed; sequences lie along rows then.
+    """
+    if options.io == "int8":
+        data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
+    model = read_planned(infer_shapes(data, options, progress).data)
+    if fed is not None:
+        model = in_rows(model, options)
+    elif options.rewrite:
+        clean_up(model, options.profile)
+    offline_plan.detach(model)
+    plan_label.detach(model)
+    model.main.reorder(arrange(model, options.profile, options.search, _ORDER_WORK).schedule.order)
+    if fed is not None:
+        others_late(model, fed)
+    return model
+
+
+def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
+    options = costs.options
+    stretches = Stretches(
+        costs.positions,
+        costs.limits_of,
+        costs.estimate,
+        costs.least_work,
+        costs.measure,
+        (_MOST_MEASURED if most_parts is None else _MEASURED_EACH)[options.effort],
+        costs.keeps_to,
+        isinstance(costs, FeedCosts),
+    )
+    work = costs.most_work
+    if most_parts is not None:
+        return at_most(stretches, most_parts, work)
+    if options.budget is None:
+        return fewest(stretches, MOST_PARTS, work)
+    # What fits is enough; where nothing does, the least need is the answer.
+    fitting = choose(stretches, MOST_PARTS, work, enough=options.budget)
+    return choose(stretches, MOST_PARTS, work) if fitting is None else fitting
+
+
+def _optimized(
+    costs: StretchCosts,
+    choice: Choice,
+    at: int,
+    piece: Model,
+    boundary: PartInputs,
+    options: Options,
+    progress: Progress,
+) -> Result:
+    """A part of the chosen split, verified over the values that cross the cut."""
+    stretch, limit = choice.stretches[at], choice.limits[at]
+    found = costs.found[stretch, limit]
+    wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
+
+    def say(message: str) -> None:
+        progress(f"part {at}: {message}")
+
+    if boundary.samples is None or not options.verify:
+        return optimize(boundary.data, wanted, say)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "boundary.npz"
+        names, columns = [tensor.name for tensor in piece.main.inputs], zip(*boundary.samples, strict=True)
+        arrays: dict[str, Any] = {name: np.stack(column) for name, column in zip(names, columns, strict=True)}
+        np.savez(path, **arrays)
+        return optimize(boundary.data, replace(wanted, inputs=path), say)
+
+
+def _said(whole: Result) -> str:
+    """On what the model as one was verified."""
+    equal = {name: verdict.samples for name, verdict in whole.report.equivalence.items() if verdict.equal}
+    return said_of(min(equal.values()), equal, _exactness([whole])) if equal else NOT_VERIFIED
+
+
+def _exactness(parts: Sequence[Result]) -> Exactness:
+    """Return the exactness of the rewriting."""
+    return loosest(use.exactness for part in parts for use in part.report.rewrites)
+
+
+def _whole_bytes(whole: Result) -> int:
+    after = whole.report.after
+    return after.required_bytes.get("table", after.required_for_target)
+
+
+def _program(
+    name: str | None,
+    data: bytes,
+    parts: Sequence[Result],
+    whole: Result,
+    options: Options,
+    front: FrontFile | None = None,
+) -> Program:
+    profile, behind = options.profile, [read_planned(part.model) for part in parts]
+    before_them = [] if front is None else [with_ties(read_planned(front.data), front.feed)]
+    models, calls = [*before_them, *behind], [1 if front is None else front.feed.calls, *(1 for _ in behind)]
+    libraries = {each.name: each for each in profile.libraries or (profile,)}
+    original = read_planned(data)
+    spaces = {library: arena_of(models, each) for library, each in libraries.items()}
+    moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
+    before, after = instructions(original, profile), dict.fromkeys(instructions(original, profile), moving(moved))
+    for model, times in zip(models, calls, strict=False):
+        made = construction(model, profile) if len(models) > 1 else {}
+        for library, count in instructions(model, profile).items():
+            after[library] += times * count + made.get(library, 0)
+    after_front = behind[0].main.inputs if behind else original.main.outputs
+    files = [] if front is None else [_front_file(front, models[0], len(after_front), profile)]
+    files += [
+        _part_file(number, part, model, profile)
+        for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
+    ]
+    since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
+    return Program(
+        version=VERSION,
+        made_by=f"tflite_memopt {__version__}",
+        source=name,
+        source_bytes=len(data),
+        source_sha256=sha256(data).hexdigest(),
+        target=options.target,
+        kernels=profile.name,
+        arena_bytes={library: arena for library, (arena, _) in spaces.items()},
+        whole_bytes=_whole_bytes(whole),
+        slowdown=slowdowns(before, after),
+        verified=NOT_VERIFIED,
+        parts=tuple(files),
+        feed=None if front is None else front.feed,
+        tflm_since=None if since is None else since.isoformat(),
+    )
+
+
+def _front_file(front: FrontFile, model: Model, crossing: int, profile: KernelProfile) -> PartFile:
+    """``crossing``: how many of its outputs are for others than its next call."""
+    library, planned = counted_library(profile), offline_plan.decode(model) or {}
+    space = part_space(model, library, planned)
+    taken = [(model.main.inputs[at], space.inputs[at]) for at in front.feed.inputs]
+    given = list(zip(model.main.outputs, space.outputs, strict=True))[:crossing]
+    inputs, outputs = (
+        tuple(Crossing(tensor.name, tensor.nbytes, start) for tensor, (start, _) in each) for each in (taken, given)
+    )
+    return PartFile(
+        "part0.tflite",
+        sha256(front.data).hexdigest(),
+        front.operators,
+        dict(front.placement.memory.required_bytes),
+        inputs,
+        outputs,
+        head_in_force(memory_layout(model, library), planned),
+        space.tail,
+    )
+
+
+def _part_file(number: int, part: Result, model: Model, profile: KernelProfile) -> PartFile:
+    library, planned = counted_library(profile), offline_plan.decode(model) or {}
+    space = part_space(model, library, planned)
+    sides = ((model.main.inputs, space.inputs), (model.main.outputs, space.outputs))
+    inputs, outputs = (
+        tuple(Crossing(tensor.name, tensor.nbytes, place[0]) for tensor, place in zip(*side, strict=True))
+        for side in sides
+    )
+    return PartFile(
+        f"part{number}.tflite",
+        sha256(part.model).hexdigest(),
+        part.report.before.operators,
+        dict(part.report.after.required_bytes),
+        inputs,
+        outputs,
+        head_in_force(memory_layout(model, library), planned),
+        space.tail,
+    )

@@ -1,0 +1,193 @@
+"""The RAM of stretches of a model's steps as parts: estimated from their tensors, or transformed and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ...model.analysis.macs import model_macs
+from ...model.io.writer import write_model
+from ...model.ir.model import Model, Tensor
+from ...options import Effort, Options
+from ...search.cascade.measure import Measured
+from ...search.memory.reserve import needs_by_library
+from ...search.memory.work import construction, instructions, moving
+from ...solvers.graph.limits import StageClock
+from ...target.kernels.arena import arena_beside_head
+from ...target.kernels.profile import KernelProfile
+from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
+from .choice import Price, Stretch
+from .cutting import crossing, part_of
+from .handover import least_arena
+from .space import counted_library, part_space
+
+SHARE = 1_000_000
+"""Of the limit on added run time: a work of so much uses all of it."""
+_MOST_CUTS: Mapping[Effort, int] = {"quick": 14, "normal": 40, "thorough": 40}
+"""Positions that may be cut: of more, those where the fewest bytes cross."""
+_SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
+
+
+@dataclass
+class StretchCosts:
+    """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
+
+    The work of a stretch is the added work, including its interpreter, as a share of what the options allow the
+    whole model; of several kernel libraries, that of the one which uses most of its own. ``only``: positions that may
+    be cut, in place of those where few bytes cross. ``measured``: regions, which stretches have in common.
+    ``original``: instructions by kernel library that the limit is a share of, where they are not those of ``model``.
+    ``cache``: as of ``optimize``.
+    """
+
+    model: Model
+    options: Options
+    progress: Progress
+    found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
+    limits: int = 4
+    only: tuple[int, ...] | None = None
+    measured: Measured = field(default_factory=Measured)
+    original: Mapping[str, int] | None = None
+    cache: Cache = field(default_factory=dict)
+
+    @cached_property
+    def most_work(self) -> int:
+        """Return the work that a path may add, at most ``SHARE``: less if the model takes more than the original."""
+        return SHARE - max(self._share(name, each - self._original[name]) for name, each in self._before.items())
+
+    @property
+    def counts_head(self) -> bool:
+        """Return whether bytes are those of the head, in place of the whole arena."""
+        return self.options.objective == "head"
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """Both ends, and the positions between them that may be cut."""
+        if self.only is not None:
+            return (0, *self.only, len(self.model.main.operators))
+        sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
+        inner = list(range(1, len(sizes) - 1))
+        most = _MOST_CUTS[self.options.effort]
+        if len(inner) > most:
+            narrow = [at for at in inner if sizes[at] <= min(sizes[at - 1], sizes[at + 1])]
+            inner = sorted(narrow or inner, key=lambda at: sizes[at])[:most]
+        return (0, *sorted(inner), len(sizes) - 1)
+
+    def limits_of(self, _: Stretch) -> int:
+        """Under how many limits a stretch has a price."""
+        return self.limits
+
+    def estimate(self, stretch: Stretch) -> int:
+        """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
+        sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
+        return max(sides) + self.least_tail(stretch)
+
+    def least_tail(self, stretch: Stretch) -> int:
+        """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
+        if self.counts_head:
+            return 0
+        profile = counted_library(self._profile)
+        part = part_of(self.model, *stretch)
+        return arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
+
+    def least_work(self, stretch: Stretch) -> int:
+        """Making the interpreter of the part."""
+        made = self._construction(stretch, part_of(self.model, *stretch))
+        return max(self._share(name, each) for name, each in made.items())
+
+    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+        """Measure the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
+
+        2 is 0 without loops: TFLM clears a loop's variables while it makes the part, so that inputs cannot lie there.
+        3 adds nothing: the limit is left for more interpreters instead of stripes.
+        """
+        if limit == _NO_LOOPS and not stretch[0]:
+            return None  # the inputs of the model come later
+        part = part_of(self.model, *stretch)
+        self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
+        before, clock = needs_by_library(part, {}, self._profile), StageClock()
+        data, quiet = write_model(part), lambda _: None
+        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache, measured=self.measured)
+        # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
+        limits = (limit,) if limit else (limit, _SHARE_LIMIT)
+        made = [known_or_made(run, self.options_for(stretch, each).search) for each in limits]
+        price, self.found[stretch, limit] = min(
+            ((self._price(stretch, part, each), each) for each in made), key=lambda pair: (pair[0].need, pair[0].work)
+        )
+        return price
+
+    def _price(self, stretch: Stretch, part: Model, found: Candidate) -> Price:
+        own = instructions(part, self._profile)
+        after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
+        added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
+        if self.counts_head:
+            return Price(found.placement.memory.arena_bytes, max(0, added))
+        space = part_space(found.model, counted_library(self._profile), found.placement.offsets)
+        # A longer part that begins earlier may have nothing to keep while it is made.
+        return Price(least_arena(space) if stretch[0] else space.required, max(0, added), space.required)
+
+    def keeps_to(self, stretch: Stretch, price: Price) -> bool:
+        """Return whether a part adds no more than its share of the limit of the whole model."""
+        own = instructions(part_of(self.model, *stretch), self._profile)
+        shares = (each / self._before[name] for name, each in own.items() if each)
+        if price.inner not in (None, price.need):
+            return False
+        is_kept = price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
+        if is_kept and (stretch, 0) in self.found:
+            self.found |= {(stretch, limit): self.found[stretch, 0] for limit in range(1, self.limits)}
+        return is_kept
+
+    def options_for(self, stretch: Stretch, limit: int) -> Options:
+        """Return the options of a part under a limit."""
+        if limit == _SHARE_LIMIT:
+            return replace(self.options, budget=None)
+        if limit == _NO_STRIPES:
+            return replace(self.options, budget=None, cascade=False)
+        part = part_of(self.model, *stretch)
+        own = instructions(part, self._profile)
+        work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
+        return replace(
+            self.options,
+            budget=None,
+            max_slowdown=min(1.0, work),
+            loops=self.options.loops and limit != _NO_LOOPS,
+        )
+
+    @cached_property
+    def _profile(self) -> KernelProfile:
+        return self.options.profile
+
+    @cached_property
+    def _across(self) -> list[tuple[Tensor, ...]]:
+        return crossing(self.model)
+
+    @cached_property
+    def _macs(self) -> int:
+        return model_macs(self.model)
+
+    @cached_property
+    def _allowed(self) -> Mapping[str, float]:
+        """Instructions that may be added, by kernel library."""
+        return {name: each * self.options.max_slowdown for name, each in self._original.items()}
+
+    @cached_property
+    def _original(self) -> Mapping[str, int]:
+        return self._before if self.original is None else self.original
+
+    @cached_property
+    def _before(self) -> Mapping[str, int]:
+        return instructions(self.model, self._profile)
+
+    def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
+        """Instructions of making the interpreter of a part in each run; that of the whole model is made once.
+
+        Tensors that cross the cut are assumed to be moved once before it.
+        """
+        made = construction(part, self._profile)
+        moved = moving(sum(tensor.nbytes for tensor in part.main.inputs)) if stretch[0] else 0
+        is_whole = stretch == (0, len(self.model.main.operators))
+        return {name: 0 if is_whole else each + moved for name, each in made.items()}
+
+    def _share(self, name: str, added: float) -> int:
+        allowed = self._allowed[name]
+        return int(SHARE * added / allowed) if allowed else (0 if added <= 0 else 2 * SHARE)

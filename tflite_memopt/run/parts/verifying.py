@@ -1,0 +1,189 @@
+"""Parts against the whole: the tensors at each cut, as the original computes them, and the parts in sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...errors import EquivalenceError
+from ...evidence.equivalence.adapter import Array, RunJob, Sample
+from ...evidence.equivalence.baseline import arena_for, measure_baseline
+from ...evidence.equivalence.compare import Gap, first_output_difference, gap_between
+from ...evidence.equivalence.inputs import samples_for
+from ...evidence.equivalence.interface import interface_between
+from ...evidence.equivalence.judge import TOLERANCES
+from ...evidence.equivalence.runner import Interpreters, ProcessLimits
+from ...evidence.equivalence.verification import open_for
+from ...firmware.self_test import Expected, drawn_inputs
+from ...model.io.files import Source, load
+from ...model.io.reader import read_model
+from ...model.io.writer import write_model
+from ...model.ir.change import Exactness
+from ...model.ir.model import Graph, Model, Tensor
+from ...options import Options
+from ...search.memory.file import naming, read_planned
+from ..candidate import Progress
+from .feeding import fed_outputs
+from .files import Feed, read_program
+from .proving import prove_program
+
+_NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
+_WORDS: Mapping[Exactness, str] = {
+    "exact": "bit-exact",
+    "reassociates": "up to the order of float sums",
+    "approximates": "but for integers that are rounded once more",
+}
+Values = list[Sample]
+"""For each input of the program, one array per tensor."""
+
+
+@dataclass(frozen=True)
+class PartInputs:
+    """A part's file before it is optimized, and its inputs as the original computes them; None where nothing ran."""
+
+    data: bytes
+    samples: list[Sample] | None
+
+
+def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progress: Progress) -> list[PartInputs]:
+    """Compute the inputs of each part: the original runs on LiteRT over the inputs that verification draws."""
+    files = [write_model(piece) for piece in pieces]
+    if not options.verify:
+        return [PartInputs(data, None) for data in files]
+    progress("computing the tensors that cross the cuts")
+    samples = samples_for(model, options if options.io == "keep" else replace(options, inputs=None))
+    places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
+    wanted = sorted({places[tensor.name] for piece in pieces[1:] for tensor in piece.main.inputs})
+    with open_for(options) as interpreters:
+        run = interpreters["litert"].run(RunJob(write_model(model), samples, 0, tuple(wanted)))
+    if not run.ran:
+        return [PartInputs(data, None) for data in files]
+    given = {tensor.name: [sample[at] for sample in samples] for at, tensor in enumerate(model.main.inputs)}
+    values = {**{model.main.tensors[at].name: column for at, column in run.tensors.items()}, **given}
+    return [
+        PartInputs(data, [list(row) for row in zip(*(values[t.name] for t in piece.main.inputs), strict=True)])
+        for data, piece in zip(files, pieces, strict=True)
+    ]
+
+
+def verify_program(
+    original: bytes,
+    parts: Sequence[bytes],
+    options: Options,
+    progress: Progress,
+    exactness: Exactness = "exact",
+    feed: Feed | None = None,
+) -> str:
+    """Run the parts in sequence on each runtime, and compare with the original there; return the basis in words.
+
+    ``exactness``: how far the rewriting may have changed values. ``feed``: how the first part takes its image; None:
+    whole. Raises EquivalenceError when outputs differ, or when
+    no runtime runs both.
+    """
+    model, models = read_model(original), [read_model(part) for part in parts]
+    with open_for(options) as interpreters:
+        progress("verifying the parts one after another")
+        baseline = measure_baseline(original, model, options, interpreters)
+        joined = _joined(baseline.model, models, feed)
+        interface = interface_between(baseline.model, joined)
+        ran, gaps = {}, list[Gap]()
+        for name, each in baseline.runs.items():
+            if each.run is None:
+                continue
+            samples = [interface.quantized(sample) for sample in baseline.samples]
+            outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
+            ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
+            gaps.append(gap_between(each.run.outputs, outputs, {}))
+    for name, difference in ran.items():
+        if difference is not None:
+            raise EquivalenceError(
+                f"the parts one after another are not equal to the original on {name}: output {difference.output} of "
+                f"input {difference.sample} is off by up to {difference.max_abs_diff:g}"
+            )
+    if not ran:
+        raise EquivalenceError(
+            "nothing can be verified: no interpreter runs the original; give inputs that it takes with --inputs"
+        )
+    proof = prove_program(baseline.model, models, feed)
+    apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
+    said = said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
+    return f"{said}, and proved for all inputs" if proof.proved and exactness != "approximates" else said
+
+
+def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:
+    """Say how equal the outputs are, and on what basis. ``apart``: the largest difference in steps, or None."""
+    where = " and ".join(_NAMES.get(each, each) for each in sorted(runtimes))
+    how = _WORDS[exactness] if apart is None else f"{_WORDS[exactness]}, at most {apart:g} LSB apart,"
+    return f"{how} on {inputs} inputs ({where})"
+
+
+def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
+    """Run the parts of a program one after another on TFLM, over the inputs that its firmware draws.
+
+    The inputs beside a fed image are drawn first, as the main program writes them.
+    """
+    models = [read_model(part) for part in parts]
+    inputs = models[0].main.inputs
+    if feed is None:
+        samples = drawn_inputs(inputs)
+    else:
+        image = replace(inputs[0], shape=(feed.height, feed.row_bytes // inputs[0].dtype.arena_bytes))
+        order = (*feed.others, 0)
+        drawn = drawn_inputs([inputs[at] if at else image for at in order])
+        samples = [[sample[order.index(at)] for at in feed.inputs] for sample in drawn]
+    with Interpreters((), ProcessLimits()) as interpreters:
+        try:
+            outputs = _chained("tflm", parts, [*models, models[-1]], samples, interpreters, feed)
+        except EquivalenceError as error:
+            return Expected(reason=f"codegen could not run the program on TFLM ({error})")
+    rows = tuple([outputs[at][run] for at in sorted(outputs)] for run in range(len(samples)))
+    return Expected(rows, "these parts on TFLM's reference kernels", None)
+
+
+def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:
+    """Return the interface of the program as a model's; rows are those of the input in any shape."""
+    graph, first, last = Graph(), parts[0].main, parts[-1].main
+    graph.inputs, graph.outputs = first.inputs, last.outputs
+    if feed is not None:
+        graph.inputs = _shaped([first.inputs[at] for at in feed.inputs], original.main.inputs)
+    if feed is not None and len(parts) == 1:
+        graph.outputs = _shaped(last.outputs[: len(original.main.outputs)], original.main.outputs)
+    return replace(parts[0], graphs=[graph])
+
+
+def _shaped(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(replace(tensor, shape=other.shape) for tensor, other in zip(tensors, like, strict=True))
+
+
+def _chained(
+    name: str,
+    parts: Sequence[bytes],
+    models: Sequence[Model],
+    samples: Values,
+    interpreters: Interpreters,
+    feed: Feed | None,
+) -> dict[int, list[Array]]:
+    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole."""
+    outputs: dict[int, list[Array]] = {}
+    if feed is not None:
+        found = fed_outputs(name, parts[0], feed, samples, interpreters)
+        like = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
+        samples = [[each.reshape(t.shape) for each, t in zip(given, like, strict=False)] for given in found]
+        outputs = {at: [sample[at] for sample in samples] for at in range(len(like))}
+    for number, data in list(enumerate(parts))[feed is not None :]:
+        run = interpreters[name].run(RunJob(data, samples, arena_for(models[number])))
+        if not run.ran:
+            raise EquivalenceError(f"part {number} does not run on {name}: {run.reason}")
+        outputs = {at: list(column) for at, column in run.outputs.items()}
+        samples = [list(row) for row in zip(*(outputs[at] for at in sorted(outputs)), strict=True)]
+    return outputs
+
+
+def verify_folder(original: Source, folder: Path, options: Options, progress: Progress) -> str:
+    """As ``verify_program``, of the program in a folder. Raises UsageError for one that is not whole."""
+    data, name = load(original)
+    with naming(name):
+        read_planned(data)
+    program, parts = read_program(folder)
+    return verify_program(data, parts, options, progress, feed=program.feed)

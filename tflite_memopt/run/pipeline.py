@@ -1,0 +1,112 @@
+"""The whole run, top to bottom: read, run the original; make, write, prove and verify candidates; report."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..evidence.equivalence.verification import infer_shapes, inspect, open_for
+from ..model.io.files import Source, check_target, write_files
+from ..model.ir.check import is_fixed_by_npu
+from ..options import Options
+from ..report.build import RunOutcome, build_report, facts_of
+from ..report.model import Report
+from ..search.memory.file import read_planned
+from ..solvers.graph.limits import StageClock
+from ..target.kernels.faults import faults_in
+from .attempts import WORTH
+from .candidate import Cache, Progress, RunContext
+from .checking import Check, first_right
+from .given import check_runs, read_given
+
+
+@dataclass(frozen=True)
+class Result:
+    """``model`` is the optimized .tflite, proved and verified equal unless that was switched off."""
+
+    model: bytes
+    report: Report
+
+    def __repr__(self) -> str:
+        return f"<Result: a model of {len(self.model):,} bytes; {self.report.summary.headline}>"
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the model, whole or not at all.
+
+        Raises UsageError where there is a file already, unless ``force``, or no folder for it; OutputError when it
+        cannot be written.
+        """
+        target = Path(path)
+        check_target(target, (), force)
+        write_files({target: self.model})
+
+
+def optimize(
+    source: Source,
+    options: Options = Options(),
+    progress: Progress = lambda _: None,
+    cache: Cache | None = None,
+) -> Result:
+    """Optimize a .tflite given as bytes or as a path.
+
+    Actions of a decision that make the result fail its proof or a run are left out, and otherwise stripes, then
+    rewrites; these also where a library needs more. The report's warnings say what failed. ``cache``: for runs under
+    several limits.
+    Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
+    when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
+    """
+    clock, asked = StageClock(), options
+    with clock.stage("read"):
+        progress("reading")
+        given = read_given(source, options, progress)
+        data, model, steps, facts = given.data, given.model, given.steps, given.facts
+        if steps is not None:
+            options = replace(options, ties=steps.ties, slide=steps.said, inputs=None)
+        if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
+            options = replace(options, loops=False)
+
+    with open_for(options) if options.verify else nullcontext() as running:
+        with clock.stage("inspect"):
+            baseline = inspect(data, options, progress, running)
+            shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
+            is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
+            if shapes.wrong:
+                model = read_planned(shapes.data)
+                facts = facts_of(shapes.model, given.name, given.original, options)
+
+        profile = options.profile
+        # What is mended may need more than what was wrong.
+        is_faulty = not profile.libraries and bool(faults_in(model, profile))
+        before = given.libraries if is_right and not is_faulty else None
+        known, worth = {} if cache is None else cache, 0.0 if options.every_byte else WORTH
+        run = RunContext(shapes.data, model, profile, before, clock, progress, known, worth)
+        candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
+
+    outcome = RunOutcome(
+        arrangement=candidate.arrangement,
+        written=done.written,
+        inferred=shapes.names,
+        rewrites=(
+            *(use for each in (given.found, steps) if each is not None for use in each.uses),
+            *candidate.rewritten.uses,
+            *candidate.cascaded.uses,
+        ),
+        refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
+        verification=done.verification,
+        seconds=clock.seconds(),
+        decision=str(candidate.decision),
+        least_in_stripes=candidate.cascaded.least,
+        failed=tuple(failed),
+        metadata_left_out=done.metadata_left_out,
+        proofs=done.proofs,
+        declined=declined,
+        mended=None if given.found is None else given.found.before,
+        calls=1 if steps is None or steps.slide is not None else steps.calls,
+        slide=None if steps is None else steps.slide,
+    )
+    report = build_report(facts, candidate.model, outcome, options)
+    if not is_fixed_by_npu(candidate.model):
+        check_runs(report.tflm, options)
+    return Result(done.written, report)

@@ -1,0 +1,261 @@
+"""Models that are called again and again in the run: one step of a recurrent network, or one hop of a sliding window.
+
+Both are made of the whole, keep tied states in the arena, and are proved and verified equal to it over calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from ..errors import EquivalenceError, UnsupportedModelError, UsageError
+from ..evidence.equivalence.runner import Interpreters
+from ..evidence.equivalence.subject import FailedVerificationError, Subject
+from ..evidence.equivalence.verification import Verified, infer_shapes, verify_steps
+from ..evidence.proof import Proof, Status, prove_slide, prove_steps
+from ..model.analysis.side_effects import has_side_effects
+from ..model.io.reader import read_model
+from ..model.io.writer import write_model
+from ..model.ir.change import ONE_HOP, ONE_STEP, Exactness, RewriteUse
+from ..model.ir.copying import copy_model
+from ..model.ir.editor import label
+from ..model.ir.model import Model
+from ..options import Hop, Options
+from ..report.model import SlideUse
+from ..report.words import short_name
+from ..search.cascade.slide import Slid, Sliding, keepable, slid, sliding
+from ..search.memory.arrange import estimate_of
+from ..search.memory.problems import tie_positions, with_ties
+from ..search.memory.work import instructions, slowest
+from ..search.rewrite.in_one_row import lay_in_one_row
+from ..search.rewrite.one_step import one_step
+from ..search.rewrite.sequences_along_h import image_given, sequences_along_h
+from ..search.rewrite.stage import clean_up
+from ..target.operators.rows import is_image
+from .candidate import Progress
+
+NOT_EQUAL = "calls of one step do not compute what the model does"
+
+
+@dataclass(frozen=True)
+class InSteps:
+    """The model of one call as it comes, ``data``, of the ``whole``, which computes ``calls`` steps at once.
+
+    ``slide``: of a sliding window, whose ``whole`` computes one window, and the option that ``said`` it, with the rows
+    of the window; None for one step.
+    """
+
+    whole: bytes
+    data: bytes
+    ties: tuple[str, ...]
+    calls: int
+    exactness: Exactness
+    slide: SlideUse | None = None
+    said: str | None = None
+
+    @property
+    def uses(self) -> tuple[RewriteUse, ...]:
+        """The rewrite by which it was made, with the states."""
+        return (RewriteUse(ONE_STEP if self.slide is None else ONE_HOP, self.ties, self.exactness, 0),)
+
+    def proof_of(self, result: Model) -> Mapping[str, Proof]:
+        """Compare a result, with its ties, with the whole; nothing for steps that approximate it."""
+        if self.exactness == "approximates":
+            return {}
+        prove = prove_steps if self.slide is None else prove_slide
+        return {"step": prove(read_model(self.whole), result, tie_positions(result, self.ties))}
+
+    def verified(
+        self,
+        verification: Verified,
+        written: bytes,
+        proofs: Mapping[str, Proof],
+        options: Options,
+        progress: Progress,
+        running: Interpreters | None,
+    ) -> Verified:
+        """The verification of a result with the verdicts of sequences, and TFLM's figures of the whole.
+
+        Raises FailedVerificationError where a sequence of calls computes something else.
+        """
+        # A first step that the converter computed from zeros may have other signs of zero.
+        is_off = "step" in proofs and proofs["step"].status is Status.REASSOCIATED
+        exactness = "reassociates" if is_off else self.exactness
+        ties = tie_positions(read_model(written), self.ties)
+        subject = Subject(self.whole, written, exactness, ties=ties)
+        results = verify_steps(subject, options, progress, running, self.slide is not None)
+        for runtime, each in results.items():
+            if each.verdict.equal is False:
+                raise FailedVerificationError(f"not equal on {runtime}, call by call: {each.verdict.reason}", runtime)
+        verdicts = {runtime: each.verdict for runtime, each in results.items()}
+        measured = results["tflm"].facts if "tflm" in results else {}
+        return replace(verification, verdicts=verdicts, tflm_before={**measured} or verification.tflm_before)
+
+
+def in_steps(data: bytes, model: Model, options: Options) -> InSteps:
+    """Make the model of one step; ``data``: the file of ``model``.
+
+    Raises UnsupportedModelError for a model that has no such step, EquivalenceError for one that is not equal.
+    """
+    made = one_step(model, not options.allow_approximate)
+    if options.ties not in ((), made.ties):
+        raise UsageError("--step ties the states of the network by itself: omit --tie")
+    found = InSteps(data, write_model(made.model), made.ties, made.calls, made.exactness)
+    for proof in found.proof_of(read_model(found.data)).values():
+        if proof.status is Status.DIFFERENT:
+            raise EquivalenceError(f"--step: {NOT_EQUAL}: {proof}")
+    return found
+
+
+def in_rows(model: Model, options: Options) -> Model:
+    """Return a model whose input comes in rows: cleaned up, unless the options forbid it, its sequences along rows."""
+    model = copy_model(model)
+    if options.rewrite:
+        clean_up(model, options.profile)
+    laid = sequences_along_h(model)
+    return model if laid is None else laid.model
+
+
+def fed_input(model: Model, name: str | None = None, flag: str = "--feed") -> int:
+    """Return the position of the input that comes in rows: the one of this name; None: the largest.
+
+    Raises UsageError for a name that no input has; ``flag``: the option that gave it.
+    """
+    inputs = model.main.inputs
+    if name is None:
+        return max(range(len(inputs)), key=lambda at: inputs[at].nbytes, default=0)
+    names = [tensor.name for tensor in inputs]
+    if name not in names:
+        raise UsageError(f"{flag}: no input is named '{name}'; inputs are {', '.join(names)}")
+    return names.index(name)
+
+
+def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> InSteps:
+    """Make the model of one hop of a window; ``data``: the file of ``model``.
+
+    What it keeps is chosen for the least run time within the budget; without one RAM and run time count alike.
+    Raises UnsupportedModelError for a model that cannot slide so, UsageError for a hop that fits no window.
+    """
+    assert options.slide is not None
+    asked, shapes = Hop.of(options.slide), infer_shapes(data, options, progress)
+    if shapes.wrong:
+        data, model = shapes.data, read_model(shapes.data)
+    at = _sliding_input(model, asked)
+    laid = in_rows(model, options)
+    window = image_given(laid.main, at)
+    name, height = model.main.inputs[at].name, window.shape[1] if is_image(window) else 0
+    if not is_image(window):
+        raise _refused(f"the input '{name}' of shape {list(window.shape)} has no rows, along which a window could move")
+    if asked.rows >= height or asked.window not in (None, height):
+        raise UsageError(f"--slide {options.slide}: the window, input '{name}', has {height} rows, a hop has fewer")
+    found = sliding(laid.main, window, asked.rows)
+    if not keepable(laid.main, found):
+        raise _refused(f"no row of a layer is kept for the next window: {why_it_ends(found)}")
+    made = _chosen(laid, at, asked.rows, found, _Judge(model, options, progress))
+    if options.ties not in ((), made.ties):
+        raise UsageError("--slide ties what windows share by itself: omit --tie")
+    use = SlideUse(asked.rows, height, made.calls, made.kept, why_it_ends(found))
+    return InSteps(
+        data, write_model(made.model), made.ties, made.calls, "exact", use, str(replace(asked, window=height))
+    )
+
+
+def _refused(reason: str) -> UnsupportedModelError:
+    return UnsupportedModelError(f"--slide: {reason}")
+
+
+def _sliding_input(model: Model, asked: Hop) -> int:
+    for operator in model.main.operators:
+        if has_side_effects(operator) or any(each.is_variable for each in operator.present_inputs()):
+            said = "keeps a state between calls: the model streams already, and has nothing to gain"
+            raise _refused(f"{operator.opcode.label} {said}")
+    inputs = model.main.inputs
+    if len(inputs) > 1 and asked.input is None:
+        names = ", ".join(tensor.name for tensor in inputs)
+        raise UsageError(f"--slide: name the one input that moves, as in --slide {asked.rows},input=NAME: {names}")
+    if not inputs:
+        raise _refused("the model has no input")
+    return fed_input(model, asked.input, "--slide")
+
+
+def why_it_ends(found: Sliding) -> str:
+    """Say which operator ends sliding first, and why; empty where none does."""
+    said = (f"{operator.name} '{short_name(label(operator))}': {reason}" for operator, reason in found.ends.items())
+    return next(said, "")
+
+
+_Rank = tuple[bool, bool, float]
+Measured = tuple[_Rank, Slid]
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Ranks models of a hop against the ``whole``, which computes a window."""
+
+    whole: Model
+    options: Options
+    progress: Progress
+
+    def rank(self, made: Slid) -> _Rank:
+        """Return whether it exceeds the limit on run time, then the budget, then what counts: the least is the best.
+
+        Within a budget that is run time; without one RAM times run time, for half of one is worth twice the other.
+        """
+        options, profile = self.options, self.options.profile
+        model = with_ties(copy_model(made.model), made.ties, profile)
+        need = estimate_of(model, profile, options.search).need
+        share = 1 + slowest(instructions(self.whole, profile), instructions(model, profile))
+        if share > 1 + options.max_slowdown:
+            return True, True, share
+        if options.budget is None:
+            return False, False, need * share
+        return False, need > options.budget, need if need > options.budget else share
+
+
+_MOST_MEASURED: Mapping[str, int] = {"quick": 60, "normal": 240, "thorough": 960}
+
+
+def _chosen(laid: Model, at: int, hop: int, found: Sliding, judge: _Judge) -> Slid:
+    """Choose what is kept: from all and from nothing, one tensor more or less while that is better."""
+    places = {operator: place for place, operator in enumerate(laid.main.operators)}
+    every = frozenset(places[operator] for operator in keepable(laid.main, found))
+    judge.progress(f"choosing what to keep of {len(every)} layers")
+
+    @cache
+    def measured(keep: frozenset[int]) -> Measured:
+        made = slid(laid, at, hop, keep)
+        lay_in_one_row(made.model)
+        return judge.rank(made), made
+
+    most = _MOST_MEASURED[judge.options.effort]
+
+    def goes_on() -> bool:
+        return measured.cache_info().currsize < most
+
+    ends = (_climbed(start, every, measured, goes_on) for start in (every, frozenset[int]()))
+    return min(ends, key=lambda each: each[0])[1]
+
+
+def _climbed(
+    start: frozenset[int],
+    every: frozenset[int],
+    measured: Callable[[frozenset[int]], Measured],
+    goes_on: Callable[[], bool],
+) -> Measured:
+    """Return the best that is reached from ``start``, one place more or less at a time, the best of all next."""
+    best = start
+    while True:
+        around = _measured_around(best, every, goes_on)
+        found = min(around, key=lambda keep: measured(keep)[0], default=best)
+        if measured(found)[0] >= measured(best)[0]:
+            return measured(best)
+        best = found
+
+
+def _measured_around(
+    keep: frozenset[int], every: frozenset[int], goes_on: Callable[[], bool]
+) -> Iterator[frozenset[int]]:
+    for place in sorted(every):
+        if goes_on():
+            yield keep ^ {place}

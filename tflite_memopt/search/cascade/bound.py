@@ -1,0 +1,469 @@
+"""Lower bounds of tilings, without writing them: cheap enough for all of them, so that only the best are measured.
+
+Stripes: bytes alive while every operator of every stripe runs, for many ways to cut at once.
+
+    parts of the exit made before | rows of this stripe, from its maker to its last reader | rows kept for the next one
+    inputs, from the first row that this stripe or a later one reads
+
+Loops: image, result and kept rows, and the largest operator of an iteration. Bytes are of the head, on 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model.analysis.macs import operator_macs
+from ...model.ir.model import Buffer, DType, OpCode, Operator, OperatorOptions, Tensor
+from ...solvers.graph.alignment import aligned
+from ...target.kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.profiles import PORTABLE_REUSES, portable_relations
+from ...target.kernels.relations import SHARED_CODE
+from ...target.kernels.requests import ILP32
+from ...target.operators.overrides import ShapeOperand
+from ...target.operators.rows import RowMap, Rows
+from ...target.operators.table import kind_of, row_map_of
+from ..memory.figures import ArenaTerms, params_bytes
+from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
+from .loop import LoopRows
+from .loop_rows import Clamped
+from .lower import row_bytes
+from .region import Region
+from .select import Figures
+from .stripes import CutTable, Demand, Flags, Integers, OperatorRows, up
+
+_NO_DATA = Buffer()
+
+
+class MayShare:
+    """Says of an operator under one kernel profile whether the same operator on fewer rows may share bytes.
+
+    False is certain, True is not: a rule that asks for more than the operator's name may refuse. Only views are asked
+    one by one: bytes that are one run in several rows are one run in a single row, too. ``has_reuse``: whether the
+    profile lets any output overwrite an input.
+    """
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self._profile = profile
+        self.has_reuse = any(reuse.kind != "view" for reuse in profile.relations(_second_row()))
+        self._views: dict[Operator, bool] = {}
+
+    def __call__(self, operator: Operator) -> bool:
+        """Tell whether the output of the operator, on whatever rows, may lie on an input."""
+        if operator.name in SHARED_CODE:
+            if operator not in self._views:
+                self._views[operator] = self._may_be_view(operator)
+            return self._views[operator]
+        if self._profile.relations is portable_relations:
+            return operator.name in PORTABLE_REUSES
+        return self.has_reuse
+
+    def _may_be_view(self, operator: Operator) -> bool:
+        if any(len(tensor.shape) != 4 for tensor in (operator.inputs[0], *operator.outputs) if tensor is not None):
+            return True
+        return any(self._profile.relations(each) for each in (operator, one_row(operator)))
+
+
+def one_row(operator: Operator) -> Operator:
+    """Return the operator as a stripe of one row; itself where it has no rows."""
+    has_image = any(len(tensor.shape) == 4 and not tensor.is_constant for tensor in operator.present_inputs())
+    has_rows = has_image and all(len(each.shape) == 4 for each in operator.outputs)
+    if not has_rows or not operator.outputs:
+        return operator
+    inputs = [tensor if tensor is None or not _is_cut(tensor) else _row_of(tensor) for tensor in operator.inputs]
+    made, resized = _row_of(operator.outputs[0]), kind_of(operator).resized
+    if isinstance(resized, ShapeOperand) and not isinstance(row_map_of(operator), str):
+        inputs[resized.slot] = _integers(resized.of(made.shape))
+    return replace(operator, inputs=tuple(inputs), outputs=(made,))
+
+
+def _is_cut(tensor: Tensor) -> bool:
+    return not tensor.is_constant and len(tensor.shape) == 4 and tensor.shape[1] > 1
+
+
+def _row_of(like: Tensor) -> Tensor:
+    return Tensor(like.name, (1, 1, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
+
+
+def _second_row() -> Operator:
+    image, cut = (Tensor("", (1, rows, 1, 1), DType.INT8, _NO_DATA) for rows in (4, 2))
+    begin, size = _integers((0, 1, 0, 0)), _integers((1, 2, 1, 1))
+    return Operator(OpCode("SLICE"), (image, begin, size), (cut,), OperatorOptions("SliceOptions", {}))
+
+
+def _integers(values: tuple[int, ...]) -> Tensor:
+    data = np.frombuffer(np.asarray(values, np.int32).tobytes(), np.uint8)
+    return Tensor("", (len(values),), DType.INT32, Buffer(data))
+
+
+_SPOILT = 0.6
+"""The least part of its run time that a row costs if it sees padding, where kernels skip padding."""
+Floats = npt.NDArray[np.floating[Any]]
+_FAR = 1 << 40
+"""More than any row."""
+
+
+@dataclass(frozen=True)
+class RunCosts:
+    """Of one run of an operator, whatever its rows: ``tail`` bytes, scratch ``requests`` and ``scratch`` bytes.
+
+    ``macs`` and ``work`` of one row of its output at least, on average; ``call`` is the work beside that. With all rows
+    at once it takes ``whole_tail`` and ``whole_work``. ``padded_row_cost``: the part of ``work`` that a row takes at
+    least which sees padding.
+    """
+
+    tail: int
+    whole_tail: int
+    requests: int
+    scratch: int
+    macs: float
+    work: float
+    call: int
+    whole_work: int
+    padded_row_cost: float
+
+
+class Costs:
+    """The costs of a model's operators under one kernel profile."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self.profile, self.shares = profile, MayShare(profile)
+        self.plain_tail = NODE_AND_REGISTRATION.on(profile.abi) + EVAL_TENSOR.on(profile.abi)
+        self._without_leftovers = replace(profile.prices, block=1)  # pixels of some rows may fill all blocks
+        self.of = cache(self._of)
+
+    def _of(self, operator: Operator) -> RunCosts:
+        asked, row = self.profile.requests(operator, self.profile.abi), one_row(operator)
+        rows = operator.outputs[0].shape[1]
+        call = call_work(operator, self.profile.prices)
+        work = (operator_work(operator, self._without_leftovers) - call) / rows
+        if operator.name not in WINDOWS:
+            work = min(work, operator_work(row, self.profile.prices) - call)
+        structures = self.plain_tail + params_bytes(asked)
+        return RunCosts(
+            tail=structures + min(self._buffers(operator), self._buffers(row)),
+            whole_tail=structures + self._buffers(operator),
+            requests=len(asked.scratch),
+            scratch=min(self._scratch(operator), self._scratch(row)),
+            macs=operator_macs(operator) / rows,
+            work=max(0, work),
+            call=call,
+            whole_work=operator_work(operator, self.profile.prices),
+            padded_row_cost=_SPOILT if skips_padding(operator, self.profile.prices) else 1.0,
+        )
+
+    def _buffers(self, operator: Operator) -> int:
+        asked = self.profile.requests(operator, self.profile.abi)
+        return sum(aligned(size) for size in (*asked.init, *asked.prepare))
+
+    def _scratch(self, operator: Operator) -> int:
+        return sum(aligned(size) for size in self.profile.requests(operator, ILP32).scratch)
+
+
+class StripeBounder:
+    """Bounds of all regions with one exit, cut in many ways with one treatment of halo and edges.
+
+    Operators are added from the exit upwards; rows of ``_inside`` are the steps in that order, columns the stripes.
+    ``_runs``: where there is anything to do.
+    """
+
+    def __init__(self, cuts: CutTable, demand: Demand, costs: Costs, lives_on: Collection[Tensor], most: int) -> None:
+        self._cuts, self._demand, self._costs, self._lives_on = cuts, demand, costs, lives_on
+        self._inside: Integers = np.zeros((most, len(cuts.end)), np.int64)
+        self._runs: Flags = np.zeros((most, len(cuts.end)), np.bool_)
+        self._at: dict[Tensor, int] = {}
+        self._readers: dict[Tensor, list[int]] = {}
+        self._steps: list[OperatorRows] = []
+        ways = len(cuts.ways)
+        self._jobs, self._extra, self._tail, self._requests, self._macs = (np.zeros(ways, np.int64) for _ in range(5))
+        self._work = np.zeros(ways, np.float64)
+        self._before = np.zeros(3, np.int64)  # MACs, tail and operators of the region as it is
+        self._work_before = 0
+
+    def add(self, rows: OperatorRows) -> None:
+        """The next operator upwards."""
+        at, operator = len(self._steps), rows.operator
+        output, cost, cuts = operator.outputs[0], self._costs.of(operator), self._cuts
+        row, nbytes = row_bytes(output), self._inside
+        computed = np.where(rows.runs, up(rows.computed.count * row), 0)
+        if at == 0:
+            nbytes += cuts.sums_before(up(rows.made.count * row))
+            nbytes[0] += computed
+        else:
+            self._add_inner(at, output, rows, computed)
+        nbytes[at] += np.where(rows.runs, cost.scratch, 0)
+        for tensor in rows.sources:
+            self._readers.setdefault(tensor, []).append(at)
+        self._at[output], self._runs[at] = at, rows.has_job
+        self._steps.append(rows)
+        nbytes[at] -= np.where(rows.runs, self._saved(at, rows, computed), 0)
+        self._count(rows, cost)
+
+    def _add_inner(self, at: int, output: Tensor, rows: OperatorRows, computed: Integers) -> None:
+        """Rows of a tensor inside: those that are kept, those that are made, and those that the next stripe keeps."""
+        nbytes, row, last = self._inside, row_bytes(output), self._readers[output][0]
+        nbytes[at] += computed
+        kept = up(rows.kept.count * row)
+        nbytes[at:] += kept
+        nbytes[last + 1 : at] += up(rows.needed.count * row)
+        nbytes[last] += up(np.minimum(rows.needed.count, self._steps[last].read.count) * row)  # the others may be dead
+        nbytes[:last] += self._cuts.following(kept, 0)
+
+    def _saved(self, at: int, rows: OperatorRows, computed: Integers) -> Integers | int:
+        """Compute the most that kernel and padding save, or the least that they take, beside rows that are read and
+        made.
+        """
+        shares, joins = self._costs.shares(rows.operator), rows.operator.name in SHARED_CODE
+        saved: Integers = np.zeros_like(computed)
+        dying: Integers = np.zeros_like(computed)
+        for tensor in rows.sources:
+            if self._readers[tensor][0] != at or tensor in self._lives_on:
+                continue
+            read = up(rows.read.count * row_bytes(tensor))
+            dying = dying + read
+            if shares:
+                each = np.minimum(computed, read)
+                saved = saved + each if joins else np.maximum(saved, each)
+        saved = np.minimum(saved, computed)
+        if not rows.pads.any():
+            return saved
+        source = rows.sources[0]
+        _, _, width, depth = source.shape
+        line = (width + rows.left + rows.right) * depth * source.dtype.arena_bytes
+        padded = up((rows.read.count + rows.above + rows.below) * line)
+        shared = np.minimum(padded, computed) if shares else 0
+        # First the rows and their padded copy, then that copy and its result.
+        padding = padded - np.minimum(padded, dying) if self._costs.shares.has_reuse else padded
+        most = np.maximum(padding, padded + computed - shared - dying)
+        return np.where(rows.pads, computed - most, saved)
+
+    def _count(self, rows: OperatorRows, cost: RunCosts) -> None:
+        sums, jobs = self._cuts.sums, self._cuts.sums(rows.runs)
+        computed, made = self._rows_of_work(rows)
+        pads, windows = sums(rows.pads), sums((rows.kept.count > 0) & rows.runs)
+        output = rows.operator.outputs[0]
+        price = prices_of(output, self._costs.profile.prices)
+        self._jobs += jobs
+        self._extra += pads + windows
+        self._tail += jobs * cost.tail
+        self._requests += (jobs - 1) * cost.requests
+        self._macs += np.rint(computed * cost.macs).astype(np.int64)
+        padded_row_cost = (computed - made) * cost.padded_row_cost
+        self._work += (made + padded_row_cost) * cost.work + jobs * cost.call + (pads + windows) * price.call
+        if windows.any():
+            joined = sums(np.where((rows.kept.count > 0) & rows.runs, rows.needed.count, 0))
+            self._work += joined * row_bytes(output) * price.joined
+        if pads.any():
+            source = rows.sources[0]
+            _, _, width, depth = source.shape
+            lines = sums(np.where(rows.pads, rows.read.count + rows.above + rows.below, 0))
+            self._work += lines * (width + rows.left + rows.right) * depth * price.padded
+        self._before += (round(cost.macs * output.shape[1]), cost.whole_tail, 1)
+        self._work_before += cost.whole_work
+
+    def _rows_of_work(self, rows: OperatorRows) -> tuple[Floats, Floats]:
+        """Return the rows of the output that are computed, and those of them that are wanted.
+
+        Where one row of the input becomes several, it is those that are read that cost.
+        """
+        axis, sums = rows.row_map.rows, self._cuts.sums
+        if axis.factor > 1:
+            read: Floats = sums(np.where(rows.runs, rows.read.count, 0)) * (axis.outputs / axis.size)
+            return read, read
+        both = (np.where(rows.runs, each.count, 0) for each in (rows.computed, rows.made))
+        computed, made = (sums(each).astype(np.float64) for each in both)
+        return computed, made
+
+    def bounds(self, terms: ArenaTerms) -> tuple[Flags, Integers]:
+        """Return whether the region of all operators so far can be cut, and its ``Figures``, a row for each way to."""
+        count, cuts = len(self._steps), self._cuts
+        nbytes = self._inside[:count].copy()
+        slices, work = np.zeros(len(cuts.ways), np.int64), self._work - self._work_before
+        exit_ = self._steps[0].operator.outputs[0]
+        for tensor, readers in self._readers.items():
+            if tensor in self._at:
+                continue
+            last, row = readers[0], row_bytes(tensor)
+            reads = [self._steps[reader] for reader in readers]
+            is_cut = self._is_cut(reads[0], tensor.shape[1])
+            price, calls = prices_of(tensor, self._costs.profile.prices), cuts.sums(is_cut)
+            lines = cuts.sums(np.where(is_cut, reads[0].read.count, 0))
+            slices += calls
+            work += calls * price.call + lines * tensor.shape[2] * (price.copied * tensor.shape[3] + price.run)
+            if tensor in self._lives_on:
+                nbytes += aligned(tensor.nbytes)
+                continue
+            here = self._still_needed(reads, row)
+            nbytes[last:] += here
+            nbytes[:last] += cuts.following(here, 0)
+        nbytes[~self._runs[:count]] = 0
+        head = cuts.largest(nbytes.max(axis=0))
+        least = sum(aligned(tensor.nbytes) for tensor in self._readers if tensor not in self._at)
+        head = np.maximum(up(head), max(least, aligned(exit_.nbytes)))
+        extra = self._extra + slices + 1
+        added = extra + self._jobs - self._before[2]
+        _, temporaries = terms.more(added, added, added, self._requests)
+        price = prices_of(exit_, self._costs.profile.prices)
+        work += price.call + price.joined * exit_.nbytes
+        tail = self._tail - self._before[1] + extra * self._costs.plain_tail
+        figures = (head, tail, temporaries, self._macs - self._before[0], added, work, np.zeros_like(head))
+        return self._demand.possible.copy(), np.stack(figures, axis=1).astype(np.int64)
+
+    def _is_cut(self, rows: OperatorRows, height: int) -> Flags:
+        """Tell whether a stripe has a slice of an input of its own: not of all rows, nor those of the stripe before."""
+        start, end = rows.read.start, rows.read.end
+        is_same = (self._cuts.previous(start, -1) == start) & (self._cuts.previous(end, -1) == end)
+        found: Flags = rows.has_job & ~is_same & (rows.read.count < height)
+        return found
+
+    def _still_needed(self, reads: Sequence[OperatorRows], row: int) -> Integers:
+        """Return the bytes of an input from the first row that this stripe's last reader or a later stripe reads.
+
+        Rows between two stripes that none of them reads may be given up: a window may be smaller than its stride.
+        """
+        cuts, lowest = self._cuts, _FAR
+        first = np.where(reads[0].has_job, reads[0].read.start, _FAR)
+        later = np.minimum.reduce([np.where(each.has_job, each.read.start, _FAR) for each in reads])
+        end = np.maximum.reduce([np.where(each.has_job, each.read.end, 0) for each in reads])
+        begins = cuts.least_from(later)
+        from_here = np.minimum(first, cuts.following(begins, lowest))
+        unread = np.where(begins < _FAR, np.maximum(0, begins - cuts.previous(cuts.largest_until(end), 0)), 0)
+        unread[cuts.first] = 0
+        skipped = cuts.sums(unread)[cuts.way] - cuts.sums_before(unread) - unread
+        return np.maximum(0, cuts.largest(end)[cuts.way] - from_here - skipped) * row
+
+
+def loop_bounds(
+    region: Region, loop: LoopRows, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]
+) -> Figures:
+    """The least that a loop takes, from the operators of its iterations alone: the rows that it copies come on top."""
+    count, tail, work = len(loop.writes), 0, 0.0
+    for operator, _, _, rows in _work(region, loop):
+        cost, made = costs.of(operator), float(rows)
+        if isinstance(loop, Clamped):
+            part = loop.makes[operator]
+            made = part.count + cost.padded_row_cost * (part.of - part.count)
+        work += _CERTAIN_ROWS * count * (cost.work * made + cost.call) - cost.whole_work
+        tail += cost.tail - cost.whole_tail
+    kept = 0 if isinstance(loop, Clamped) else len(loop.iteration.kept())
+    tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept)
+    # Kept rows are joined with new ones and cut out again; a PAD that adds nothing may be left out.
+    operators = _OPERATORS_OF_LOOP + 2 * kept - sum(kind_of(operator).is_pad for operator in region.operators)
+    structures, temporaries = terms.more(operators, tensors, 1, 0)
+    macs = loop_macs(region, loop) - sum(operator_macs(operator) for operator in region.operators)
+    head = least_head(region, loop, costs.shares, lives_on)
+    return Figures(head, tail + structures, temporaries, macs, operators, int(work))
+
+
+_TENSORS_OF_LOOP = 15
+"""Result, counter, loop condition, and outputs, without the tensors that several loops share."""
+_OPERATORS_OF_LOOP = 5
+"""The fewest beside those of the region and those that move kept rows."""
+_CERTAIN_ROWS = 0.97
+"""The part of the run time of rows that is certain: a few of them are cheaper than the average."""
+
+
+def loop_macs(region: Region, loop: LoopRows) -> int:
+    """Compute the MACs of a region as a loop."""
+    return sum(_macs(operator, rows) * len(loop.writes) for operator, _, _, rows in _work(region, loop))
+
+
+def least_head(
+    region: Region, loop: LoopRows, shares: Callable[[Operator], bool], lives_on: Collection[Tensor] = ()
+) -> int:
+    """Bytes that no plan of the loop goes below: image, result and kept rows, and the largest operator of an iteration.
+
+    ``lives_on``: inputs that are read after the loop.
+    """
+    kept = {} if isinstance(loop, Clamped) else loop.iteration.kept()
+    held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
+    working = 0
+    for operator, row_map, read, made in _work(region, loop):
+        rows = _rows_beside(region, loop, kept, operator, row_map, read)
+        before = sum(aligned(count * row_bytes(tensor)) for tensor, count in rows.items())
+        after = aligned(made * row_bytes(operator.outputs[0]))
+        if not shares(operator):
+            working = max(working, before + after)
+        elif 0 not in rows.values():  # else the output may lie on what the loop carries
+            working = max(working, before, after)
+    return _carried(region, loop, lives_on) + held + working
+
+
+def _rows_beside(
+    region: Region, loop: LoopRows, kept: Mapping[Tensor, Rows], operator: Operator, row_map: RowMap, read: int
+) -> dict[Tensor, int]:
+    """Return the rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
+    found: dict[Tensor, int] = {}
+    for slot in row_map.sliced:
+        tensor = operator.inputs[slot]
+        if tensor is None:
+            continue
+        count = read
+        if isinstance(loop, Clamped) and tensor in region.inputs:
+            part = loop.reads[operator, slot]
+            count = 0 if part.is_whole else part.count  # a part is cut out, the whole is read where it lies
+        found[tensor] = max(0, count - (kept[tensor].count if tensor in kept else 0))
+    return found
+
+
+def _carried(region: Region, loop: LoopRows, lives_on: Collection[Tensor]) -> int:
+    """Return the bytes of image and result, which lies over rows that nobody reads any more.
+
+    An input is ``distance`` bytes above the result, or beside it. Inputs are beside each other, so that together they
+    share with the result no more than the part above the smallest distance.
+    """
+    result = aligned(region.exit.nbytes)
+    inputs = {tensor: aligned(tensor.nbytes) for tensor in region.inputs}
+    distances = {tensor: _distance(region, loop, tensor) for tensor in inputs if tensor not in lives_on}
+    over = {tensor: result - distance for tensor, distance in distances.items() if distance < result}
+    shared = sum(min(inputs[tensor], nbytes) for tensor, nbytes in over.items())
+    return result + sum(inputs.values()) - min(shared, max(over.values(), default=0))
+
+
+def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
+    """Return the bytes that the result's start is below the input's at least, where the two share bytes.
+
+    No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
+    """
+    reads = _starts(loop, tensor)
+    written, read = row_bytes(region.exit), row_bytes(tensor)
+    lowest, found = tensor.nbytes, 0
+    for iteration in range(len(loop.writes) - 1, -1, -1):
+        if lowest < tensor.nbytes:
+            found = max(found, (loop.writes[iteration] + loop.rows) * written - lowest)
+        lowest = min([lowest, *(starts[iteration] * read for starts in reads)])
+    return found
+
+
+def _starts(loop: LoopRows, tensor: Tensor) -> list[Sequence[int]]:
+    """First row of an input that every iteration reads. A SLICE of the whole may begin further on."""
+    if isinstance(loop, Clamped):
+        read = {key: part for key, part in loop.reads.items() if key[0].inputs[key[1]] is tensor}
+        return [part.starts for (operator, _), part in read.items() if not (part.is_whole and operator.name == "SLICE")]
+    # Where an iteration reads padding, it cuts out the rows that are next to it.
+    return [
+        [max(0, min(start, tensor.shape[1] - rows.count)) for start in starts]
+        for (image, rows), starts in loop.reads.items()
+        if image is tensor
+    ]
+
+
+def _work(region: Region, loop: LoopRows) -> Iterator[tuple[Operator, RowMap, int, int]]:
+    """Each operator of an iteration, with the rows that it reads of each input, and those that it makes."""
+    for operator, row_map in region.steps:
+        if isinstance(loop, Clamped):
+            reads = [loop.reads[operator, slot].count for slot in row_map.sliced]
+            yield operator, row_map, min(reads), loop.makes[operator].of
+        elif operator in loop.iteration.jobs:
+            job = loop.iteration.jobs[operator]
+            yield operator, row_map, job.read.count, job.computed.count
+
+
+def _macs(operator: Operator, rows: int) -> int:
+    return operator_macs(operator) // operator.outputs[0].shape[1] * rows

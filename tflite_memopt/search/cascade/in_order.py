@@ -1,0 +1,359 @@
+"""The search in one order of a model: a lazy branch and bound.
+
+    choose    the cheapest sets of tilings below the incumbent, by their bounds
+    measure   the tilings of these sets that have a bound alone, and choose again
+    plan      the sets of which all is measured; the best becomes the incumbent
+    stop      when no set lies below the incumbent, or when enough has been planned
+
+Work is counted, not timed. A search begins with sets far below the present need, of which there are few.
+
+``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, ordered and planned. A
+set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
+is written and in the scheduler's, with more effort. The plan that is written comes of the same planner with a wider
+limit: it is no worse.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, replace
+from functools import partial
+
+from ...errors import InfeasibleError
+from ...model.analysis.macs import model_macs
+from ...model.ir.copying import copy_model
+from ...model.ir.model import Model
+from ...options import PLAN_WORK, Effort, SearchOptions
+from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ...solvers.graph.side_by_side import side_by_side
+from ...solvers.plan.bounds import max_breadth
+from ...solvers.plan.methods import solve
+from ...solvers.schedule.methods import solve as solve_schedule
+from ...solvers.schedule.problem import memory_graph
+from ...target.kernels.arena import arena_use
+from ...target.kernels.faults import faults_in
+from ...target.kernels.mend import mend
+from ...target.kernels.profile import KernelProfile
+from ..memory.arrange import Cost, cost_in, place
+from ..memory.figures import operator_count
+from ..memory.layout import memory_layout
+from ..memory.problems import join, schedule_problem
+from ..memory.work import WorkLimit, instructions, model_work
+from .measure import Measured
+from .select import HEADS, OptionSet
+from .space import Forms, Modes, Space, modes_of
+from .tiling import Tilings, apply_tilings, text_of
+
+Order = tuple[int, ...]
+"""Positions of a model's operators."""
+_FULL = 4.0
+"""The planner's effort for a full plan; a draft gets 1."""
+_EFFORT_OF_ORDER = 0.1
+"""The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
+ANY = 1 << 62
+"""More than any need."""
+_LEAST_AT_ONCE = 200
+"""Operators of all models to plan at once: with fewer, processes take longer than they save."""
+Finish = Callable[[Model, KernelProfile], Model]
+"""The form in which a model that is cut is written."""
+
+
+def as_it_is(model: Model, _: KernelProfile) -> Model:
+    """Return the model itself."""
+    return model
+
+
+class Plans:
+    """Costs of sets of tilings of one model, each computed once. The model stays as it is.
+
+    Sets are chosen by an estimate of their run time with one library; here the limit is that of the options with each
+    library, and what is beyond it has no cost.
+    """
+
+    def __init__(self, model: Model, profile: KernelProfile, options: SearchOptions, finish: Finish = as_it_is) -> None:
+        self._model, self._profile, self._options, self._finish = model, profile, options, finish
+        self._wrong = {each.output for each in faults_in(model, profile)}
+        self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_slowdown, profile)
+        self.effort = 0
+        """The operators of all models that have been planned."""
+        self.drafts: dict[Tilings, Cost | None] = {}
+        self._full: dict[Tilings, Cost | None] = {}
+        self._orders: dict[Tilings, Order] = {}
+        """In which a set is best planned."""
+
+    def draft(self, every: Sequence[Tilings], below: int) -> None:
+        """Draft those without a measurement."""
+        self._add(self.drafts, every, below, is_full=False)
+
+    def full(self, every: Sequence[Tilings], below: int) -> list[Cost | None]:
+        """The costs in full of those whose objective may be less than ``below`` bytes."""
+        self._add(self._full, every, below, is_full=True)
+        return [self._full[chosen] for chosen in every]
+
+    @property
+    def planned(self) -> list[tuple[Cost, Tilings]]:
+        """The sets that are planned in full, with their costs."""
+        return [(cost, chosen) for chosen, cost in self._full.items() if cost is not None]
+
+    def price(self, cost: Cost) -> tuple[int, ...]:
+        """Return a key to compare costs by. Under a budget all that meet it need as much, and fewest MACs are best."""
+        need = cost.need if self._options.budget is None else max(cost.need, self._options.budget)
+        return (need, cost.macs, cost.operators, cost.head) if need > cost.need else astuple(cost)
+
+    def _add(self, known: dict[Tilings, Cost | None], every: Sequence[Tilings], below: int, is_full: bool) -> None:
+        new = [chosen for chosen in dict.fromkeys(every) if chosen not in known]
+        is_much = len(new) * len(self._model.main.operators) >= _LEAST_AT_ONCE
+        plan = partial(self._planned, below=below, is_full=is_full)
+        found = side_by_side(plan, new, self._options.jobs if is_much else 1)
+        for chosen, (cost, order, operators) in zip(new, found, strict=True):
+            known[chosen] = cost
+            self.effort += operators
+            if order is not None:
+                self._orders[chosen] = order
+
+    def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
+        """Return the cost of a set, its order if it is planned in full, and the operators of its model.
+
+        A set that cannot be written has no cost.
+        """
+        try:
+            model = self._written(chosen)
+        except InfeasibleError:
+            return None, None, 0
+        cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
+        return cost, order, operator_count(model)
+
+    def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
+        own = tuple(range(len(model.main.operators)))
+        orders = self._orders_of(model, own) if is_full else [own]
+        layouts = [memory_layout(model, self._profile, order) for order in orders]
+        problems = [join(layout.problem, layout.groups).problem for layout in layouts]
+        use = arena_use(model, 0, self._profile.requests, self._profile.abi)
+        counts_tail = self._options.objective == "total"
+
+        def need(head: int) -> int:
+            return max(use.required, aligned(head + use.tail)) if counts_tail else head
+
+        open_ = [order for problem, order in zip(problems, orders, strict=True) if need(max_breadth(problem)) < below]
+        if is_full or not open_:
+            costs = [(self._placed(model, order), order) for order in open_]
+            return min(costs, key=lambda each: each[0], default=(None, None))
+        head = solve(problems[0], self._options.planner, self._options.search_limit()).arena_bytes
+        return Cost(need(head), head, model_macs(model, layouts[0].loops.loops), operator_count(model)), None
+
+    def _is_within(self, made: Model) -> bool:
+        """Return whether it keeps the limit on run time."""
+        return self._work.is_kept_by(made)
+
+    def _placed(self, model: Model, order: Order) -> Cost:
+        """Return the cost in one order as TFLM counts it, which may be above the plan."""
+        effort = _FULL / PLAN_WORK[self._options.effort]
+        return cost_in(place(model, order, self._profile, self._options, effort).memory, self._options)
+
+    def _orders_of(self, model: Model, own: Order) -> list[Order]:
+        """The order in which the tilings are written, and the scheduler's where that is another one."""
+        problem = schedule_problem(model.main, memory_layout(model, self._profile))
+        limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(own))
+        return list(dict.fromkeys((own, solve_schedule(problem, limit=limit).order)))
+
+    def _written(self, chosen: Tilings) -> Model:
+        model = self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)
+        mend(model, self._profile, self._wrong)
+        return model
+
+    def tiled(self, chosen: Tilings) -> Model:
+        """A copy with these tilings, in the order that is best. Raises InfeasibleError where one does not fit."""
+        model = self._written(chosen)
+        if chosen in self._orders:
+            model.main.reorder(self._orders[chosen])
+        return model
+
+
+Progress = Callable[[float], None]
+_LOG = logging.getLogger(__name__)
+PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
+"""The number of plans without a better one, after which the search goes on with larger needs."""
+_AT_ONCE = 8
+"""Sets that are measured or drafted together."""
+_IN_FULL = 2
+"""Of the sets that are drafted together, those that are planned in full."""
+_NEAR = 12
+"""Sets next to another one that are drafted."""
+_CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
+"""The number of sets whose neighbors are looked at."""
+_CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
+"""The most iterations of the search."""
+_AFTERWARDS = 0.5
+"""The part of the limit on effort that each step after the search may take."""
+_EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
+"""Operators of all models that are planned, after which no more sets are chosen."""
+_MEASURED = 4
+"""Number of operators that are measured in the time that planning one takes."""
+_PROMISING = 1.03
+"""A draft that needs at most so much more than the incumbent is planned in full."""
+_PARTS = (16, 8, 4, 2, 1)
+"""Sets are looked for up to a sixteenth of the way from the least possible need to the present one, and on."""
+
+
+class OrderSearch:
+    """``untiled``: what the model costs without tilings, in whatever order. ``least``: a bound, once it has run."""
+
+    def __init__(
+        self,
+        model: Model,
+        profile: KernelProfile,
+        options: SearchOptions,
+        untiled: Cost,
+        measured: Measured,
+        modes: Modes | None = None,
+        finish: Finish = as_it_is,
+    ) -> None:
+        self.model, self._options, self._untiled = model, options, untiled
+        self.plans = Plans(model, profile, options, finish)
+        # Bounds and measurements are of columns; what is planned is in the form in which it will be written.
+        profile = profile if finish is as_it_is else profile.with_columns_as_rows
+        self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
+        self._work = model_work(model, profile.prices)
+        self.least = 0
+
+    def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
+        """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
+        self.space.fill(_cutoff(known))
+        _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
+        best: tuple[Cost, Tilings] = known, ()
+        families = self.space.families
+        for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
+            best = self._descended(best, forms, part * number / len(families), progress)
+        if not self.plans.drafts:  # bounds far below what fits have taken all iterations
+            least = self.least
+            self.space.keep_measured()
+            best = self._descended(best, families[-1], part + _AFTERWARDS, progress)
+            self.least = least
+        best = self._simpler(self._nearby(best, part))
+        self.least = min(best[0].need, aligned(self.least))
+        return best
+
+    def _descended(
+        self, best: tuple[Cost, Tilings], forms: Forms, share: float, progress: Progress
+    ) -> tuple[Cost, Tilings]:
+        """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up."""
+        effort, below = self._options.effort, _cutoff(best[0])
+        least, left = self.space.least(forms), _CHOICES[effort]
+        for part in _PARTS:
+            target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
+            while left and patience and self._has_effort(share):
+                if self._options.meets_budget(best[0].need):
+                    return best
+                left -= 1
+                fresh, heads = self._fresh(target, forms)
+                if not fresh:
+                    break
+                ready = list(filter(self.space.is_measured, fresh[:heads]))
+                if not ready:
+                    self.space.measure([tiling for chosen in fresh for tiling in chosen])
+                    continue
+                before, best = best, self._best_of(best, ready)
+                gap = 100 * (best[0].need - least) / best[0].need
+                _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
+                patience = PATIENCE[effort] if best != before else patience - 1
+                target = min(target, _cutoff(best[0]))
+                progress(1 - left / _CHOICES[effort])
+            below = _cutoff(best[0])
+            if target >= below:
+                break
+        return best
+
+    def _nearby(self, best: tuple[Cost, Tilings], share: float) -> tuple[Cost, Tilings]:
+        """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
+        centers: list[Tilings] = []
+        effort = self._options.effort
+        while len(centers) < _CENTERS[effort] and self._has_effort(share):
+            if self._options.meets_budget(best[0].need):
+                break
+            center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
+            if center is None:
+                break
+            centers.append(center)
+            below = _cutoff(best[0])
+            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
+            self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
+            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
+            best = self._best_of(best, list(filter(self.space.is_measured, near))[:_NEAR], _NEAR)
+        return best
+
+    def _best_by_head(self) -> list[Tilings]:
+        """The best set with each head, of those that are planned in full; the best of all first."""
+        first: dict[int, Tilings] = {}
+        for cost, chosen in sorted(self.plans.planned, key=lambda each: (self.plans.price(each[0]), each[1])):
+            first.setdefault(self._alike(cost.head), chosen)
+        return list(first.values())
+
+    def _alike(self, head: int) -> int:
+        """The same for heads that are nearly so."""
+        return head // max(1, self._untiled.need // HEADS)
+
+    def _fresh(self, below: int, forms: Forms) -> tuple[list[Tilings], int]:
+        """The sets to look at next, and how many of them have heads that differ, which are those to plan.
+
+        They are the cheapest with each head, since plans come nearer to the bound of a larger one; then the next ones.
+        Under a budget one by one: what costs least run time first.
+        """
+        budget = self._options.budget
+        found = self.space.choices(below, forms, by_work=budget is not None)
+        self.least = found[0][1].least if found else below
+        if budget is not None:
+            found.sort(key=lambda pair: (pair[1].least > budget, self._run_time(pair[1])))
+            return [chosen for chosen, _ in found if chosen not in self.plans.drafts][:1], 1
+        first, others = dict[int, Tilings](), list[Tilings]()
+        for chosen, choice in found:
+            if chosen not in self.plans.drafts and first.setdefault(self._alike(choice.figures.head), chosen) != chosen:
+                others.append(chosen)
+        return [*first.values(), *others][:_AT_ONCE], len(first)
+
+    def _run_time(self, choice: OptionSet) -> tuple[int, int, int]:
+        """Return the run time that a set costs: whole percents first, then operators."""
+        figures = choice.figures
+        return 100 * figures.work // max(1, self._work), figures.operators, figures.macs
+
+    def _best_of(
+        self, best: tuple[Cost, Tilings], others: Sequence[Tilings], most: int = _IN_FULL
+    ) -> tuple[Cost, Tilings]:
+        """Draft these sets, and plan in full ``most`` of them: one that costs less than ``best``, or ``best``."""
+        below, price = _cutoff(best[0]), self.plans.price
+        self.plans.draft(others, below)
+        drafts = [(cost, chosen) for chosen in others if (cost := self.plans.drafts[chosen]) is not None]
+        drafts.sort(key=lambda each: (price(each[0]), each[1]))
+        good = [chosen for cost, chosen in drafts[:most] if cost.need <= _PROMISING * best[0].need]
+        full = zip(self.plans.full(good, below), good, strict=True)
+        found = [(cost, chosen) for cost, chosen in full if cost is not None]
+        for cost, chosen in found:
+            _LOG.info("    planned %d bytes: %s", cost.need, text_of(chosen))
+        return min((best, *found), key=lambda each: price(each[0]))
+
+    def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+        """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
+        left = self._sets_afterwards(best[0])
+        while len(best[1]) > 1 and left:
+            fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))][:left]
+            left -= len(fewer)
+            found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
+            cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]
+            first = min(cheaper, key=lambda each: self.plans.price(each[0]), default=best)
+            if self.plans.price(first[0]) >= self.plans.price(best[0]):
+                break
+            best = first
+        return best
+
+    def _sets_afterwards(self, best: Cost) -> int:
+        """Return the number of sets like the best one that a step after the search may plan."""
+        return int(_AFTERWARDS * _EFFORT[self._options.effort]) // max(1, best.operators)
+
+    def _has_effort(self, share: float) -> bool:
+        """Tell whether models planned and regions measured have taken less than ``share`` of the limit on effort."""
+        return self.plans.effort + self.space.effort // _MEASURED < share * _EFFORT[self._options.effort]
+
+
+def _cutoff(cost: Cost) -> int:
+    """Return the value that a bound must be below, for an objective below a cost: a multiple of 16 bytes."""
+    return (cost.need - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1

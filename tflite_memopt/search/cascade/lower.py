@@ -1,0 +1,316 @@
+r"""A region in stripes, written in stock operators.
+
+    x ---> A ---> B ---> y      =>      x --SLICE--> A/stripe1of2 --> B/stripe1of2 --+
+                                        |                                         CONCATENATION --> y
+                                        +---SLICE--> A/stripe2of2 --> B/stripe2of2 --+
+
+Slices and the last concatenation are contiguous rows, so that the planner makes them views. Where all slices of an
+input are, they come first: then it is only rows, which are released stripe by stripe. Weights are the same tensors in
+every stripe. Exactness: exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+
+from ...model.ir.editor import SAME, VALID, Editor, last_part, stem
+from ...model.ir.model import Graph, Model, Operator, Tensor
+from ...model.ir.tensors import quantized_alike
+from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ...target.operators.overrides import Overrides, PaddingsOperand, ShapeOperand
+from ...target.operators.rows import RowMap, Rows
+from ...target.operators.table import kind_of
+from .region import Region
+from .stripes import Job, Stripe, input_reads
+
+MAX_CONCATENATION_INPUTS = 10
+"""TFLM's limit (concatenation.cc, kMaxInputNum)."""
+Held = tuple[Tensor, Rows]
+"""A tensor, and which rows of the whole it has."""
+_NOTHING_HELD: Mapping[Tensor, Held] = {}
+_NOTHING_KEPT: Mapping[Tensor, Rows] = {}
+_ALL = (-1,) * 4
+"""Sizes of a slice that takes all that is left: one constant for all that a loop keeps, whatever its shape."""
+
+
+def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe]) -> None:
+    """Replace the region's operators by their stripes, in place."""
+    last = graph.operators.index(region.operators[-1])
+    edit = Editor(model, graph, last + 1)
+    for operator in region.operators:
+        edit.remove(operator)
+    slices = InputSlices(edit, region, stripes)
+    writer = StripeWriter(edit, region, slices.rows_of)
+    parts = []
+    for number, stripe in enumerate(stripes, 1):
+        slices.suffix = f"stripe{number}of{len(stripes)}"
+        keep = stripes[number].kept() if number < len(stripes) else {}
+        parts.append(writer.write(stripe, slices.suffix, keep))
+    join(edit, parts, region.exit)
+    _remove_unread(graph, region)
+
+
+def _remove_unread(graph: Graph, region: Region) -> None:
+    """Drop tensors of the whole operators only: inner ones, and the paddings of a PAD."""
+    touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
+    interface = {*graph.inputs, *graph.outputs}
+    graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
+
+
+def rows_of(
+    edit: Editor, tensor: Tensor, present: Rows, wanted: Rows, name: str, size: Sequence[int] | None = None
+) -> Tensor:
+    """Return the wanted rows of a tensor that has the present ones: a slice, unless they are the same.
+
+    ``size``: the operand of SLICE, in place of the shape; -1 is all that is left.
+    """
+    if wanted == present:
+        return tensor
+    start = wanted.start - present.start
+    cut = _activation(edit, name, tensor, Rows(start, start + wanted.count))
+    edit.slice(tensor, (0, start, 0, 0), cut.shape if size is None else size, cut)
+    return cut
+
+
+def groups_of(count: int) -> list[tuple[int, int]]:
+    """Divide so many parts into groups, half-open, that TFLM can join at once."""
+    groups = 1 if count <= MAX_CONCATENATION_INPUTS else -(-count // MAX_CONCATENATION_INPUTS)
+    ends = [count * (k + 1) // groups for k in range(groups)]
+    return list(zip([0, *ends], ends, strict=False))
+
+
+def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
+    """Concatenate along H, in groups where there are more parts than TFLM takes."""
+    while len(parts) > MAX_CONCATENATION_INPUTS:
+        parts = [_group(edit, parts[first:end], whole) for first, end in groups_of(len(parts))]
+    edit.join(parts, whole, 1)
+
+
+def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
+    rows = Rows(0, sum(part.shape[1] for part in parts))
+    joined = _activation(edit, f"{stem(whole)}/rows", parts[0], rows)
+    edit.join(parts, joined, 1)
+    return joined
+
+
+def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
+    """Return a tensor with the given rows of ``like``."""
+    shape = (1, rows.count, *like.shape[2:])
+    return edit.activation(name, shape, like, is_piece=True)
+
+
+class InputSlices:
+    """Rows of the region's inputs.
+
+    Where they are all views, they are cut out before the stripes, so that the input dies and its rows are released
+    stripe by stripe. Where one would be a copy, each is cut when it is read, since copies made early are all alive at
+    once; unless they are so small that this is no more than what is alive at the end of the last stripe.
+    """
+
+    def __init__(self, edit: Editor, region: Region, stripes: Sequence[Stripe]) -> None:
+        self._edit = edit
+        self.suffix = ""
+        self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
+        reads = [[(tensor, rows) for _, tensor, rows in input_reads(region, stripe)] for stripe in stripes]
+        late = _late_inputs(region, stripes[-1], dict.fromkeys(read for each in reads for read in each))
+        for number, each in enumerate(reads):
+            self.suffix = f"stripe{number + 1}of{len(stripes)}"
+            for tensor, rows in each:
+                if tensor not in late and (tensor, rows) not in self._slices:
+                    self._slices[tensor, rows] = self._cut(tensor, rows)
+
+    def rows_of(self, tensor: Tensor, rows: Rows) -> Tensor:
+        """These rows of an input."""
+        return self._slices.get((tensor, rows)) or self._cut(tensor, rows)
+
+    def _cut(self, tensor: Tensor, rows: Rows) -> Tensor:
+        return rows_of(self._edit, tensor, Rows(0, tensor.shape[1]), rows, f"{stem(tensor)}/{self.suffix}")
+
+
+def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
+    """Return the inputs whose slices are made when they are read."""
+    copies = [(tensor, rows) for tensor, rows in reads if rows.start * row_bytes(tensor) % ARENA_ALIGNMENT]
+    late = {tensor for tensor, _ in copies}
+    readers = [op for op in region.operators if any(tensor in region.inputs for tensor in op.present_inputs())]
+    if len(late) != 1 or len(region.inputs) != 1 or len(readers) != 1:
+        return late
+    # Then the input and its copies are alive at once, at the end the output and the rows that the last operator reads.
+    operator, row_map = region.steps[-1]
+    inner = {tensor for tensor in row_map.images(operator) if tensor not in region.inputs}
+    rows = last.jobs[operator].read.count
+    at_end = aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
+    at_once = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in copies) + aligned(region.inputs[0].nbytes)
+    return set() if at_once <= at_end else late
+
+
+def row_bytes(tensor: Tensor) -> int:
+    """Return the bytes of one row of an image."""
+    return prod(tensor.shape[2:]) * tensor.dtype.arena_bytes
+
+
+class StripeWriter:
+    """Writes the operators of stripes, one stripe after the other.
+
+    ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
+    the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
+    ``iteration``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There
+    what is kept is cut out after the last operator that reads it, so that it may be written over it. A PAD that pads
+    nothing is left out.
+    """
+
+    def __init__(
+        self,
+        edit: Editor,
+        region: Region,
+        input_rows: Callable[[Tensor, Rows], Tensor],
+        held: Mapping[Tensor, Held] = _NOTHING_HELD,
+        join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
+        iteration: Mapping[Tensor, Tensor] | None = None,
+    ) -> None:
+        self._edit, self._region, self._input_rows = edit, region, input_rows
+        self._join = join or self._window
+        self._in_iteration, self._whole = iteration is not None, iteration or {}
+        self._name = stem if iteration is None else last_part
+        self._keep: Mapping[Tensor, Rows] = {}
+        self._suffix = ""
+        self.held: dict[Tensor, Held] = dict(held)
+
+    def write(self, stripe: Stripe, suffix: str, keep: Mapping[Tensor, Rows] = _NOTHING_KEPT) -> Tensor:
+        """Write the operators of one stripe; returns its rows of the exit.
+
+        Rows to ``keep`` of a tensor are cut out as soon as nothing else is read of it, since the others die there;
+        ``held`` has them then.
+        """
+        made = self.write_some(stripe, suffix, keep)
+        assert made is not None
+        return made
+
+    def write_some(self, stripe: Stripe, suffix: str, keep: Mapping[Tensor, Rows]) -> Tensor | None:
+        """As ``write``; None where the stripe makes no rows of the exit."""
+        previous, self.held = self.held, {}
+        self._suffix, self._keep = suffix, keep
+        unread = _last_reads(self._region, stripe)
+        made: Tensor | None = None
+        for operator, row_map in self._region.steps:
+            output, job = operator.outputs[0], stripe.jobs.get(operator)
+            made = None if job is None else self._run(operator, row_map, job, unread.get(operator, ()))
+            window = stripe.windows.get(output)
+            if window is not None and window.needed.count:
+                parts = [] if made is None else [made]
+                if window.kept.count:
+                    whole, rows = previous[output]
+                    name = f"{self._name(output)}/{suffix}/kept"
+                    parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
+                self.held[output] = (parts[0], window.kept)
+                if made is not None:
+                    self.held[output] = self._join(output, window.needed, parts, suffix)
+            if output in unread.get(operator, ()):
+                self._cut_kept([output])
+        return made
+
+    def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
+        if len(parts) == 1:
+            return parts[0], rows
+        joined = _activation(self._edit, f"{self._name(like)}/{suffix}/window", like, rows)
+        self._edit.join(parts, joined, 1)
+        return joined, rows
+
+    def _run(self, operator: Operator, row_map: RowMap, job: Job, unread: Iterable[Tensor]) -> Tensor:
+        name = f"{self._name(operator.outputs[0])}/{self._suffix}"
+        inputs = [None if tensor is None else self._whole.get(tensor, tensor) for tensor in operator.inputs]
+        found: dict[Tensor, Tensor] = {}
+        for slot in row_map.sliced:
+            tensor = operator.inputs[slot]
+            assert tensor is not None
+            if tensor not in found:
+                found[tensor] = self._read(tensor, job.read)
+            inputs[slot] = found[tensor]
+        is_left_out = adds_nothing(operator, job)
+        if is_left_out or not self._in_iteration:
+            self._cut_kept(unread)
+        if is_left_out:
+            assert inputs[0] is not None
+            return inputs[0]
+        computed = _activation(self._edit, name, operator.outputs[0], job.computed)
+        if row_map.is_window and job.padding is not None:
+            assert inputs[0] is not None
+            inputs[0] = padded(self._edit, inputs[0], job.padding, f"{name}/padded")
+            fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
+            self._edit.twin(operator, inputs, (computed,), **fields)
+        else:
+            write_twin(self._edit, operator, inputs, computed, job.padding)
+        if self._in_iteration:
+            self._cut_kept(unread)
+        return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
+
+    def _cut_kept(self, unread: Iterable[Tensor]) -> None:
+        """Cut the rows to keep out of tensors that have no other readers."""
+        for tensor in unread:
+            if tensor in self.held and tensor in self._keep:
+                (whole, present), rows = self.held[tensor], self._keep[tensor]
+                size = _ALL if self._in_iteration and rows.end == present.end else None
+                name = f"{self._name(tensor)}/{self._suffix}/kept"
+                self.held[tensor] = rows_of(self._edit, whole, present, rows, name, size), rows
+
+    def _read(self, tensor: Tensor, rows: Rows) -> Tensor:
+        if tensor in self._region.inputs:
+            return self._input_rows(tensor, rows)
+        return rows_of(self._edit, *self.held[tensor], rows, f"{self._name(tensor)}/{self._suffix}/read")
+
+
+def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str) -> Tensor:
+    """Return the tensor with rows and columns of the zero point around it: (above, below, left, right)."""
+    if not any(padding):
+        return tensor
+    above, below, left, right = padding
+    _, height, width, depth = tensor.shape
+    made = edit.activation(name, (1, height + above + below, width + left + right, depth), tensor)
+    edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
+    return made
+
+
+def write_twin(
+    edit: Editor,
+    operator: Operator,
+    inputs: Sequence[Tensor | None],
+    output: Tensor,
+    padding: tuple[int, int, int, int] | None = None,
+) -> None:
+    """Write the operator with another number of rows, and with the overrides that this takes.
+
+    ``padding``: rows and columns that a PAD adds around these rows, (above, below, left, right); None: its own.
+    """
+    resized, overrides = kind_of(operator).resized, Overrides()
+    if isinstance(resized, ShapeOperand):
+        overrides = resized.overrides_for(edit, output)
+    elif resized is not None and padding is not None:
+        overrides = resized.overrides_for(edit, operator, output, padding[:2])
+    edit.twin(operator, overrides.apply_to(inputs), (output,), **overrides.fields)
+
+
+def adds_nothing(operator: Operator, job: Job) -> bool:
+    """Tell whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
+    kind, source, output = kind_of(operator), operator.inputs[0], operator.outputs[0]
+    if not isinstance(kind.resized, PaddingsOperand) or kind.beyond != "zero point":
+        return False
+    is_at_edge = job.padding is None or any(job.padding[:2]) or job.wanted != job.computed
+    if is_at_edge or source is None or kind.resized.of(operator, 0, 0).any():
+        return False
+    return quantized_alike(source.quantization, output.quantization)
+
+
+def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:
+    """For operators of a stripe, the tensors inside the region that no later one of the stripe reads.
+
+    A tensor that none reads in this stripe is with the operator that makes it.
+    """
+    last: dict[Tensor, Operator] = {}
+    for operator in region.operators:
+        last[operator.outputs[0]] = operator
+        if operator in stripe.jobs:
+            last.update((tensor, operator) for tensor in operator.present_inputs() if tensor in last)
+    found: dict[Operator, list[Tensor]] = {}
+    for tensor, operator in last.items():
+        found.setdefault(operator, []).append(tensor)
+    return found

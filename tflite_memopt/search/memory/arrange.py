@@ -1,0 +1,314 @@
+"""Order a model's operators, place its tensors, and judge the result: its cost, and its need with each library.
+
+Nothing here changes the model: the caller applies order and offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+
+from ...model.analysis.macs import model_macs
+from ...model.ir.model import Model, Tensor
+from ...options import Objective, SearchOptions
+from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ...solvers.graph.limits import SearchLimit
+from ...solvers.graph.side_by_side import side_by_side
+from ...solvers.plan.methods import CHEAP
+from ...solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
+from ...solvers.schedule.methods import solve as solve_schedule
+from ...solvers.schedule.problem import Schedule, ScheduleProblem
+from ...target.kernels.arena import arena_use
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.requests import ILP32
+from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
+from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
+from .problems import schedule_problem, solve_together
+from .reserve import LibraryNeed, needs_by_library
+
+_MANY_ITEMS = 200
+"""Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
+
+
+@dataclass(frozen=True)
+class ModelPlacement:
+    """The plan of a model that runs in ``order``: positions of the main graph's operators as they stand.
+
+    ``offsets`` are those to write into the file, ``memory`` what the model then needs.
+    """
+
+    order: tuple[int, ...]
+    layout: MemoryLayout
+    plan: Plan
+    offsets: Mapping[Tensor, int]
+    memory: MemoryUse
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The chosen order with its problem, and the chosen placement.
+
+    The order of ``placement`` is that of ``schedule`` or the model's own. ``needs``: what each library needs with it,
+    by profile name, where that is known.
+    """
+
+    problem: ScheduleProblem
+    schedule: Schedule
+    placement: ModelPlacement
+    needs: Mapping[str, LibraryNeed] | None = None
+
+
+def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort: float = 1.0) -> Arrangement:
+    """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
+
+    The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
+    """
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    schedule = solve_schedule(problem, limit=options.search_limit(effort))
+    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, effort))
+
+
+def place_in_better_order(
+    model: Model, order: Sequence[int], profile: KernelProfile, options: SearchOptions, effort: float = 1.0
+) -> ModelPlacement:
+    """The placement of the smaller head: of the model in its own order, or in ``order``."""
+    own = tuple(range(len(order)))
+    layouts = [memory_layout(model, profile, each) for each in dict.fromkeys((own, tuple(order)))]
+    limit = options.plan_limit(effort)
+    is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
+    plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
+    placements = [
+        _placed(model, layout, plan, profile, options, limit) for layout, plan in zip(layouts, plans, strict=True)
+    ]
+    return min(placements, key=lambda placement: placement.memory.arena_bytes)
+
+
+def place(
+    model: Model, order: tuple[int, ...], profile: KernelProfile, options: SearchOptions, effort: float = 1.0
+) -> ModelPlacement:
+    """Return the placement in one order."""
+    layout, limit = memory_layout(model, profile, order), options.plan_limit(effort)
+    return _placed(model, layout, _planned(options, limit, layout), profile, options, limit)
+
+
+def _planned(options: SearchOptions, limit: SearchLimit, layout: MemoryLayout) -> Plan:
+    return solve_together(layout.problem, layout.groups, options.planner, limit)
+
+
+def _placed(
+    model: Model, layout: MemoryLayout, plan: Plan, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
+) -> ModelPlacement:
+    plan, offsets = _best_in_force(model, layout, plan, options.planner, limit)
+    assert layout.order is not None
+    return ModelPlacement(layout.order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
+
+
+def _best_in_force(
+    model: Model, layout: MemoryLayout, plan: Plan, planner: str, limit: SearchLimit
+) -> tuple[Plan, dict[Tensor, int]]:
+    """Return a plan, and its offsets to write; others are tried where TFLM's head is larger than planned.
+
+    TFLM counts the result of a loop, which is not set before that, as alive from the start: scratch that the plan has
+    on its bytes earlier is put elsewhere. The last plan that is tried keeps those bytes for it from the start.
+    """
+    best = plan, offsets_to_write(model, layout, plan.offsets)
+    least = head_in_force(layout, best[1])
+    if least <= plan.arena_bytes:
+        return best
+    for other in _other_plans(layout, planner, limit):
+        offsets = offsets_to_write(model, layout, other.offsets)
+        head = head_in_force(layout, offsets)
+        if head < least:
+            best, least = (other, offsets), head
+        if least <= plan.arena_bytes:
+            break
+    return _with_bound_of(plan, best[0]), best[1]
+
+
+def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iterator[Plan]:
+    for name in CHEAP:
+        yield solve_together(layout.problem, layout.groups, name, limit)
+    yield solve_together(_alive_as_for_tflm(layout), layout.groups, planner, limit)
+
+
+def _with_bound_of(plan: Plan, other: Plan) -> Plan:
+    """Another plan, of a problem that may ask for more, and the known facts about the problem as it is."""
+    is_optimal = other.arena_bytes <= plan.lower_bound
+    return replace(other, lower_bound=plan.lower_bound, optimal=is_optimal, certificate=plan.certificate)
+
+
+def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
+    """Return the problem with every tensor alive as long as TFLM counts it, for placement at run time."""
+    lives = [layout.timeline.tensors[tensor].start for tensor in layout.tensors]
+    items = [replace(item, start=max(0, start)) for item, start in zip(layout.items, lives, strict=False)]
+    return replace(layout.problem, items=(*items, *layout.items[len(items) :]))
+
+
+def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
+    """Return the permissions that the plan uses, largest saving first; a pair that two permit is there once."""
+    offsets = dict(zip(placement.layout.tensors, placement.plan.offsets, strict=False)) if placement.offsets else {}
+    found: dict[tuple[int, Tensor, Tensor], ReuseInForce] = {}
+    for operator, reuses in placement.layout.reuses.items():
+        for reuse in reuses:
+            if reuse.input not in offsets or reuse.output not in offsets:
+                continue
+            first, second = offsets[reuse.input], offsets[reuse.output]
+            both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
+            if both > 0:
+                use = ReuseInForce(operator.opcode.label, reuse.kind, reuse.input.name, reuse.output.name, both)
+                found.setdefault((id(operator), reuse.input, reuse.output), use)
+    return tuple(sorted(found.values(), key=lambda use: -use.saved_bytes))
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """The cost of a model, compared field by field: bytes of the objective, head, then their price."""
+
+    need: int
+    head: int
+    macs: int
+    operators: int
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A candidate that needs less, whose new operator kinds or newer TFLM do not pay.
+
+    ``need``: bytes of the objective. ``kinds``: operator kinds that the original does without. ``since``: the day of
+    the oldest TFLM that has them; None where any has. ``instructions``: estimated, by kernel library.
+    """
+
+    need: int
+    kinds: tuple[str, ...]
+    since: date | None
+    instructions: Mapping[str, int]
+
+
+_WORK = 0.1
+"""The part of its limit that the search for an order may use for one estimate: many are made."""
+
+
+def cost_of(model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
+    """Return the cost under the objective of ``options``, ordered and planned."""
+    return cost_in(arrange(model, profile, options).placement.memory, options)
+
+
+def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
+    """Return the cost of the plan, under the objective of ``options``."""
+    return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+
+
+def estimate_of(model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
+    """Return the cost if the plan meets the peak of the best order: searches compare by it, the planner decides."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    peak = solve_schedule(problem, limit=options.search_limit(_WORK)).peak_bytes
+    need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
+    return Cost(need, peak, model_macs(model), operator_count(model))
+
+
+def needed_bytes(memory: MemoryUse, options: SearchOptions) -> int:
+    """Return the bytes that the objective counts: the arena that firmware for the target must reserve, or its head
+    alone.
+    """
+    return memory.required_for_target if options.objective == "total" else memory.arena_bytes
+
+
+def worse_under(
+    before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed], objective: Objective
+) -> Iterator[str]:
+    """Libraries that need more after than before: a larger head or, for the total, a larger arena.
+
+    Of a library that was only read the head counts alone: its scratch can exceed all activations, and the structures of
+    stripes would then weigh more than they save elsewhere.
+    """
+    for name, need in after.items():
+        counts_arena = objective == "total" and need.measured
+        if need.head > before[name].head or (counts_arena and need.required > before[name].required):
+            yield name
+
+
+def fitted(
+    model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: SearchOptions
+) -> Arrangement | None:
+    """Return the arrangement, or one with another placement, such that no library needs more than ``before``.
+
+    The ``needs`` of the answer are known. Other placements: a plan whose tensors lie low while a library needs much
+    scratch, plans that leave holes for it, and no plan at all; of the last two kinds the one with the smallest head.
+    None where each makes some library worse. Ties must be kept, so that with these there are no others.
+    """
+
+    def known(placement: ModelPlacement) -> Arrangement:
+        needs = needs_by_library(model, placement.offsets, profile, placement.order)
+        return replace(found, placement=placement, needs=needs)
+
+    def is_no_worse(arrangement: Arrangement) -> bool:
+        assert arrangement.needs is not None
+        return not any(worse_under(before, arrangement.needs, options.objective))
+
+    as_it_is = known(found.placement) if found.needs is None else found
+    if is_no_worse(as_it_is):
+        return as_it_is
+    if options.ties:
+        return None
+    low = known(_low_under_scratch(model, found.placement, before, profile, options))
+    if is_no_worse(low):
+        return low
+    others = (known(placement) for placement in _others(model, found, profile, options))
+    return min(filter(is_no_worse, others), key=lambda each: each.placement.memory.arena_bytes, default=None)
+
+
+def _low_under_scratch(
+    model: Model,
+    found: ModelPlacement,
+    before: Mapping[str, LibraryNeed],
+    profile: KernelProfile,
+    options: SearchOptions,
+) -> ModelPlacement:
+    """Return the same order, with no tensor where it would lift a library's scratch above the head that it had before.
+
+    TFLM puts scratch above the highest tensor that is alive where it finds no hole. So what is between the place that
+    the scratch must begin at and the head is kept free while its operator runs.
+    """
+    layout, head = found.layout, found.memory.arena_bytes
+    free = _kept_free(layout, head, before, profile)
+    if not free:
+        return found
+    problem = PlanProblem((*layout.items, *free), layout.problem.relations)
+    plan = solve_together(problem, layout.groups, options.planner, options.plan_limit())
+    offsets = plan.offsets[: len(layout.items)]
+    arena = arena_bytes(layout.problem, offsets)
+    kept = replace(found.plan, offsets=offsets, arena_bytes=arena, optimal=arena <= found.plan.lower_bound)
+    written = offsets_to_write(model, layout, offsets)
+    return replace(found, plan=kept, offsets=written, memory=memory_use(model, layout, written, profile))
+
+
+def _kept_free(
+    layout: MemoryLayout, head: int, before: Mapping[str, LibraryNeed], profile: KernelProfile
+) -> list[Item]:
+    """Ranges that no tensor may touch, at each scope from the lowest place that a library's scratch must begin at."""
+    lowest: dict[int, int] = {}
+    for library in profile.libraries or (profile,):
+        for operator, span in layout.timeline.spans.items():
+            size = sum(aligned(each) for each in library.requests(operator, ILP32).scratch)
+            start = (before[library.name].head - size) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
+            if size and 0 <= start < head:
+                lowest.update((scope, min(start, lowest.get(scope, start))) for scope in range(span.start, span.end))
+    return [Item(head - start, scope, scope + 1, offset=start) for scope, start in sorted(lowest.items())]
+
+
+def _others(
+    model: Model, found: Arrangement, profile: KernelProfile, options: SearchOptions
+) -> Iterator[ModelPlacement]:
+    """In the new order and in the model's own: planned for each library's scratch, and unplanned."""
+    own = tuple(range(len(found.schedule.order)))
+    for order in dict.fromkeys((tuple(found.schedule.order), own)):
+        layout = memory_layout(model, profile, order)
+        for library in profile.libraries or (profile,):
+            # The library's holes, but only relations that hold for every library.
+            planned = place(model, order, replace(profile, requests=library.requests), options)
+            yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
+        nothing: dict[Tensor, int] = {}
+        memory = memory_use(model, layout, nothing, profile)
+        yield replace(found.placement, order=order, layout=layout, offsets=nothing, memory=memory)

@@ -1,0 +1,160 @@
+"""Plans in files: read a model with its plan, write a plan with a label that names its target and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from ...errors import ModelFormatError, UnsupportedModelError
+from ...evidence.proof import Places
+from ...model.analysis.lifetimes import compute_timeline
+from ...model.analysis.loops import mark_placeholders
+from ...model.io import offline_plan, plan_label
+from ...model.io.metadata import detach_if_moved
+from ...model.io.plan_label import PlanLabel
+from ...model.io.reader import read_model
+from ...model.ir.change import NOTHING_DECIDED, Decision
+from ...model.ir.check import check_model, npu_operators
+from ...model.ir.model import Model, Tensor
+from ...model.ir.tensors import in_head
+from ...solvers.graph.interval import intersect
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.since import PRESENT, TflmBuild, build_named
+from ...target.kernels.targets import profile_for
+from ...version import __version__
+from .arrange import ModelPlacement, reuse_in_force
+from .layout import memory_layout, offsets_in_force, places_of
+from .problems import labeled_ties, tie_positions
+
+
+def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
+    """Fix the tensors that an operator of an NPU reads or writes, and those that are alive while it runs.
+
+    The latter lie in memory that the NPU leaves alone, as only its compiler knows; tensors that the plan leaves to TFLM
+    are not among them, since TFLM keeps it clear of the NPU's memory. Raises UnsupportedModelError where the file says
+    no offset for an operand: then its command stream is right by luck alone.
+    """
+    operators = [operator for graph in model.graphs for operator in npu_operators(graph)]
+    if not operators:
+        return
+    timeline = compute_timeline(model)
+    for operator in operators:
+        span = timeline.spans.get(operator)
+        if span is None:
+            continue
+        for tensor in (*operator.present_inputs(), *operator.outputs):
+            if in_head(tensor) and tensor not in planned:
+                raise UnsupportedModelError(
+                    f"operator {operator.opcode.label}: the file has no offset for its tensor '{tensor.name}', to "
+                    "which the NPU's commands refer; compile the model with Vela again"
+                )
+        for tensor, life in timeline.tensors.items():
+            if tensor in planned and intersect(life, span):
+                tensor.fixed_offset = planned[tensor]
+
+
+def read_planned(data: bytes, name: str | None = None) -> Model:
+    """Return the model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
+
+    A reader that plans the file again needs these marks: without them such a variable has a first value to keep.
+    Tensors with addresses in an NPU's commands stay where the plan has them. ``name``: of the file, for messages.
+    Raises ModelFormatError for a bad file, UnsupportedModelError where the NPU's places are not said.
+    """
+    with naming(name):
+        model = read_model(data)
+        check_model(model)  # loops are followed next: their subgraphs must be there
+        planned = offline_plan.decode(model) or {}
+        mark_placeholders(model, planned)
+        mark_npu_places(model, planned)
+    return model
+
+
+def places_in_force(model: Model, profile: KernelProfile) -> Places:
+    """Compute the places at which TFLM runs a model: those of the plan in its file, and those that TFLM finds itself.
+
+    With the ties that the plan was made with. ``model``: as ``read_planned`` returns it. Raises ModelFormatError for a
+    plan of another graph, UsageError for ties of one.
+    """
+    layout = memory_layout(model, profile)
+    offsets = offsets_in_force(layout, offline_plan.decode(model) or {})
+    places = places_of(model, layout, offsets, profile)
+    return places if model.ties else replace(places, ties=tie_positions(model, labeled_ties(model)))
+
+
+def label_in_force(model: Model) -> PlanLabel | None:
+    """Return the label of the plan in a file; None without a plan of this tool."""
+    return plan_label.decode(model) if offline_plan.decode(model) else None
+
+
+def build_of(label: PlanLabel | None, tflm: str | None = None) -> TflmBuild:
+    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one."""
+    made_for = None if label is None else label.options.get("tflm")
+    return build_named(tflm or str(made_for or PRESENT.name))
+
+
+def profile_of(label: PlanLabel | None) -> KernelProfile:
+    """Return the kernels and the build of TFLM that a plan was made for; those of any firmware without a label."""
+    if label is None:
+        return profile_for(None)
+    return profile_for(label.target, label.kernels, build=build_of(label))
+
+
+@contextmanager
+def naming(name: str | None) -> Iterator[None]:
+    """Name the file in the errors that it causes; None where it has no name."""
+    try:
+        yield
+    except (ModelFormatError, UnsupportedModelError) as error:
+        if name is None:
+            raise
+        raise type(error)(f"'{name}': {error}") from error
+
+
+def attach_plan(
+    model: Model,
+    profile: KernelProfile,
+    placement: ModelPlacement,
+    original: Model,
+    decision: Decision,
+    options: Mapping[str, Any],
+    device: str | None = None,
+) -> tuple[str, ...]:
+    """Write the plan and its label into the model; the names of metadata that is left out.
+
+    These name operators by their positions in the ``original``, which have moved. ``decision`` and
+    ``options`` (those that are not the default ones and shape the file): with which another run makes the same model of
+    the original. ``device``: the chip or board that was named. Where nothing was decided, what the original says of
+    itself stays.
+    """
+    offline_plan.attach(model, placement.offsets)
+    plan_label.attach(model, _label_of(profile, placement, original, decision, options, device))
+    return detach_if_moved(model, original)
+
+
+def _label_of(
+    profile: KernelProfile,
+    placement: ModelPlacement,
+    original: Model,
+    decision: Decision,
+    options: Mapping[str, Any],
+    device: str | None,
+) -> PlanLabel | None:
+    """Return the label to write beside a plan; None where there is no plan."""
+    if not placement.offsets:
+        return None
+    overlaps = not profile.is_portable and any(use.kind != "view" for use in reuse_in_force(placement))
+    before = _label_before(original) if decision == NOTHING_DECIDED else None
+    decided, asked = str(decision), dict(options)
+    if before is not None:
+        decided, asked = before.decision or decided, {**before.options, **options}
+    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked, device)
+
+
+def _label_before(original: Model) -> PlanLabel | None:
+    """Return the label of an earlier run, which made the original."""
+    try:
+        return plan_label.decode(original)
+    except ModelFormatError:
+        return None  # a damaged label is replaced

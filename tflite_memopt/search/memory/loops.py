@@ -1,0 +1,370 @@
+"""Loops in the offset problem: what is carried from iteration to iteration is one storage, and a result may run over an
+image.
+
+TFLM copies what a WHILE carries: the operator's inputs to its outputs, those to the inputs of condition and body, the
+body's outputs back to the operator's outputs. It copies nothing where these tensors lie at one offset (micro/
+kernel_util.cc, ``CopyTensor``; before 2026-07-20 it copied such a tensor onto itself). They may:
+
+- an operator's output is read before every iteration and written after it; in between nobody looks at it;
+- the body's input and output of a slot are the same tensor, or are not alive at the same time, or the operator that
+  writes the output does so in place;
+- the operator's input dies in the WHILE, or the slot never changes.
+
+A result that DYNAMIC_UPDATE_SLICE fills, and an image of which SLICE cuts rows, may share bytes as long as no row of
+the image is overwritten before its last reader has run. With w over all writes, in order:
+
+    offset(image) - offset(result) >= max over w of  (end of w in the result) - (lowest byte of the image read after w)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from ...model.analysis.lifetimes import Timeline
+from ...model.analysis.loops import Loop, box_of, bytes_of, loops_of
+from ...model.ir.model import Graph, Model, Operator, Tensor
+from ...model.ir.tensors import in_head
+from ...solvers.graph.interval import intersect
+from ...solvers.plan.problem import Relation
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.relations import KernelReuse
+from .storage import reuses_of, storages
+
+Reuses = Mapping[Operator, tuple[KernelReuse, ...]]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Tensors that lie at one offset. ``is_constant``: none of them ever changes, so that they hold the same bytes."""
+
+    tensors: tuple[Tensor, ...]
+    is_constant: bool
+
+
+def carried_in(graph: Graph, loops: Sequence[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Carried, ...]:
+    """The storages that the loops of a graph carry; ``reuses`` are those of all graphs."""
+    groups = _Groups()
+    changing: set[Tensor] = set()
+    for loop in loops:
+        for slot in loop.slots:
+            _carry(loop, slot, graph, reuses, timeline, groups, changing)
+    for operator in sorted(
+        (op for op in graph.operators if op in timeline.spans), key=lambda o: timeline.spans[o].start
+    ):
+        whole = operator.inputs[0] if operator.name == "DYNAMIC_UPDATE_SLICE" else None
+        if whole is None or not (whole in groups or operator.outputs[0] in groups or whole.is_placeholder):
+            continue
+        if _dies_in(whole, operator, graph, timeline) and _may_be_in_place(operator, reuses):
+            groups.join(whole, operator.outputs[0])
+            changing.update((whole, operator.outputs[0]))
+    found = [tuple(group) for group in groups.all() if len(group) > 1]
+    return tuple(Carried(group, not changing.intersection(group)) for group in found)
+
+
+def constant_views(carried: Iterable[Carried], loops: Sequence[Loop]) -> dict[Operator, tuple[KernelReuse, ...]]:
+    """As views, what never changes: whatever is cut out of one of these tensors lies on all of them."""
+    if not loops:
+        return {}
+    views = [
+        KernelReuse(other, group.tensors[0], 0, "view")
+        for group in carried
+        if group.is_constant
+        for other in group.tensors[1:]
+    ]
+    return {loops[0].operator: tuple(views)}
+
+
+def same_offsets(carried: Iterable[Carried], numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
+    """All pairs of a storage, as relations between items by number."""
+    for group in carried:
+        for a, b in combinations(group.tensors, 2):
+            yield Relation(numbers[a], numbers[b], 0, exact=True)
+
+
+def overlaps(
+    graph: Graph, loops: Sequence[Loop], carried: Sequence[Carried], reuses: Reuses, timeline: Timeline
+) -> tuple[KernelReuse, ...]:
+    """Return the permissions of loops' results to lie over their images, and over rows that are cut from those."""
+    order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
+    views: dict[Tensor, list[tuple[Tensor, int]]] = {}
+    for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
+        views.setdefault(place.storage, []).append((tensor, place.start))
+    read_and_filled = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
+    filled = _filled(order).union(*(ends for _, ends in read_and_filled))
+    found = []
+    for result in carried:
+        if result.is_constant or filled.isdisjoint(result.tensors):
+            continue
+        made_of = set[Tensor]().union(*(read for read, ends in read_and_filled if not ends.isdisjoint(result.tensors)))
+        for image in carried:
+            if image is result or made_of.isdisjoint(image.tensors):
+                continue
+            distance = _distance(order, loops, image.tensors, result.tensors, graph.outputs)
+            found += [KernelReuse(x, y, distance, "overlap") for x in image.tensors for y in result.tensors]
+            for tensor in _cut_from(image, views):
+                reach = _distance(order, loops, (tensor,), result.tensors, graph.outputs)
+                found += [KernelReuse(tensor, y, reach, "overlap") for y in result.tensors]
+    return tuple(each for each in found if each.distance < each.output.nbytes)
+
+
+def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[KernelReuse, ...]:
+    """Return the permissions of the body to use an output of the WHILE while it is dead in the body.
+
+    What the body gets and gives back stays out: TFLM copies one slot after the other.
+    """
+    found = []
+    for loop in loops:
+        interface = {*loop.body.inputs, *loop.body.outputs}
+        inner = [tensor for tensor in loop.body.tensors if tensor in timeline.tensors and tensor not in interface]
+        for slot in _dead_slots(loop, timeline):
+            output, ends = loop.operator.outputs[slot], (loop.body.inputs[slot], loop.body.outputs[slot])
+            linked = {
+                other
+                for each in reuses.values()
+                for reuse in each
+                for end, other in ((reuse.input, reuse.output), (reuse.output, reuse.input))
+                if end in ends
+            }
+            lives = [timeline.tensors[end] for end in ends]
+            fit = (t for t in inner if t in linked or not any(intersect(timeline.tensors[t], life) for life in lives))
+            found += [KernelReuse(output, tensor, -output.nbytes, "overlap") for tensor in fit]
+    return tuple(found)
+
+
+def _dead_slots(loop: Loop, timeline: Timeline) -> Iterator[int]:
+    """Slots whose value is dead for a part of the body."""
+    for slot in loop.slots:
+        read, made = loop.body.inputs[slot], loop.body.outputs[slot]
+        if in_head(read) and in_head(made) and timeline.tensors[read].end <= timeline.tensors[made].start:
+            yield slot
+
+
+def _carry(
+    loop: Loop,
+    slot: int,
+    graph: Graph,
+    reuses: Reuses,
+    timeline: Timeline,
+    groups: _Groups,
+    changing: set[Tensor],
+) -> None:
+    """Put the tensors of one slot together that may lie at one offset."""
+    given, output = loop.operator.inputs[slot], loop.operator.outputs[slot]
+    read, asked, made = loop.body.inputs[slot], loop.condition.inputs[slot], loop.body.outputs[slot]
+    assert given is not None
+    members = [output, asked, read]
+    stays = made is read
+    is_new = made not in loop.body.inputs and loop.body.outputs.count(made) == 1
+    if is_new and _follow_each_other(read, made, reuses, timeline):
+        members.append(made)
+    if stays or _dies_in(given, loop.operator, graph, timeline):
+        members.append(given)
+    members = [tensor for tensor in members if in_head(tensor)]
+    if not stays:
+        changing.update(members)
+    for tensor in members[1:]:
+        groups.join(members[0], tensor)
+
+
+def _follow_each_other(read: Tensor, made: Tensor, reuses: Reuses, timeline: Timeline) -> bool:
+    """Tell whether what an iteration gets in a slot is dead when it makes what the next iteration gets, or is
+    overwritten in place.
+    """
+    if not (in_head(read) and in_head(made)) or made.producer is None:
+        return False
+    if timeline.tensors[read].end <= timeline.tensors[made].start:
+        return True
+    is_last = timeline.tensors[read].end == timeline.spans[made.producer].end
+    in_place = (s for s in reuses.get(made.producer, ()) if s.kind == "in-place")
+    return is_last and any(s.input is read and s.output is made and s.distance == 0 for s in in_place)
+
+
+def _dies_in(tensor: Tensor, operator: Operator, graph: Graph, timeline: Timeline) -> bool:
+    """Tell whether an operator reads a tensor once, and is the last one that does."""
+    if tensor in graph.outputs or not in_head(tensor) or sum(use.operator is operator for use in tensor.uses) != 1:
+        return False
+    return timeline.tensors[tensor].end == timeline.spans[operator].end
+
+
+def _may_be_in_place(operator: Operator, reuses: Reuses) -> bool:
+    """DYNAMIC_UPDATE_SLICE into a placeholder is in place wherever it is in place at all."""
+    whole = operator.inputs[0]
+    if whole is not None and whole.is_placeholder:
+        return True
+    return any(reuse.kind == "in-place" and reuse.input is whole for reuse in reuses.get(operator, ()))
+
+
+def _filled(operators: Iterable[Operator]) -> set[Tensor]:
+    """Return the tensors into which these operators write rows, in place."""
+    return {operator.outputs[0] for operator in operators if operator.name == "DYNAMIC_UPDATE_SLICE"}
+
+
+def _read_alone(loop: Loop) -> set[Tensor]:
+    """Return the tensors that a loop is given and does not change."""
+    return {read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made}
+
+
+def _cut_from(image: Carried, views: Mapping[Tensor, Sequence[tuple[Tensor, int]]]) -> list[Tensor]:
+    """Return the views of an image that lie at another offset."""
+    members = next((found for found in views.values() if any(t in image.tensors for t, _ in found)), [])
+    return [tensor for tensor, _ in members if tensor not in image.tensors]
+
+
+def _distance(
+    order: Sequence[Operator],
+    loops: Sequence[Loop],
+    image: Collection[Tensor],
+    result: Collection[Tensor],
+    returned: Collection[Tensor],
+) -> int:
+    """The least ``offset(image) - offset(result)`` in bytes at which nothing is overwritten that is still read."""
+    accesses = list(_accesses(order, {loop.operator: loop for loop in loops}, set(image), set(result)))
+    size = max(tensor.nbytes for tensor in image)
+    lowest = 0 if any(tensor in returned for tensor in image) else size
+    distance = -size
+    for low, end in reversed(accesses):
+        if end is None:
+            lowest = min(lowest, low)
+        elif lowest < size:
+            distance = max(distance, end - lowest)
+    return distance
+
+
+def _accesses(
+    order: Iterable[Operator], loops: Mapping[Operator, Loop], image: set[Tensor], result: set[Tensor]
+) -> Iterator[tuple[int, int | None]]:
+    """In order: (first byte, None) for what touches the image, (0, end) for writes of the result.
+
+    What writes the image ends the life of the bytes of the result there, and so counts like a read.
+    """
+    size = max(tensor.nbytes for tensor in result)
+    both = image | result
+    touching = {use.operator for tensor in both for use in tensor.uses}.union(loops, (each.producer for each in both))
+    for operator in order:
+        if operator not in touching:
+            continue
+        loop = loops.get(operator)
+        if loop is None:
+            yield from _of_one(operator, None, image, result)
+        elif loop.iterations is None:
+            yield 0, None
+            yield 0, size
+        else:
+            yield from _of_iterations(loop, loop.iterations, image, result)
+
+
+def _of_iterations(
+    loop: Loop, iterations: int, image: set[Tensor], result: set[Tensor]
+) -> Iterator[tuple[int, int | None]]:
+    """Of a loop, iteration by iteration; what touches neither of the two is left out before."""
+    both = image | result
+    size = max(tensor.nbytes for tensor in result)
+    copied = [(0, size if output in result else None) for output in _copied_back(loop, both)]
+    for given, output in zip(loop.operator.inputs, loop.operator.outputs, strict=True):
+        if output in both and given not in both:
+            yield 0, size if output in result else None  # TFLM copies what the loop is given
+    inner = [
+        op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
+    ]
+    same = {op: list(_of_one(op, None, image, result)) for op in inner if op not in loop.begins}
+    for iteration in range(iterations):
+        for operator in inner:
+            if operator in same:
+                yield from same[operator]
+            else:
+                yield from _of_one(operator, loop.begins[operator][iteration], image, result)
+        yield from copied
+
+
+def _copied_back(loop: Loop, group: set[Tensor]) -> Iterator[Tensor]:
+    """Outputs of the WHILE in a group that TFLM writes after every iteration, from a tensor that is not in it."""
+    for slot in loop.slots:
+        output, read, made = loop.operator.outputs[slot], loop.body.inputs[slot], loop.body.outputs[slot]
+        if output in group and not (made in group and (made is read or _is_in_place(made, group))):
+            yield output
+
+
+def _is_in_place(tensor: Tensor, group: Collection[Tensor]) -> bool:
+    """Tell whether DYNAMIC_UPDATE_SLICE makes the tensor out of one of its group."""
+    producer = tensor.producer
+    return producer is not None and producer.name == "DYNAMIC_UPDATE_SLICE" and producer.inputs[0] in group
+
+
+def _of_one(
+    operator: Operator, begin: Sequence[int] | None, image: set[Tensor], result: set[Tensor]
+) -> Iterator[tuple[int, int | None]]:
+    for slot, tensor in enumerate(operator.inputs):
+        if tensor is None or tensor not in image:
+            continue
+        if slot == 0 and _is_in_place(operator.outputs[0], image):
+            continue  # copied onto itself
+        box = box_of(operator, begin) if operator.name == "SLICE" and slot == 0 else None
+        yield (0 if box is None else bytes_of(box, tensor)[0]), None
+    for output in operator.outputs:
+        if output in image or output in result:
+            box = box_of(operator, begin) if _is_in_place(output, image | result) else None
+            low, end = (0, output.nbytes) if box is None else bytes_of(box, output)
+            yield (0, end) if output in result else (low, None)
+
+
+@dataclass(frozen=True)
+class LoopLayout:
+    """The items and relations that loops add to the offset problem of a model.
+
+    ``reuses``: those of the loops' subgraphs, and views of what never changes. ``returned``: what these graphs return.
+    """
+
+    loops: tuple[Loop, ...]
+    carried: tuple[Carried, ...]
+    reuses: Reuses
+    over: tuple[KernelReuse, ...]
+    dead_in_body: tuple[KernelReuse, ...]
+    returned: tuple[Tensor, ...]
+
+    def relations(self, numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
+        """Relations between items by number."""
+        yield from same_offsets(self.carried, numbers)
+        for each in (*self.over, *self.dead_in_body):
+            yield Relation(numbers[each.input], numbers[each.output], each.distance)
+
+
+_NO_LOOPS = LoopLayout((), (), {}, (), (), ())
+
+
+def loop_layout(model: Model, reuses: Reuses, timeline: Timeline, profile: KernelProfile) -> LoopLayout:
+    """The loops of a model; ``reuses`` are those of its main graph."""
+    loops = loops_of(model)
+    if not loops:
+        return _NO_LOOPS
+    inner = {
+        operator: found
+        for loop in loops
+        for graph in (loop.condition, loop.body)
+        for operator, found in reuses_of(graph, timeline, profile).items()
+    }
+    carried = carried_in(model.main, loops, {**reuses, **inner}, timeline)
+    own = {**inner, **constant_views(carried, loops)}
+    over = overlaps(model.main, loops, carried, {**reuses, **own}, timeline)
+    returned = tuple(tensor for loop in loops for graph in (loop.condition, loop.body) for tensor in graph.outputs)
+    return LoopLayout(loops, carried, own, over, dead_in_body(loops, inner, timeline), returned)
+
+
+class _Groups:
+    """Tensors that are put together, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._group: dict[Tensor, dict[Tensor, None]] = {}
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        return tensor in self._group
+
+    def join(self, a: Tensor, b: Tensor) -> None:
+        """Make the groups of two tensors one."""
+        joined = self._group.get(a, {a: None}) | self._group.get(b, {b: None})
+        self._group.update(dict.fromkeys(joined, joined))
+
+    def all(self) -> list[dict[Tensor, None]]:
+        """Every group once."""
+        return list({id(group): group for group in self._group.values()}.values())

@@ -1,0 +1,205 @@
+"""Tensors as bytes: *storages*, that tensors are views of, and *atoms*, the bytes of one that live and die together.
+
+Where a tensor lies in its storage is a fixed distance. Views of one storage hold the same bytes wherever they overlap,
+so they may do so whether or not an operator links them directly.
+
+For the scheduler a storage is cut at all ends of its tensors. Each piece is alive from the operator that first writes
+it to the last reader of any tensor that lies on it, so that it is an ordinary tensor to a scheduler, and bytes that
+several tensors share are counted once.
+
+The kernels of a profile permit more: for the planner as relations, for the scheduler as storages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from ...model.analysis.lifetimes import Timeline
+from ...model.ir.model import Graph, Operator, Tensor
+from ...solvers.graph.alignment import aligned
+from ...solvers.graph.interval import intersect
+from ...solvers.plan.problem import Item, Relation
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.relations import KernelReuse
+
+
+@dataclass(frozen=True)
+class Place:
+    """The position of a tensor: at ``start`` bytes in the storage that is named by its first tensor."""
+
+    storage: Tensor
+    start: int
+
+
+def storages(reuses: Iterable[KernelReuse]) -> dict[Tensor, Place]:
+    """Return the place of each tensor that is a view or has one.
+
+    A view is left out where the bytes would contradict another one's: the parts of two concatenations that share an
+    input lie at the same place and differ.
+    """
+    places: dict[Tensor, Place] = {}
+    members: dict[Tensor, list[Tensor]] = {}
+    for reuse in sorted(reuses, key=_is_cut):
+        if reuse.kind != "view":
+            continue
+        for tensor in (reuse.input, reuse.output):
+            if tensor not in places:
+                places[tensor] = Place(tensor, 0)
+                members[tensor] = [tensor]
+        kept, moved = places[reuse.output], places[reuse.input]
+        if kept.storage is moved.storage:
+            continue
+        shift = kept.start + reuse.distance - moved.start
+        theirs = {tensor: (places[tensor].start + shift, tensor.nbytes) for tensor in members[moved.storage]}
+        ours = {tensor: (places[tensor].start, tensor.nbytes) for tensor in members[kept.storage]}
+        linked = _common(theirs[reuse.input], ours[reuse.output])
+        if any(not _within(_common(x, y), linked) for x in theirs.values() for y in ours.values()):
+            continue
+        for tensor in members.pop(moved.storage):
+            places[tensor] = Place(kept.storage, places[tensor].start + shift)
+            members[kept.storage].append(tensor)
+    return places
+
+
+def _common(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    """Half-open range that two (start, size) have in common; empty when its end is not above its start."""
+    return max(first[0], second[0]), min(first[0] + first[1], second[0] + second[1])
+
+
+def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return inner[1] <= inner[0] or (outer[0] <= inner[0] and inner[1] <= outer[1])
+
+
+def _is_cut(reuse: KernelReuse) -> bool:
+    """Tell whether the output is a part of the input.
+
+    Where not all views can hold, those that join parts come first: a part that is copied out of a larger tensor is
+    alive with that alone, parts that are copied into one are all alive with it at once.
+    """
+    return reuse.input.nbytes > reuse.output.nbytes
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """``sizes[a]`` in bytes; ``of[t]``: the atoms that tensor t lies on; ``source[a]``: the tensor that fills it."""
+
+    sizes: tuple[int, ...]
+    of: Mapping[Tensor, tuple[int, ...]]
+    source: tuple[Tensor, ...]
+
+
+def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[KernelReuse, ...]]) -> Atoms:
+    """Return the atoms of the head's tensors under the views among ``reuses``."""
+    views = [reuse for each in reuses.values() for reuse in each if reuse.kind == "view"]
+    places = storages(views)
+    copied_from = {
+        (reuse.output, reuse.input) for reuse in views if _is_kept(places[reuse.input], places[reuse.output], reuse)
+    }
+    sizes: list[int] = []
+    source: list[Tensor] = []
+    of: dict[Tensor, list[int]] = {tensor: [] for tensor in tensors}
+    by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
+    for tensor in tensors:
+        place = places.get(tensor, Place(tensor, 0))
+        by_storage.setdefault(place.storage, []).append((place.start, tensor))
+    for members in by_storage.values():
+        ends = sorted({end for start, t in members for end in (start, start + aligned(t.nbytes))})
+        for low, high in pairwise(ends):
+            covering = [t for start, t in members if start <= low and high <= start + aligned(t.nbytes)]
+            if not covering:
+                continue
+            for tensor in covering:
+                of[tensor].append(len(sizes))
+            sizes.append(high - low)
+            source.append(_source(covering, copied_from))
+    return Atoms(tuple(sizes), {tensor: tuple(found) for tensor, found in of.items()}, tuple(source))
+
+
+def _is_kept(input_place: Place, output_place: Place, reuse: KernelReuse) -> bool:
+    """Tell whether the storages were laid out as this view would have it."""
+    return input_place.storage is output_place.storage and input_place.start - output_place.start == reuse.distance
+
+
+def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]]) -> Tensor:
+    """Return the tensor that all others copy, directly or in steps."""
+    return next(t for t in covering if not any((t, other) in copied_from for other in covering))
+
+
+def reuses_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[Operator, tuple[KernelReuse, ...]]:
+    """Return the permissions of each operator between two tensors of the head, whatever the order."""
+    found = {}
+    for operator in graph.operators:
+        reuses = profile.relations(operator)
+        kept = tuple(s for s in reuses if s.input in timeline.tensors and s.output in timeline.tensors)
+        if kept:
+            found[operator] = kept
+    return found
+
+
+def relations_of(
+    reuses: Mapping[Operator, tuple[KernelReuse, ...]],
+    timeline: Timeline,
+    numbers: Mapping[Tensor, int],
+    returned: Collection[Tensor],
+) -> tuple[Relation, ...]:
+    """The permissions that hold in the present order, between items by number; ``returned`` are the graph's outputs."""
+    found = dict.fromkeys(_views(reuses, timeline, numbers))
+    for operator, each in reuses.items():
+        for reuse in each:
+            if reuse.kind == "view" or reuse.input in returned:
+                continue
+            if _overwrites_the_dead(operator, reuse, timeline):
+                found[Relation(numbers[reuse.input], numbers[reuse.output], reuse.distance, reuse.exact)] = None
+    return tuple(found)
+
+
+def _views(
+    reuses: Mapping[Operator, tuple[KernelReuse, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
+) -> Iterable[Relation]:
+    """Return all pairs of a storage that are alive together and overlap in it."""
+    by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
+    for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
+        by_storage.setdefault(place.storage, []).append((place.start, tensor))
+    for members in by_storage.values():
+        for (a_start, a), (b_start, b) in combinations(members, 2):
+            overlap = a_start < b_start + aligned(b.nbytes) and b_start < a_start + aligned(a.nbytes)
+            if overlap and intersect(timeline.tensors[a], timeline.tensors[b]):
+                yield Relation(numbers[a], numbers[b], a_start - b_start, exact=True)
+
+
+def _overwrites_the_dead(operator: Operator, reuse: KernelReuse, timeline: Timeline) -> bool:
+    """Tell whether the input has its last reader in the operator, and the output is born there.
+
+    TFLM's lifetimes do not tell a reader in the last operator from the graph's return: outputs are left out before.
+    """
+    span = timeline.spans.get(operator)
+    if span is None or reuse.input is reuse.output:
+        return False
+    return timeline.tensors[reuse.input].end == span.end and timeline.tensors[reuse.output].start == span.start
+
+
+def shared_by_npu(tensors: Sequence[Tensor], items: Sequence[Item]) -> Iterator[Relation]:
+    """Return the tensors that an NPU's compiler has put onto one another: it knows which bytes the NPU touches, and
+    when.
+    """
+    fixed = [number for number, tensor in enumerate(tensors) if tensor.fixed_offset is not None]
+    for first, second in combinations(fixed, 2):
+        a, b = items[first], items[second]
+        assert a.offset is not None
+        assert b.offset is not None
+        if a.offset < b.offset + b.size and b.offset < a.offset + a.size and intersect(a, b):
+            yield Relation(first, second, a.offset - b.offset, exact=True)
+
+
+def saved_bytes(reuse: KernelReuse) -> int:
+    """Bytes that an input and an output save at best when they share as permitted; tensors are aligned to 16."""
+    first, second = aligned(reuse.input.nbytes), aligned(reuse.output.nbytes)
+    least = aligned(reuse.distance)
+    # Above the distance, the best place for the input is inside the output, or as near to that as allowed.
+    difference = least if reuse.exact else max(least, min(0, second - first))
+    if not reuse.exact and difference < 0 <= second - first:
+        difference = 0
+    span = max(second, difference + first) - min(0, difference)
+    return max(0, first + second - span)

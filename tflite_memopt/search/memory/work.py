@@ -1,0 +1,333 @@
+"""The work of operators: an estimate of the instructions that they execute, from shapes and a library's prices.
+
+It is there to compare a model with itself in stripes: copies, calls, padding and narrow rows cost what no
+multiply-accumulate shows. All figures are integers, in hundredths of an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ...model.analysis.loops import Loop, loops_of
+from ...model.analysis.macs import operator_macs
+from ...model.ir.check import misfit
+from ...model.ir.model import DType, Model, Operator, Tensor
+from ...target.kernels.cmsis_nn import convolution_path, depthwise_path
+from ...target.kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
+from ...target.kernels.profile import KernelProfile
+from ...target.kernels.window import KernelWindow, window_of
+
+_FLOATS = (DType.FLOAT32, DType.FLOAT16)
+_MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
+_JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
+_CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
+_CURVES = ("LOGISTIC", "TANH")
+_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
+_PADS = ("PAD", "PADV2", "MIRROR_PAD")
+_CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
+WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+"""Convolutions, whose price depends on the pixels under their window."""
+WITH_SCALES = (*WINDOWS, "FULLY_CONNECTED", "TRANSPOSE_CONV")
+"""Operators whose filters have a scale for each channel, from which each channel's multiplier is made."""
+_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+
+def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
+    """The estimate of one invocation, by the kernel library, for each of the profile's libraries that was measured.
+
+    The reference kernels stand for a library that was not.
+    """
+    loops = loops_of(model)
+    return {prices.library: model_work(model, prices, loops) // 100 for prices in profile.all_prices}
+
+
+def weights_read(model: Model) -> int:
+    """Bytes of constants that the operators of one invocation read, as often as they run: stripes read theirs again."""
+    times = _times(loops_of(model))
+    return sum(
+        times.get(id(graph), 1) * sum(tensor.nbytes for each in graph.operators for tensor in _weights(each))
+        for graph in model.graphs
+    )
+
+
+def _weights(operator: Operator) -> list[Tensor]:
+    slots = operator.inputs[1:2] if operator.name in WITH_SCALES else ()
+    return [tensor for tensor in slots if tensor is not None and tensor.is_constant]
+
+
+def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
+    """Return the estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
+    made = constructed(model)
+    return {
+        prices.library: prices.making.of(made.operators, made.tensors, made.channels) for prices in profile.all_prices
+    }
+
+
+def moving(nbytes: int) -> int:
+    """Return the estimated instructions to move ``nbytes`` bytes between two parts of a program, for any library."""
+    return MOVED * nbytes // 100
+
+
+def slowdowns(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+    """Compute the added instructions, as a fraction, by the library; the slowest first. Both as ``instructions``."""
+    found = {name: after[name] / before[name] - 1 if before[name] else 0.0 for name in after}
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+
+def slowest(before: Mapping[str, int], after: Mapping[str, int]) -> float:
+    """Compute the added instructions, as a fraction, with the library that gets slowest."""
+    return max(slowdowns(before, after).values(), default=0.0)
+
+
+@dataclass(frozen=True)
+class WorkLimit:
+    """The run time that may be added to a model: ``extra``, as a fraction of its ``instructions`` with any library."""
+
+    before: Mapping[str, int]
+    extra: float
+    profile: KernelProfile
+
+    def is_kept_by(self, model: Model) -> bool:
+        """Tell whether no library gets slower by more than that with this model instead."""
+        return slowest(self.before, instructions(model, self.profile)) <= self.extra
+
+    def left_for(self, model: Model) -> float:
+        """Return the run time that may still be added to a model, as a fraction of its own, from 0 to 1."""
+        now = instructions(model, self.profile)
+        return max(0.0, min(1.0, *(self.before[name] * (1 + self.extra) / max(1, now[name]) - 1 for name in now)))
+
+
+def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:
+    """Of one invocation; a loop's body counts as often as it runs, as in ``model_macs``."""
+    times = _times(loops_of(model) if loops is None else loops)
+    total = sum(times.values()) * prices.call
+    for graph in model.graphs:
+        total += times.get(id(graph), 1) * sum(operator_work(operator, prices) for operator in graph.operators)
+    return total
+
+
+def _times(loops: Sequence[Loop]) -> dict[int, int]:
+    """How often the graphs of loops run, by identity."""
+    times: dict[int, int] = {}
+    for loop in loops:
+        if loop.iterations is not None:
+            times |= {id(loop.body): loop.iterations, id(loop.condition): loop.iterations + 1}
+    return times
+
+
+@dataclass(frozen=True)
+class Constructed:
+    """The parts of an interpreter, counted; ``channels``: those from whose scales kernels make multipliers."""
+
+    operators: int
+    tensors: int
+    channels: int
+
+
+def constructed(model: Model) -> Constructed:
+    """Count the parts that TFLM goes through when it makes an interpreter and allocates its tensors."""
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    filters = [each.inputs[1] for each in operators if each.name in WITH_SCALES and len(each.inputs) > 1]
+    scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
+    return Constructed(len(operators), sum(len(graph.tensors) for graph in model.graphs), sum(scales))
+
+
+def prices_of(tensor: Tensor, prices: Prices) -> Prices:
+    """Return the prices of an operator that writes the tensor: no library has kernels of its own for floats."""
+    return REFERENCE_PRICES if tensor.dtype in _FLOATS else prices
+
+
+def operator_work(operator: Operator, prices: Prices) -> int:
+    """Of one run."""
+    if operator.name in _CONVERSIONS:
+        return prices.call + _conversion(operator, prices)
+    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    if operator.name in WINDOWS:
+        return _convolution(operator, prices)
+    if operator.name in _POOLS:
+        return _pooling(operator, prices)
+    if operator.name == "FULLY_CONNECTED" and [len(each.shape) for each in operator.outputs] == [2]:  # else as 1x1
+        return _dense(operator, prices.dense)
+    outputs = sum(tensor.elements for tensor in operator.outputs)
+    return prices.call + _plain(operator, outputs, prices)
+
+
+def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
+    """Without the call."""
+    name = operator.name
+    if name in _CALLS:
+        return 0
+    if name in _MOVES:
+        return sum(copied_work(tensor.shape, prices) for tensor in operator.outputs)
+    if name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[1] is not None:
+        part = operator.inputs[1]
+        return prices.updated * part.elements + prices.updated_run * prod(part.shape[:-1])
+    if name in _JOINS or _copies_one(operator):
+        return prices.joined * sum(tensor.nbytes for tensor in operator.outputs)
+    if name in _PADS:
+        return prices.padded * outputs
+    if name == "EXPAND_DIMS":
+        return prices.copied * outputs
+    if name in _REDUCTIONS and operator.inputs[0] is not None:
+        return _reduction(operator, operator.inputs[0], prices)
+    macs = operator_macs(operator)
+    if macs:
+        return prices.pointwise.mac * macs + prices.pointwise.output * outputs
+    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in _FLOATS:
+        return (prices.softmax if name == "SOFTMAX" else prices.curved) * outputs
+    # No library has kernels of its own for SUB, and for operands of several shapes.
+    is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
+    prices = prices if is_of_one_shape and name != "SUB" else REFERENCE_PRICES
+    return (prices.product if name == "MUL" else prices.element) * outputs
+
+
+def _conversion(operator: Operator, prices: Prices) -> int:
+    """Without the call. The cost to or from floats depends on the core: no library has kernels for it."""
+    price = prices.dequantized
+    if operator.name == "QUANTIZE":
+        is_of_floats = any(tensor.dtype in _FLOATS for tensor in operator.present_inputs())
+        price = prices.quantized if is_of_floats else prices.rescaled
+    return price * sum(tensor.elements for tensor in operator.outputs)
+
+
+def _dense(operator: Operator, price: ConvolutionPrices) -> int:
+    output = operator.outputs[0]
+    rows = prod(output.shape[:-1])
+    filters = operator.inputs[1] if len(operator.inputs) > 1 else None
+    read = 0 if filters is None else price.weight * filters.elements
+    return price.call + price.mac * operator_macs(operator) + price.output * output.elements + price.row * rows + read
+
+
+def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:
+    """Without the call. Only means of floats over an image have a loop of their own in TFLM's reduce.h."""
+    output = operator.outputs[0]
+    if operator.name == "MEAN" and output.dtype in _FLOATS and output.shape[1:-1] == (1, 1):
+        return prices.pool.mac * source.elements
+    return prices.reduced * source.elements * len(source.shape)
+
+
+def _pooling(operator: Operator, prices: Prices) -> int:
+    rows, columns = (int(operator.option(side, 1)) for side in ("filterHeight", "filterWidth"))
+    outputs, price = operator.outputs[0].elements, prices.pool
+    if not operator.outputs[0].shape:
+        raise misfit(operator)
+    if prices.columns_as_rows and columns == 1 and operator.outputs[0].shape[2:3] == (1,):
+        rows, columns = columns, rows
+    pixels = outputs // max(1, operator.outputs[0].shape[-1])
+    each = price.mac * outputs * rows * columns + price.output * outputs + price.row * pixels * rows
+    return price.call + each
+
+
+def copied_work(shape: tuple[int, ...], prices: Prices) -> int:
+    """Of moving a tensor of that shape, without the call."""
+    return prices.copied * prod(shape) + prices.run * prod(shape[:-1])
+
+
+def _copies_one(operator: Operator) -> bool:
+    """Tell whether one value chooses between two tensors, so that one of them is copied."""
+    condition = operator.inputs[0] if operator.inputs else None
+    return operator.name in ("SELECT", "SELECT_V2") and condition is not None and condition.elements == 1
+
+
+def _convolution(operator: Operator, prices: Prices) -> int:
+    source, filters = operator.inputs[:2]
+    output, macs = operator.outputs[0], operator_macs(operator)
+    if source is None or filters is None or {len(tensor.shape) for tensor in (source, filters, output)} != {4}:
+        raise misfit(operator)
+    if any(int(operator.option(f"stride{letter}", 1)) < 1 for letter in "HW"):
+        raise misfit(operator)
+    window = _priced_window(operator, prices)
+    price = _convolution_price(operator, window, prices)
+    pixels = output.elements // max(1, output.shape[3])
+    each = price.output * output.elements + price.tap * output.elements * window.taps
+    if not (prices.one_row_in_place and operator.name == "CONV_2D" and convolution_path(window) == "1xn"):
+        blocks = -(-output.shape[3] // price.block) if price.block else 1
+        each += (price.place * blocks * window.taps + price.row * window.taps_high) * pixels
+    each += price.patch * pixels * window.taps * filters.shape[3]
+    inside = macs
+    if price.line or price.skips_padding:
+        rows, columns = _taps_on_the_input(window)
+        each += price.line * output.elements * rows // max(1, window.out_height)
+        if price.skips_padding:
+            inside = macs * rows * columns // max(1, window.out_height * window.out_width * window.taps)
+    each += price.mac * inside
+    each += price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
+    return each + _convolution_call(price, filters)
+
+
+def _priced_window(operator: Operator, prices: Prices) -> KernelWindow:
+    """Return the window; of images of one column, with ``columns_as_rows``, the one that they have as a row."""
+    window = window_of(operator)
+    is_column = (window.in_width, window.out_width, window.taps_wide) == (1, 1, 1)
+    return window.transposed if is_column and prices.columns_as_rows else window
+
+
+def skips_padding(operator: Operator, prices: Prices) -> bool:
+    """Tell whether a kernel for windows takes less time where it sees padding."""
+    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    filters = operator.inputs[1] if operator.name in WINDOWS else None
+    return filters is not None and _convolution_price(operator, window_of(operator), prices).skips_padding
+
+
+def call_work(operator: Operator, prices: Prices) -> int:
+    """Return the part of ``operator_work`` that a run of any number of rows takes."""
+    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    filters = operator.inputs[1] if operator.name in WINDOWS else None
+    if filters is None:
+        return prices.call
+    return _convolution_call(_convolution_price(operator, _priced_window(operator, prices), prices), filters)
+
+
+def _convolution_price(operator: Operator, window: KernelWindow, prices: Prices) -> ConvolutionPrices:
+    if operator.name == "DEPTHWISE_CONV_2D":
+        return _depthwise_price(operator, window, prices)
+    return prices.window if window.taps > 1 else prices.pointwise
+
+
+def _depthwise_price(operator: Operator, window: KernelWindow, prices: Prices) -> ConvolutionPrices:
+    depth, outputs = window.in_depth, window.taps_depth
+    if depth == outputs:
+        special = prices.depthwise_3x3
+        if special is None or operator.outputs[0].dtype is not DType.INT8:
+            return prices.depthwise
+        return special if depthwise_path(window, "dsp") == "3x3" else prices.depthwise
+    if depth == 1 and prices.one_channel_as_window:
+        return prices.window
+    return prices.generic if window.is_dilated or outputs % (4 * depth) else prices.multiplied
+
+
+def _convolution_call(price: ConvolutionPrices, filters: Tensor) -> int:
+    return price.call + price.weight * filters.elements
+
+
+def _taps_on_the_input(window: KernelWindow) -> tuple[int, int]:
+    """Of all outputs along rows and along columns: taps that lie on the input."""
+    rows = _taps_inside(
+        window.in_height,
+        window.out_height,
+        window.taps_high,
+        window.stride_high,
+        window.dilation_high,
+        window.pad_high,
+    )
+    columns = _taps_inside(
+        window.in_width,
+        window.out_width,
+        window.taps_wide,
+        window.stride_wide,
+        window.dilation_wide,
+        window.pad_wide,
+    )
+    return rows, columns
+
+
+def _taps_inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad: int) -> int:
+    """Of all outputs along one axis: taps that lie on the ``size`` rows or columns of the input."""
+    found = 0
+    for tap in range(taps):
+        shift = pad - tap * dilation
+        first, last = max(0, -(-shift // stride)), min(outputs - 1, (size - 1 + shift) // stride)
+        found += max(0, last - first + 1)
+    return found

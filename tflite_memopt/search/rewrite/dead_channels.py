@@ -1,0 +1,318 @@
+r"""Delete channels of integers that no non-zero weight reads, or that are the zero point for all inputs.
+
+    x --> CONV_2D --> y, of which channel c is read with weights that are all 0        =>  y without channel c,
+                      y --> DEPTHWISE_CONV_2D --> z --> CONV_2D (w[..., c] = 0)             and all weights that make it
+
+    x --> CONV_2D + RELU --> y, of which channel c is 0 for any x                      =>  w[..., c] = 0, and as above
+                             y --> CONV_2D (w)
+
+A weight of 0 adds ``0 * (q - zero_point)`` to an integer sum: the sum is the same without the channel, to the bit, in
+any order and with any kernels. So does any weight times a channel that holds the zero point alone, which the proof's
+interval arithmetic tells (``proof/ranges.py``). In float the sum of fewer terms may be rounded in another order, so
+that only integer operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to
+0. Kernels are fastest where the number of channels is a multiple of a *block*, so that as many channels as fill the
+last block stay.
+
+Tensors whose channels correspond one to one form a group with one mask. The masks are the least fixed point of two
+rules: a channel is read if the graph returns it or an operator outside of the table touches it, and if a weight other
+than 0 multiplies it for a channel that is read. So channels that only feed each other around a residual connection are
+deleted as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...evidence.proof.ranges import silent_channels
+from ...model.ir.editor import add_buffer
+from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
+from ...model.ir.tensors import integers, is_per_channel, values
+from ...target.operators.table import OPERATORS
+from .channels import has_several_scales
+
+Mask = npt.NDArray[np.bool_]
+_SUMS = ("CONV_2D", "FULLY_CONNECTED")
+_SAME = (
+    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "MEAN", "SUM", "RESHAPE"),
+    *(name for name, kind in OPERATORS.items() if kind.is_by_channel and kind.overwrites != "any input"),
+)
+"""Kinds that compute each channel of the first output from the same channel of the first input alone."""
+_ELEMENTWISE = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
+_INTEGERS = (DType.INT8, DType.INT16)
+
+
+@dataclass(frozen=True)
+class DeadChannels:
+    """``removed`` of ``channels`` that convolutions and dense layers compute; ``names``: outputs that have fewer."""
+
+    removed: int
+    channels: int
+    names: tuple[str, ...]
+
+
+def drop_dead_channels(model: Model, block: int = 1) -> DeadChannels | None:
+    """Delete the channels of the entry graph that nothing reads, in place; None where every channel is needed."""
+    masks = _Masks(model.main)
+    masks.settle(block)
+    made = [op for op in model.main.operators if op.name in _SUMS and masks.is_free(op.outputs[0])]
+    removed = sum(int((~masks.of(op.outputs[0])).sum()) for op in made)
+    if not removed:
+        return None
+    fewer = [op.outputs[0].name for op in made if not masks.of(op.outputs[0]).all()]
+    channels = sum(op.outputs[0].shape[-1] for op in model.main.operators if op.name in _SUMS and op.outputs[0].shape)
+    for operator in model.main.operators:
+        _shrink_operands(model, operator, masks)
+    for tensor in model.main.tensors:
+        if masks.has(tensor):
+            tensor.shape = (*tensor.shape[:-1], int(masks.of(tensor).sum()))
+            signature = tensor.extras.get("shapeSignature")
+            if signature is not None:
+                tensor.extras = {**tensor.extras, "shapeSignature": np.asarray((*signature[:-1], tensor.shape[-1]))}
+    return DeadChannels(removed, channels, tuple(fewer))
+
+
+class _Masks:
+    """The channels that are read, for each group of tensors whose channels correspond."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._above: dict[Tensor, Tensor] = {}
+        self._masks: dict[Tensor, Mask] = {}
+        self._fixed: set[Tensor] = set()
+        self._silent = silent_channels(graph)
+        for operator in graph.operators:
+            for tensor in _tied(operator):
+                self._join(operator.outputs[0], tensor)
+        for tensor in (*graph.inputs, *graph.outputs, *(each for each in graph.tensors if each.is_variable)):
+            self._fix(tensor)
+        for operator in graph.operators:
+            touched = (*operator.present_inputs(), *operator.outputs) if _data(operator) is None else _beside(operator)
+            for tensor in touched:
+                self._fix(tensor)
+
+    def has(self, tensor: Tensor) -> bool:
+        """Return whether some channels of the tensor are deleted."""
+        return self.is_free(tensor) and not tensor.is_constant and not self.of(tensor).all()
+
+    def is_free(self, tensor: Tensor) -> bool:
+        """Return whether channels of the tensor may be deleted."""
+        return bool(tensor.shape) and self._top(tensor) not in self._fixed
+
+    def of(self, tensor: Tensor) -> Mask:
+        """Return the mask of a tensor, shared by its group."""
+        top = self._top(tensor)
+        if top not in self._masks:
+            self._masks[top] = np.full(top.shape[-1] if top.shape else 1, top in self._fixed)
+        return self._masks[top]
+
+    def silent(self, tensor: Tensor) -> Mask:
+        """Return the channels that are the zero point for all inputs."""
+        return self._silent.get(tensor, np.zeros(tensor.shape[-1], bool))
+
+    def settle(self, block: int) -> None:
+        """Compute the least fixed point, then fill the last block of channels and what these are computed from."""
+        while self._grow():
+            pass
+        for operator in self._graph.operators:
+            # A dense layer of one channel has its rescaling rounded in another way than one with several scales.
+            least = 2 if operator.name == "FULLY_CONNECTED" and has_several_scales(operator) else 1
+            for tensor in operator.outputs:
+                if self.is_free(tensor):
+                    mask = self.of(tensor)
+                    kept = int(mask.sum())
+                    mask[np.flatnonzero(~mask)[: -(-max(least, kept) // block) * block - kept]] = True
+        while self._grow():
+            pass
+
+    def _grow(self) -> bool:
+        grown = False
+        for operator in reversed(self._graph.operators):
+            for tensor, read in self._read(operator):
+                mask = self.of(tensor)
+                grown |= bool((read & ~mask).any())
+                mask |= read
+        return grown
+
+    def _read(self, operator: Operator) -> Iterator[tuple[Tensor, Mask]]:
+        """Yield the channels that the operator reads of its inputs, and those of its output."""
+        data = _data(operator)
+        if data is None:
+            return
+        output = operator.outputs[0]
+        if operator.name in _SUMS:
+            weights = values(_weights(operator))
+            assert weights is not None
+            others = tuple(range(1, weights.ndim - 1))
+            read = (weights[self.of(output)] != 0).any(axis=(0, *others))
+            yield data[0], read & ~self.silent(data[0])
+        elif operator.name == "CONCATENATION":
+            yield output, np.concatenate([self.of(tensor) for tensor in data])
+            first = 0
+            for tensor in data:
+                end = first + tensor.shape[-1]
+                yield tensor, self.of(output)[first:end].copy()
+                first = end
+
+    def _top(self, tensor: Tensor) -> Tensor:
+        while tensor in self._above:
+            tensor = self._above[tensor]
+        return tensor
+
+    def _join(self, one: Tensor, other: Tensor) -> None:
+        first, second = self._top(one), self._top(other)
+        if first is not second:
+            self._above[second] = first
+
+    def _fix(self, tensor: Tensor) -> None:
+        self._fixed.add(self._top(tensor))
+
+
+def _weights(operator: Operator) -> Tensor:
+    weights = operator.inputs[1]
+    assert weights is not None
+    return weights
+
+
+def _data(operator: Operator) -> tuple[Tensor, ...] | None:
+    """Return the inputs whose channels may be deleted with the output's; None for an operator outside of the table."""
+    inputs, outputs = list(operator.present_inputs()), operator.outputs
+    if len(outputs) != 1 or not inputs or outputs[0].dtype not in _INTEGERS or not outputs[0].shape:
+        return None
+    source, output = inputs[0], outputs[0]
+    if operator.name not in _ELEMENTWISE and (source.dtype not in _INTEGERS or source.is_constant or not source.shape):
+        return None
+    if operator.name in _SUMS:
+        return (source,) if _is_plain_sum(operator) else None
+    if operator.name == "DEPTHWISE_CONV_2D":
+        is_one_to_one = source.shape[-1] == output.shape[-1] == _weights(operator).shape[-1]
+        return (source,) if is_one_to_one and _is_constant_of(inputs[1:], output.shape[-1]) else None
+    if operator.name in _SAME:
+        return (source,) if source.shape[-1] == output.shape[-1] and _keeps_channels(operator) else None
+    if operator.name in _ELEMENTWISE:
+        computed = tuple(tensor for tensor in inputs if not tensor.is_constant)
+        alike = all(tensor.shape == output.shape for tensor in computed)
+        constants = [tensor for tensor in inputs if tensor.is_constant]
+        return computed if computed and alike and _is_constant_of(constants, output.shape[-1]) else None
+    if operator.name == "CONCATENATION":
+        axis = operator.option("axis", 0) % len(output.shape)
+        is_plain = axis == len(output.shape) - 1 and not any(tensor.is_constant for tensor in inputs)
+        return tuple(inputs) if is_plain and len(set(inputs)) == len(inputs) else None
+    return None
+
+
+def _tied(operator: Operator) -> Sequence[Tensor]:
+    """Return the inputs whose channels go to the same channels of the output."""
+    data = _data(operator)
+    return () if data is None or operator.name in (*_SUMS, "CONCATENATION") else data
+
+
+def _beside(operator: Operator) -> Iterator[Tensor]:
+    """Yield computed inputs that are no data, such as a shape."""
+    data = _data(operator) or ()
+    return (tensor for tensor in operator.present_inputs() if not tensor.is_constant and tensor not in data)
+
+
+def _is_plain_sum(operator: Operator) -> bool:
+    """Return whether the weights are constants without zero point, one for each channel of the input, in one group."""
+    source, output, weights = operator.inputs[0], operator.outputs[0], _weights(operator)
+    assert source is not None
+    rank = 4 if operator.name == "CONV_2D" else 2
+    if (
+        operator.option("weightsFormat", 0)
+        or values(weights) is None
+        or len(weights.shape) != rank
+        or weights.shape[-1] != source.shape[-1]
+    ):
+        return False
+    if weights.quantization is not None and weights.quantization.zero_point.any():
+        return False
+    bias = list(operator.present_inputs())[2:]
+    return weights.shape[0] == output.shape[-1] and _is_constant_of(bias, output.shape[-1])
+
+
+def _is_constant_of(tensors: Any, channels: int) -> bool:
+    """Return whether all are constants in plain bytes, with one value for each channel or one for all."""
+    return all(values(each) is not None and (not each.shape or each.shape[-1] in (1, channels)) for each in tensors)
+
+
+def _keeps_channels(operator: Operator) -> bool:
+    source = operator.inputs[0]
+    assert source is not None
+    if operator.name == "PAD":
+        amounts = integers(operator.inputs[1])
+        return amounts is not None and not amounts[-2:].any()
+    if operator.name in ("MEAN", "SUM"):
+        axes = integers(operator.inputs[1])
+        return axes is not None and len(source.shape) - 1 not in axes % len(source.shape)
+    if operator.name == "RESHAPE":
+        return len(operator.inputs) < 2 or integers(operator.inputs[1]) is not None
+    return operator.name != "QUANTIZE" or not any(map(is_per_channel, (source.quantization,)))
+
+
+def _shrink_operands(model: Model, operator: Operator, masks: _Masks) -> None:
+    """Give an operator constants for the channels that stay."""
+    data = _data(operator)
+    output = operator.outputs[0] if operator.outputs else None
+    if data is None or output is None:
+        return
+    kept = masks.of(output) if masks.has(output) else None
+    for slot, tensor in enumerate(operator.inputs):
+        if tensor is None or not tensor.is_constant or tensor in data:
+            continue
+        axes: dict[int, Mask] = {}
+        if operator.name in _SUMS and slot == 1:
+            tensor = _without(model, tensor, masks.silent(data[0]))
+            model.main.set_input(operator, slot, tensor)
+            axes |= {} if kept is None else {0: kept}
+            axes |= {len(tensor.shape) - 1: masks.of(data[0])} if masks.has(data[0]) else {}
+        elif operator.name in (*_SUMS, "DEPTHWISE_CONV_2D", *_ELEMENTWISE) and kept is not None:
+            axes = {len(tensor.shape) - 1: kept} if tensor.shape and tensor.shape[-1] == kept.size else {}
+        if axes:
+            model.main.set_input(operator, slot, _cut(model, tensor, axes))
+    if operator.name == "RESHAPE" and kept is not None:
+        _reshape_to(model, operator, (*output.shape[:-1], int(kept.sum())))
+
+
+def _without(model: Model, weights: Tensor, silent: Mask) -> Tensor:
+    """Return the weights with 0 for the channels that add nothing: of those that stay, to fill a block, too."""
+    array = values(weights)
+    assert array is not None
+    if not array[..., silent].any():
+        return weights
+    return model.main.add_tensor(
+        replace(weights, buffer=add_buffer(model, np.where(silent, array.dtype.type(0), array)))
+    )
+
+
+def _cut(model: Model, tensor: Tensor, axes: Mapping[int, Mask]) -> Tensor:
+    array = values(tensor)
+    assert array is not None
+    quantization = tensor.quantization
+    for axis, mask in axes.items():
+        array = np.compress(mask, array, axis)
+        if quantization is not None and is_per_channel(quantization) and quantization.axis == axis:
+            quantization = _quantization_of(quantization, mask)
+    made = replace(tensor, shape=array.shape, buffer=add_buffer(model, array), quantization=quantization)
+    return model.main.add_tensor(made)
+
+
+def _quantization_of(quantization: Quantization, mask: Mask) -> Quantization:
+    zero_point = quantization.zero_point
+    return Quantization(
+        quantization.scale[mask], zero_point[mask] if zero_point.size == mask.size else zero_point, quantization.axis
+    )
+
+
+def _reshape_to(model: Model, operator: Operator, shape: tuple[int, ...]) -> None:
+    if len(operator.inputs) > 1 and (operand := operator.inputs[1]) is not None:
+        array = np.asarray(shape, "<i4")
+        made = replace(operand, shape=array.shape, dtype=DType.INT32, buffer=add_buffer(model, array))
+        model.main.set_input(operator, 1, model.main.add_tensor(made))
+    if operator.options is not None and operator.options.fields.get("newShape") is not None:
+        fields = {**operator.options.fields, "newShape": np.asarray(shape, np.int32)}
+        operator.options = OperatorOptions(operator.options.kind, fields)

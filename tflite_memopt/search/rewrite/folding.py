@@ -1,0 +1,418 @@
+"""Rules that compute something now: operators on constants alone, a bias, the layout of a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model.ir.editor import Editor
+from ...model.ir.model import DType, Operator, Tensor
+from ...model.ir.tensors import integers, quantized_alike, values, zero_of
+from ...target.kernels.relations import axis_of, operands, slice_box, strided_slice_box
+from .engine import Match, Pattern, Rule
+from .shapes import write_reshape
+
+Array = npt.NDArray[Any]
+_INTEGERS = (DType.INT8, DType.INT16, DType.INT32, DType.INT64)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The outputs of an operator, and the values that they have."""
+
+    outputs: tuple[tuple[Tensor, Array], ...]
+
+
+def _check_constant_folding(match: Match) -> Folded | str | None:
+    operator = match.anchor
+    inputs = list(operator.present_inputs())
+    if not inputs or not all(tensor.is_constant for tensor in inputs):
+        return None
+    returned = next((tensor.name for tensor in operator.outputs if match.is_returned(tensor)), None)
+    if returned is not None:
+        return f"it writes '{returned}', which the graph returns"
+    before, after = _freed_bytes(match), sum(each.file_bytes for each in operator.outputs)
+    if after > before:
+        return f"its values would take {after} bytes of flash, and free {before}"
+    found = moved(operator)
+    if found is None:
+        return "its operands, types or quantizations are not those of a plain move of values"
+    return Folded(tuple(zip(operator.outputs, found, strict=True)))
+
+
+def fold(found: Folded, edit: Editor) -> None:
+    for tensor, array in found.outputs:
+        edit.fill(tensor, array)
+
+
+def _freed_bytes(match: Match) -> int:
+    """Flash of the constants that only the anchor reads; those that share their bytes with others stay."""
+    own = {t for t in match.anchor.present_inputs() if all(use.operator is match.anchor for use in t.uses)}
+    kept = {id(tensor.buffer) for tensor in match.graph.tensors if tensor not in own}
+    freed = {id(tensor.buffer): tensor.file_bytes for tensor in own}
+    return sum(size for buffer, size in freed.items() if buffer not in kept)
+
+
+def moved(operator: Operator) -> list[Array] | None:
+    """Return the values of the outputs; None unless they are the operator's inputs, moved."""
+    move = _MOVES.get(operator.name)
+    arrays = _arrays(operator)
+    if move is None or arrays is None:
+        return None
+    try:
+        found = move(operator, arrays)
+    except ValueError:  # what numpy raises when operands do not fit each other
+        return None
+    return found if [each.shape for each in found] == [tensor.shape for tensor in operator.outputs] else None
+
+
+def _arrays(operator: Operator) -> list[Array] | None:
+    """The values to move; None unless they and the outputs are of one type and quantization, or integers to cast."""
+    data = _data(operator)
+    found = [array for tensor in data if (array := values(tensor)) is not None]
+    if not found or len(found) < len(data) or operator.option("fusedActivationFunction", 0):
+        return None
+    first, tensors = data[0], (*data, *operator.outputs)
+    if operator.name == "CAST":
+        return found if all(tensor.dtype in _INTEGERS for tensor in tensors) else None
+    alike = (t.dtype is first.dtype and quantized_alike(t.quantization, first.quantization) for t in tensors)
+    return found if all(alike) else None
+
+
+def _data(operator: Operator) -> list[Tensor]:
+    """Return the inputs whose elements are moved."""
+    if operator.name in ("CONCATENATION", "PACK"):
+        return list(operator.present_inputs())
+    first, second = operands(operator, 2)
+    data = second if operator.name == "SPLIT" else first  # SPLIT has its axis first
+    return [] if data is None else [data]
+
+
+def _operand(operator: Operator, slot: int) -> npt.NDArray[np.int64]:
+    found = integers(operands(operator, slot + 1)[slot])
+    if found is None:
+        raise ValueError(f"{operator.name} has no constant integers at input {slot}")
+    return found
+
+
+def _reshaped(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return [arrays[0].reshape(operator.outputs[0].shape)]
+
+
+def _cut(operator: Operator, arrays: list[Array]) -> list[Array]:
+    box = slice_box(operator) if operator.name == "SLICE" else strided_slice_box(operator)
+    if box is None:
+        raise ValueError("not a box")
+    cut = arrays[0][tuple(slice(first, first + count) for first, count in zip(box.first, box.count, strict=True))]
+    return [cut.reshape(operator.outputs[0].shape)]
+
+
+def _joined(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return [np.concatenate(arrays, axis=int(operator.option("axis", 0)))]
+
+
+def _stacked(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return [np.stack(arrays, axis=int(operator.option("axis", 0)))]
+
+
+def _unstacked(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return list(np.moveaxis(arrays[0], int(operator.option("axis", 0)), 0))
+
+
+def _split(operator: Operator, arrays: list[Array]) -> list[Array]:
+    (axis,) = _operand(operator, 0 if operator.name == "SPLIT" else 2).tolist()
+    if not -arrays[0].ndim <= axis < arrays[0].ndim:
+        raise ValueError(f"no axis {axis}")
+    ends = list(accumulate(tensor.shape[axis] for tensor in operator.outputs))
+    return np.split(arrays[0], ends[:-1], axis=axis)
+
+
+def _transposed(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return [np.transpose(arrays[0], _operand(operator, 1).tolist())]
+
+
+def _tiled(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return [np.tile(arrays[0], _operand(operator, 1).tolist())]
+
+
+def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
+    """Zeros around the values; for a quantized tensor, its zero point."""
+    amounts = _operand(operator, 1).reshape(-1, 2).tolist()
+    return [np.pad(arrays[0], amounts, constant_values=zero_of(operator.outputs[0]))]
+
+
+def _cast(operator: Operator, arrays: list[Array]) -> list[Array]:
+    return [arrays[0].astype(operator.outputs[0].dtype.label)]
+
+
+_MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
+    "CAST": _cast,
+    "CONCATENATION": _joined,
+    "EXPAND_DIMS": _reshaped,
+    "PACK": _stacked,
+    "PAD": _padded,
+    "RESHAPE": _reshaped,
+    "SLICE": _cut,
+    "SPLIT": _split,
+    "SPLIT_V": _split,
+    "SQUEEZE": _reshaped,
+    "STRIDED_SLICE": _cut,
+    "TILE": _tiled,
+    "TRANSPOSE": _transposed,
+    "UNPACK": _unstacked,
+}
+"""Outputs from the values to move; ValueError when the operands do not fit."""
+
+CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _check_constant_folding, fold)
+"""Replace the outputs of an operator that only moves constants by constants.
+
+    constants -- RESHAPE, CONCATENATION, TRANSPOSE ... -- y -- op        =>        y (constant) -- op
+
+Exact: elements are copied, or cut to a narrower integer as C does it (CAST); nothing is computed.
+
+It takes an activation out of the arena, and costs flash. So it is done only where the new constants are not larger than
+the ones that nothing needs any more: not for a PAD or a TILE that makes more of few values, and never for DEQUANTIZE,
+whose float values take two to four times the flash.
+"""
+
+
+_MOST = 16
+"""Integers in an output: fewer bytes than the entry of an operator takes in the file."""
+_NUMPY = {DType.INT32: np.int32, DType.INT64: np.int64}
+
+
+def _check_folded_shapes(match: Match) -> Folded | str | None:
+    operator = match.anchor
+    if len(operator.outputs) != 1 or operator.outputs[0].dtype not in _NUMPY or operator.outputs[0].elements > _MOST:
+        return None
+    if operator.name != "SHAPE" and not all(tensor.is_constant for tensor in operator.present_inputs()):
+        return None
+    output = operator.outputs[0]
+    if match.is_returned(output):
+        return f"it writes '{output.name}', which the graph returns"
+    compute = _COMPUTED.get(operator.name)
+    found = compute(operator) if compute is not None else (moved(operator) or (None,))[0]
+    if found is None or found.shape != output.shape:
+        return "its operands are not those of plain arithmetic with shapes"
+    return Folded(((output, found.astype(_NUMPY[output.dtype])),))
+
+
+def _shape(operator: Operator) -> Array | None:
+    (x,) = operator.inputs
+    return None if x is None else np.asarray(x.shape, np.int64)
+
+
+def _gathered(operator: Operator) -> Array | None:
+    """Elements of a vector. Source: tensorflow/lite/kernels/internal/reference/gather.h."""
+    source, chosen = (None if tensor is None else values(tensor) for tensor in operator.inputs)
+    if source is None or chosen is None or source.ndim != 1 or operator.option("batchDims", 0):
+        return None
+    if axis_of(int(operator.option("axis", 0)), 1) is None or chosen.min() < 0 or chosen.max() >= source.size:
+        return None
+    found: Array = source[chosen]
+    return found
+
+
+def _product(operator: Operator) -> Array | None:
+    """Of all elements of a vector."""
+    source, axes = operator.inputs
+    array, chosen = None if source is None else values(source), integers(axes)
+    if array is None or chosen is None or array.ndim != 1 or [axis_of(int(at), 1) for at in chosen] != [0]:
+        return None
+    found: Array = np.prod(array, axis=0, keepdims=bool(operator.option("keepDims", False)), dtype=array.dtype)
+    return np.asarray(found)
+
+
+def _multiplied(operator: Operator) -> Array | None:
+    a, b = (None if tensor is None else values(tensor) for tensor in operator.inputs)
+    if a is None or b is None or a.dtype != b.dtype or operator.option("fusedActivationFunction", 0):
+        return None
+    found: Array = a * b
+    return np.asarray(found)
+
+
+_COMPUTED: Mapping[str, Callable[[Operator], Array | None]] = {
+    "GATHER": _gathered,
+    "MUL": _multiplied,
+    "REDUCE_PROD": _product,
+    "SHAPE": _shape,
+}
+"""The output's values; None where the operands are others."""
+_MOVED = ("CAST", "CONCATENATION", "PACK", "RESHAPE", "SLICE", "STRIDED_SLICE")
+
+FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _check_folded_shapes, fold)
+"""Replace arithmetic with fixed shapes, such as SHAPE, GATHER, or REDUCE_PROD, by its results.
+
+    x -- SHAPE -- GATHER -- REDUCE_PROD -- PACK -- shape        =>        shape (constant)
+
+Exact: the shape of every tensor is fixed in the arena, and integers are computed as C does it.
+
+Keras writes such operators around layers that flatten all but the batch, where the batch size was not fixed. They cost
+more flash than the few integers that they make, and TFLM has no REDUCE_PROD: without them it loads the model.
+"""
+
+
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_RESHAPES = ("RESHAPE", "SQUEEZE")
+
+
+_LARGEST_SUM = 2.0**100
+"""Of weights: inputs below 2**27 then make no sum that overflows."""
+
+
+@dataclass(frozen=True)
+class FoldedBias:
+    """The convolution, what is between it and the ADD, the ADD, and its constant as a vector."""
+
+    convolution: Operator
+    reshape: Operator | None
+    add: Operator
+    bias: Tensor
+
+
+def _check_folded_bias(match: Match) -> FoldedBias | str | None:
+    add, convolution = match.anchor, match["convolution"]
+    made, output = convolution.outputs[0], add.outputs[0]
+    if output.dtype is not DType.FLOAT32:
+        return None
+    bias = next((tensor for tensor in add.present_inputs() if tensor.is_constant), None)
+    found = None if bias is None else values(bias)
+    if bias is None or found is None or found.size != made.shape[-1] or bias.shape[-1:] != made.shape[-1:]:
+        return None
+    reshape = match.operators.get("reshape")
+    between = [each.outputs[0] for each in (convolution, reshape) if each is not None]
+    shared = next((tensor.name for tensor in between if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
+    if shared is not None:
+        return f"'{shared}' is needed by others too"
+    if output.shape != between[-1].shape or output.shape[-1] != made.shape[-1]:
+        return "the constant is broadcast, or does not meet the convolution's channels"
+    if int(convolution.option("fusedActivationFunction", 0)):
+        return "the convolution has an activation of its own"
+    return _reason_against_sums(convolution, found) or FoldedBias(convolution, reshape, add, bias)
+
+
+def _reason_against_sums(convolution: Operator, bias: Array) -> str | None:
+    x, weights, old = operands(convolution, 3)
+    if x is None or weights is None or weights.dtype is not DType.FLOAT32:
+        return "it is hybrid: its sums are integers"
+    factors = values(weights)
+    if factors is None or not np.abs(factors.astype(np.float64)).sum() + np.abs(bias).max() < _LARGEST_SUM:
+        return "its sums may overflow, which a convolution clamps before the ADD"
+    zeros = None if old is None else values(old)
+    if old is not None and (zeros is None or zeros.view(np.uint32).any()):
+        return "the convolution has a bias of its own: two constants, added one by one, round twice"
+    return None
+
+
+def _rewrite_folded_bias(found: FoldedBias, edit: Editor) -> None:
+    convolution, output = found.convolution, found.add.outputs[0]
+    bias = found.bias
+    if len(bias.shape) != 1:
+        bias = edit.constant(f"{bias.name}/vector", np.asarray(values(bias)).reshape(-1))
+    activation = int(found.add.option("fusedActivationFunction", 0))
+    y = output
+    if found.reshape is not None:
+        y = edit.activation(f"{output.name}/image", convolution.outputs[0].shape, output)
+    edit.twin(convolution, (*convolution.inputs[:2], bias), (y,), fusedActivationFunction=activation)
+    if found.reshape is not None:
+        write_reshape(edit, found.reshape, y, output)
+
+
+_CONVOLUTION = Pattern("convolution", _CONVOLUTIONS)
+FOLDED_BIAS = tuple(
+    Rule("folded_bias", Pattern("add", ("ADD",), {slot: inner}), _check_folded_bias, _rewrite_folded_bias)
+    for slot in (0, 1)
+    for inner in (_CONVOLUTION, Pattern("reshape", _RESHAPES, {0: _CONVOLUTION}))
+)
+"""Move a float ADD of one constant per channel into the convolution before it, as its bias.
+
+    x -- CONV_2D -- ADD of a constant -- y        =>        x -- CONV_2D with the constant as bias -- y
+
+and likewise through a RESHAPE or SQUEEZE that keeps the channels. The ADD's activation becomes the convolution's.
+
+Exact: a float kernel adds the bias to the complete sum of products and then clamps (tensorflow/lite/kernels/internal/
+reference/conv.h), which is what the ADD does. It is done only where the convolution has no activation and no bias but
+zeros, and no sum overflows. A sum is never -0, so that adding +0 to it first changes no bit. Integers are left alone:
+the ADD rounds them once more.
+
+The converter leaves such an ADD behind a dilated convolution; without it one tensor of the output's size is gone.
+
+For the constant on either side, with a reshape between and without.
+"""
+
+
+_FLAGS = ("adjX", "adjY")
+
+
+@dataclass(frozen=True)
+class AdjointMatmul:
+    """The product, which of its sides is transposed, how, and the new order of the dimensions of ``source``."""
+
+    product: Operator
+    slot: int
+    transpose: Operator
+    source: Tensor
+    order: tuple[int, ...]
+
+
+def _check_adjoint_matmul(slot: int, match: Match) -> AdjointMatmul | str | None:
+    product, transpose = match.anchor, match["transpose"]
+    if bool(product.option(_FLAGS[slot], False)) != (slot == 0):
+        return None  # the kernel keeps no copy of this side
+    source, chosen = operands(transpose, 2)
+    order, made = integers(chosen), transpose.outputs[0]
+    if source is None or order is None or order.size != len(made.shape) or order.size < 2:
+        return "the order of its dimensions is computed"
+    if len(made.uses) > 1 or match.is_returned(made):
+        return f"'{made.name}' is needed by others too"
+    if len({tensor.dtype for tensor in product.present_inputs()}) > 1:
+        return "it is hybrid: another kernel computes it"
+    if not quantized_alike(source.quantization, made.quantization):
+        return f"'{made.name}' is quantized otherwise than '{source.name}'"
+    axes = [axis_of(axis, order.size) for axis in order.tolist()]
+    if None in axes:
+        return None
+    *outer, rows, columns = (axis for axis in axes if axis is not None)
+    return AdjointMatmul(product, slot, transpose, source, (*outer, columns, rows))
+
+
+def _rewrite_adjoint_matmul(found: AdjointMatmul, edit: Editor) -> None:
+    side = found.product.inputs[found.slot]
+    assert side is not None
+    shape = [found.source.shape[axis] for axis in found.order]
+    turned = edit.activation(f"{side.name}/adjoint", shape, side)
+    order = edit.constant(f"{turned.name}/order", np.asarray(found.order, np.int32))
+    edit.twin(found.transpose, (found.source, order), (turned,))
+    inputs = tuple(turned if slot == found.slot else tensor for slot, tensor in enumerate(found.product.inputs))
+    edit.twin(found.product, inputs, found.product.outputs, **{_FLAGS[found.slot]: found.slot == 1})
+
+
+ADJOINT_MATMUL = tuple(
+    Rule(
+        "adjoint_matmul",
+        Pattern("product", ("BATCH_MATMUL",), {slot: Pattern("transpose", ("TRANSPOSE",))}),
+        partial(_check_adjoint_matmul, slot),
+        _rewrite_adjoint_matmul,
+    )
+    for slot in (1, 0)
+)
+"""Let BATCH_MATMUL transpose a matrix itself, which needs no copy in the tail.
+
+    b -- TRANSPOSE to (..., K, N) -- BATCH_MATMUL(a, .)
+                                    =>        b -- TRANSPOSE to (..., N, K) -- BATCH_MATMUL(a, .), adjY
+
+Without adjY TFLM keeps a transposed copy of the right side in the tail for good, one for each operator, and fills it at
+every run; with adjX one of the left side (micro/kernels/batch_matmul.cc, commit 90b983c2b3f1,
+``InitializeTemporaries``). In attention that is most of the tail.
+
+Exact: the kernel multiplies the same numbers in the same order, transposed by TRANSPOSE in place of the kernel itself.
+Where that leaves no two dimensions in another order, TRANSPOSE is left out by the rule ``identity``.
+
+For the right side and for the left one.
+"""

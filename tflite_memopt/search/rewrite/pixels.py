@@ -1,0 +1,892 @@
+"""Rules about pixels: padding, slices of images, repeated pixels, pointwise operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model.ir.editor import SAME, VALID, Editor
+from ...model.ir.model import DType, Operator, Tensor
+from ...model.ir.tensors import integers, is_quantized, quantized_alike, same_padding, values
+from ...target.kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
+from .engine import CopyReader, Match, Pattern, Rule, source_for_one_reader, source_of
+from .shapes import write_reshape
+
+Array = npt.NDArray[Any]
+
+
+def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor, output: Tensor) -> None:
+    """A slice of ``source`` that takes the elements of ``grid`` and keeps all dimensions, by the code of ``like``."""
+    first, stride, count = (np.asarray(each, np.int32) for each in (grid.first, grid.stride, grid.count))
+    limits = {"begin": first, "end": first + stride * (count - 1) + 1, "strides": stride}
+    operands = [edit.constant(f"{output.name}/{name}", values) for name, values in limits.items()]
+    edit.twin(like, (source, *operands), (output,), beginMask=0, endMask=0, shrinkAxisMask=0)
+
+
+def _check_same_padding(match: Match) -> CopyReader | str | None:
+    pad, convolution = match["pad"], match.anchor
+    source, weights = pad.inputs[0], operands(convolution, 2)[1]
+    amounts = integers(operands(pad, 2)[1])
+    if convolution.option("padding", SAME) != VALID or source is None or weights is None or len(weights.shape) != 4:
+        return None
+    if amounts is None or amounts.size != 8 or amounts.min() < 0 or amounts[:2].any() or amounts[6:].any():
+        return "its paddings are computed, or not those of rows and columns"
+    fitting = (
+        _is_same(convolution, axis, source.shape[axis], weights.shape[axis], amounts[2 * axis : 2 * axis + 2].tolist())
+        for axis in (1, 2)
+    )
+    if not all(fitting):
+        return "it is not the padding of SAME"
+    if source.dtype is DType.FLOAT32:
+        found = values(weights)
+        if weights.dtype is not DType.FLOAT32 or found is None or not np.isfinite(found).all():
+            return "its weights are computed, not finite, or of another type than its input"
+    kept = source_for_one_reader(match, pad)
+    return kept if isinstance(kept, str) else CopyReader(convolution, kept)
+
+
+def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: list[int]) -> bool:
+    letter = "HW"[axis - 1]
+    stride, dilation = (int(convolution.option(name, 1)) for name in (f"stride{letter}", f"dilation{letter}Factor"))
+    outputs, reach = -(-size // stride), (taps - 1) * dilation + 1
+    is_whole = outputs == convolution.outputs[0].shape[axis]
+    return is_whole and amounts == [*same_padding(size, outputs, stride, reach)]
+
+
+SAME_PADDING = Rule(
+    "same_padding",
+    Pattern("convolution", ("CONV_2D", "DEPTHWISE_CONV_2D"), {0: Pattern("pad", ("PAD",))}),
+    _check_same_padding,
+    partial(CopyReader.read_source, padding=SAME),
+)
+"""Move a PAD that equals SAME padding into the convolution that reads it.
+
+    x -- PAD -- CONV_2D, VALID -- y        =>        x -- CONV_2D, SAME -- y
+
+DEPTHWISE_CONV_2D likewise. Exact: PAD writes the zero point around ``x``, and a kernel adds nothing for a pixel of its
+own padding, or the product of a zero; where that is the same number of pixels at every side (tensorflow/lite/kernels/
+padding.h, ``ComputePaddingWithOffset``). A sum that starts from +0 stays the same when +0 or -0 is added, so that float
+values are the same bits as well where the weights are finite.
+
+Keras pads in this way before a stride of 2 (``ZeroPadding2D``), and models that come from PyTorch everywhere. It takes
+a copy of the image out of the arena.
+"""
+
+
+_TYPES_JOINED_PADDING = {DType.FLOAT32: np.float32, DType.INT8: np.int8, DType.INT16: np.int16}
+
+
+@dataclass(frozen=True)
+class RowsOfPadding:
+    """A PAD, its input, and how many rows of which value it adds before and after along ``axis``."""
+
+    pad: Operator
+    source: Tensor
+    axis: int
+    before: int
+    after: int
+    value: float
+
+
+def _check_joined_padding(match: Match) -> RowsOfPadding | str | None:
+    pad = match.anchor
+    x, chosen, given = operands(pad, 3)
+    paddings, output = integers(chosen), pad.outputs[0]
+    if x is None or x.is_constant or paddings is None or paddings.size != 2 * len(x.shape):
+        return "its paddings are computed"
+    padded = [axis for axis, amounts in enumerate(paddings.reshape(-1, 2)) if amounts.any()]
+    if len(padded) != 1 or paddings.min() < 0 or prod(x.shape[: padded[0]]) != 1:
+        return "it pads more than whole rows: what it copies is no range of its output"
+    source = source_of(x, output)
+    if isinstance(source, str):
+        return source
+    value = _value(pad, source, given)
+    if source.dtype not in _TYPES_JOINED_PADDING or value is None:
+        return "its value is computed, or its type has no constants here"
+    before, after = (int(amount) for amount in paddings.reshape(-1, 2)[padded[0]])
+    return RowsOfPadding(pad, source, padded[0], before, after, value)
+
+
+def _value(pad: Operator, source: Tensor, given: Tensor | None) -> float | None:
+    """The padding that is written around the image."""
+    if pad.name == "PADV2":
+        found = None if given is None or given.dtype is not source.dtype else values(given)
+        return None if found is None or found.size != 1 else float(found.ravel()[0])
+    quantization = source.quantization
+    return float(quantization.zero_point[0]) if quantization is not None and is_quantized(quantization) else 0.0
+
+
+def _rewrite_joined_padding(found: RowsOfPadding, edit: Editor) -> None:
+    source, (output,) = found.source, found.pad.outputs
+    parts = [_rows(found, edit, "above", found.before), source, _rows(found, edit, "below", found.after)]
+    present = [part for part in parts if part is not None]
+    edit.join(present, output, found.axis)
+
+
+def _rows(found: RowsOfPadding, edit: Editor, where: str, count: int) -> Tensor | None:
+    """Return the rows of padding; None without any."""
+    if not count:
+        return None
+    source = found.source
+    shape = [count if axis == found.axis else size for axis, size in enumerate(source.shape)]
+    rows = np.full(shape, found.value, _TYPES_JOINED_PADDING[source.dtype])
+    return edit.constant(f"{found.pad.outputs[0].name}/{where}", rows, source.quantization)
+
+
+JOINED_PADDING = Rule(
+    "joined_padding", Pattern("pad", ("PAD", "PADV2")), _check_joined_padding, _rewrite_joined_padding
+)
+"""Replace a PAD of whole rows by a concatenation of constant rows and the image, which can be a view.
+
+    x -- PAD by 2 rows above        =>        0 0 --+
+                                                    +-- CONCATENATION
+                                              x ----+
+
+The rows of the image are a range of bytes of the padded one, so that both may be the same bytes: a view, which holds
+for every kernel library. With PAD both exist at once, as long as others read the image too: a residual sum beside a
+causal convolution does. CONCATENATION takes less of the tail than PAD and copies by memcpy. The constant rows are in
+the file.
+
+Exact: the constant has the value that PAD writes, the zero point of integers (micro/kernels/pad_common.cc), or PADV2's.
+"""
+
+
+@dataclass(frozen=True)
+class UnpaddedSlice:
+    """A slice, the tensor before it is padded, and what the slice takes of that."""
+
+    slice: Operator
+    source: Tensor
+    grid: Grid
+
+
+def _check_slice_of_padding(match: Match) -> UnpaddedSlice | str | None:
+    grid = _unpadded(match["pad"], match.anchor)
+    if grid is None:
+        return None
+    source = source_for_one_reader(match, match["pad"])
+    return source if isinstance(source, str) else UnpaddedSlice(match.anchor, source, grid)
+
+
+def _rewrite_slice_of_padding(found: UnpaddedSlice, edit: Editor) -> None:
+    write_slice(edit, found.slice, found.grid, found.source, found.slice.outputs[0])
+
+
+def _unpadded(pad: Operator, cut: Operator) -> Grid | None:
+    """Return the slice's box in the tensor before it is padded; None where it takes of the padding."""
+    x, chosen = operands(pad, 2)
+    grid, paddings = strided_slice_grid(cut), integers(chosen)
+    if x is None or grid is None or paddings is None or paddings.size != 2 * len(x.shape):
+        return None
+    first = tuple(start - before for start, before in zip(grid.first, paddings[::2].tolist(), strict=True))
+    last = (start + stride * (count - 1) for start, stride, count in zip(first, grid.stride, grid.count, strict=True))
+    is_inside = min(first) >= 0 and all(at < size for at, size in zip(last, x.shape, strict=True))
+    # A dimension that the slice takes out (shrinkAxisMask) would be back in the new one.
+    return Grid(first, grid.stride, grid.count) if is_inside and grid.count == cut.outputs[0].shape else None
+
+
+SLICE_OF_PADDING = Rule(
+    "slice_of_padding",
+    Pattern("slice", ("STRIDED_SLICE",), {0: Pattern("pad", ("MIRROR_PAD", "PAD", "PADV2"))}),
+    _check_slice_of_padding,
+    _rewrite_slice_of_padding,
+)
+"""Cut a slice that contains no padding out of the tensor before the PAD.
+
+    x -- PAD -- STRIDED_SLICE        =>        x -- STRIDED_SLICE
+
+Exact: PAD copies ``x`` into its output, and the slice takes elements of that copy alone.
+"""
+
+
+@dataclass(frozen=True)
+class Subsampled:
+    """A slice of a tensor, the operator that skips its pixels, and the elements that it leaves."""
+
+    slice: Operator
+    source: Tensor
+    pointwise: Operator
+    grid: Grid
+
+
+def _check_subsampled_slice(match: Match) -> Subsampled | str | None:
+    cut, pointwise = match["slice"], match.anchor
+    if not _skips_pixels(pointwise):
+        return None
+    between, grid, source = cut.outputs[0], strided_slice_grid(cut), cut.inputs[0]
+    if len(between.uses) > 1 or match.is_returned(between):
+        return f"'{between.name}' is needed by others too"
+    if view_reuses(cut):
+        return "the slice is free: it is a view of its input"
+    if grid is None or grid.count != between.shape:
+        return "what the slice takes is computed, or of another rank than its input"
+    if source is None or source.is_variable:
+        return "it slices a variable, which may change before the slice is read"
+    thin = _thinned(grid, pointwise)
+    if thin.count[:3] != pointwise.outputs[0].shape[:3]:
+        return "its output does not have the pixels that its stride leaves"
+    return Subsampled(cut, source, pointwise, thin)
+
+
+def _rewrite_subsampled_slice(found: Subsampled, edit: Editor) -> None:
+    between, pointwise = found.slice.outputs[0], found.pointwise
+    fewer = edit.activation(f"{between.name}/thinned", found.grid.count, between)
+    write_slice(edit, found.slice, found.grid, found.source, fewer)
+    edit.twin(pointwise, (fewer, *pointwise.inputs[1:]), pointwise.outputs, strideH=1, strideW=1)
+
+
+def _skips_pixels(operator: Operator) -> bool:
+    return len(operator.outputs[0].shape) == 4 and _has_window_of_one(operator) and max(_strides(operator)) > 1
+
+
+def _thinned(grid: Grid, operator: Operator) -> Grid:
+    """Return the slice's rows and columns once the operator's stride is taken in it."""
+    steps = (1, *_strides(operator), 1)
+    stride = tuple(old * step for old, step in zip(grid.stride, steps, strict=True))
+    return Grid(grid.first, stride, tuple(-(-count // step) for count, step in zip(grid.count, steps, strict=True)))
+
+
+def _strides(operator: Operator) -> tuple[int, int]:
+    return int(operator.option("strideH", 0)), int(operator.option("strideW", 0))
+
+
+def _has_window_of_one(operator: Operator) -> bool:
+    if min(_strides(operator)) < 1:
+        return False
+    if operator.name == "CONV_2D":
+        filters = operands(operator, 2)[1]
+        return filters is not None and filters.shape[1:3] == (1, 1)
+    return all(operator.option(name, 0) == 1 for name in ("filterHeight", "filterWidth"))
+
+
+SUBSAMPLED_SLICE = Rule(
+    "subsampled_slice",
+    Pattern("pointwise", ("AVERAGE_POOL_2D", "CONV_2D", "MAX_POOL_2D"), {0: Pattern("slice", ("STRIDED_SLICE",))}),
+    _check_subsampled_slice,
+    _rewrite_subsampled_slice,
+)
+"""Let a slice skip the pixels that the pointwise operator behind it would skip.
+
+    x -- STRIDED_SLICE -- CONV_2D 1x1, stride 2        =>        x -- STRIDED_SLICE, stride 2 -- CONV_2D 1x1
+
+Exact: a window of one pixel, whatever the padding, reads the pixels at multiples of its stride, and each output pixel
+comes from one of them. The pools of such windows, behind it, do nothing any more where values are integers.
+
+The slice then has a quarter of the bytes. Networks of cells halve an image in this way ("factorized reduction": Zoph et
+al., arXiv 1707.07012; Liu et al., arXiv 1806.09055), and it is often what they need the most memory for.
+"""
+
+
+_TYPES_PLAIN_SLICE = (DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32)
+"""Types that TFLM's SLICE copies."""
+
+
+@dataclass(frozen=True)
+class PlainSlice:
+    """A slice, what it is cut from, and where."""
+
+    slice: Operator
+    source: Tensor
+    box: Box
+
+
+def _check_plain_slice(match: Match) -> PlainSlice | str | None:
+    cut = match.anchor
+    source, output, box = cut.inputs[0], cut.outputs[0], strided_slice_box(cut)
+    if source is None or box is None:
+        return None  # it has strides, or what it takes is computed
+    if tuple(box.count) != output.shape:
+        return "it takes a dimension out, which SLICE cannot"
+    if source.dtype not in _TYPES_PLAIN_SLICE:
+        return f"TFLM's SLICE does not copy {source.dtype.label}"
+    return PlainSlice(cut, source, box)
+
+
+def _rewrite_plain_slice(found: PlainSlice, edit: Editor) -> None:
+    (output,) = found.slice.outputs
+    edit.slice(found.source, found.box.first, found.box.count, output)
+
+
+PLAIN_SLICE = Rule("plain_slice", Pattern("slice", ("STRIDED_SLICE",)), _check_plain_slice, _rewrite_plain_slice)
+"""Replace a STRIDED_SLICE without strides by a SLICE, which needs 108 bytes less in the tail.
+
+    x -- STRIDED_SLICE [2:5, 1:9]        =>        x -- SLICE from (2, 1), of 3 x 8
+
+For each STRIDED_SLICE TFLM keeps 108 bytes in the tail on 32 bits, the options of the file and what it makes of them;
+for a SLICE it keeps nothing (micro/kernels/strided_slice.cc and slice.cc, tflite-micro 90b983c2b3f1).
+
+Exact: both copy the same elements.
+"""
+
+
+_TYPES_SKIPPING_CONVOLUTION = (DType.INT8, DType.INT16)
+_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+
+@dataclass(frozen=True)
+class PickedPixels:
+    """A pointwise convolution, the image whose pixels it reads, the first of them, and the steps between them."""
+
+    convolution: Operator
+    picking: Operator
+    source: Tensor
+    first: tuple[int, int]
+    stride: tuple[int, int]
+
+
+def _check_skipping_convolution(match: Match) -> PickedPixels | str | None:
+    picking, convolution = match["picking"], match.anchor
+    weights = operands(convolution, 2)[1]
+    grid = _grid_of(picking)
+    if weights is None or len(weights.shape) != 4 or weights.shape[1:3] != (1, 1) or grid is None:
+        return None
+    source = source_for_one_reader(match, picking)
+    if isinstance(source, str):
+        return source
+    if source.dtype not in _TYPES_SKIPPING_CONVOLUTION or weights.dtype is not DType.INT8 or values(weights) is None:
+        return "its values are no integers, or its weights are computed or packed"
+    if weights.shape[3] != source.shape[3]:
+        return "it is grouped"
+    first, steps = (grid.first[1], grid.first[2]), (grid.stride[1], grid.stride[2])
+    own = int(convolution.option("strideH", 1)), int(convolution.option("strideW", 1))
+    stride = steps[0] * own[0], steps[1] * own[1]
+    if not _fits(source, convolution.outputs[0], first, stride):
+        return "what is picked is not what a window that begins at the first pixel would meet"
+    return PickedPixels(convolution, picking, source, first, stride)
+
+
+def _rewrite_skipping_convolution(found: PickedPixels, edit: Editor) -> None:
+    convolution, weights = found.convolution, found.convolution.inputs[1]
+    whole = None if weights is None else values(weights)
+    if weights is not None and whole is not None and any(found.first):
+        rows, columns = found.first
+        shape = (whole.shape[0], rows + 1, columns + 1, whole.shape[3])
+        window = np.zeros(shape, whole.dtype)
+        window[:, rows, columns, :] = whole[:, 0, 0, :]
+        weights = edit.constant(f"{weights.name}/window", window, weights.quantization)
+    inputs: Sequence[Tensor | None] = (found.source, weights, *convolution.inputs[2:])
+    strides = {"strideH": found.stride[0], "strideW": found.stride[1]}
+    # A dilation means nothing to a window of one tap, and would spread the taps of a larger one.
+    fields = {"padding": VALID, **strides, "dilationHFactor": 1, "dilationWFactor": 1}
+    # Where the pixels were picked, so that the image lives no longer than it did.
+    edit.position = edit.graph.operators.index(found.picking)
+    edit.twin(convolution, inputs, convolution.outputs, **fields)
+
+
+def _grid_of(picking: Operator) -> Grid | None:
+    """The pixels that the operator copies, where it does nothing else and takes all channels."""
+    source, picked = picking.inputs[0], picking.outputs[0]
+    if source is None or len(source.shape) != 4 or len(picked.shape) != 4:
+        return None
+    if picking.name == "STRIDED_SLICE":
+        grid = strided_slice_grid(picking)
+        is_whole = grid is not None and all(
+            (grid.first[axis], grid.stride[axis], grid.count[axis]) == (0, 1, source.shape[axis]) for axis in (0, 3)
+        )
+        return grid if is_whole and grid is not None and grid.count == picked.shape else None
+    is_copy = all(picking.option(name, 0) == 1 for name in ("filterHeight", "filterWidth"))
+    if not is_copy or picking.option("fusedActivationFunction", 0):
+        return None
+    stride = (1, int(picking.option("strideH", 1)), int(picking.option("strideW", 1)), 1)
+    return Grid((0, 0, 0, 0), stride, picked.shape)
+
+
+def _fits(source: Tensor, output: Tensor, first: tuple[int, int], stride: tuple[int, int]) -> bool:
+    """Tell whether VALID windows of ``first`` + 1 pixels make the output's rows and columns, all inside the image."""
+    return all(
+        (source.shape[axis] - first[axis - 1] - 1) // stride[axis - 1] + 1 == output.shape[axis] for axis in (1, 2)
+    )
+
+
+SKIPPING_CONVOLUTION = Rule(
+    "skipping_convolution",
+    Pattern("convolution", ("CONV_2D",), {0: Pattern("picking", (*_POOLS, "STRIDED_SLICE"))}),
+    _check_skipping_convolution,
+    _rewrite_skipping_convolution,
+)
+"""Let a 1x1 convolution skip pixels with its stride, instead of a slice or a pool of one pixel before it.
+
+    x -- AVERAGE_POOL_2D 1x1, stride 2 -- CONV_2D 1x1      =>      x -- CONV_2D 1x1, stride 2
+
+    x -- STRIDED_SLICE [1::2, 1::2] -- CONV_2D 1x1         =>      x -- CONV_2D 2x2, stride 2, VALID
+
+Of the new window all taps are 0 but the last one, which lies on the pixel that the slice takes. Integers only, and
+exact: what a kernel adds for a tap of 0 is 0, and a pool of one pixel gives it back (TFLM reference/integer_ops/conv.h
+and pooling.h). A float sum may be taken in another order when it has more terms, and 0 times infinity is not 0.
+
+Networks of cells halve an image so ("factorized reduction": Zoph et al., arXiv 1707.07012; Liu et al., arXiv
+1806.09055), and what is picked of a wide image is what they need the most memory for. The second form multiplies the
+products of this convolution by the taps of the window; it takes two operators, and their bytes, out of the arena.
+"""
+
+
+_RESIZE = "RESIZE_NEAREST_NEIGHBOR"
+_TYPES_REPEATED_PIXELS = (DType.FLOAT32, DType.INT8, DType.INT16)
+_MOST_MOVED = 1 << 24
+"""Elements of a tensor that are followed to where they are copied from."""
+_COPIES = ("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", _RESIZE, "SQUEEZE", "TILE")
+
+
+@dataclass(frozen=True)
+class RepeatedPixels:
+    """An image, and the output that has its pixels several times."""
+
+    source: Tensor
+    output: Tensor
+
+
+def _check_repeated_pixels(match: Match) -> RepeatedPixels | str | None:
+    output = match.anchor.outputs[0]
+    if len(output.shape) != 4:
+        return "it repeats no image"
+    for source, place in moved_from(output):
+        if len(source.shape) == 4 and _is_repeated(source, output, place):
+            reason = _reason_against_values_repeated_pixels(source, output)
+            return reason or RepeatedPixels(source, output)
+    return "it repeats other things than rows or columns, or a number of times that is computed"
+
+
+def _check_joined(match: Match) -> RepeatedPixels | str | None:
+    first, second = match["first"], match.anchor
+    source, between, output = first.inputs[0], first.outputs[0], second.outputs[0]
+    if source is None or any(_centers(each) or each.option("alignCorners", False) for each in (first, second)):
+        return None
+    if len(between.uses) > 1 or match.is_returned(between):
+        return f"'{between.name}' is needed by others too"
+    if not (_repeats(source, between) and _repeats(between, output)):
+        return None
+    return _reason_against_values_repeated_pixels(source, output) or RepeatedPixels(source, output)
+
+
+def _rewrite_repeated_pixels(found: RepeatedPixels, edit: Editor) -> None:
+    size = edit.constant(f"{found.output.name}/size", np.asarray(found.output.shape[1:3], np.int32))
+    fields = {"alignCorners": False, "halfPixelCenters": False}
+    edit.operator(_RESIZE, (found.source, size), (found.output,), "ResizeNearestNeighborOptions", **fields)
+
+
+def moved_from(output: Tensor) -> Iterator[tuple[Tensor, Array]]:
+    """Yield the tensors that ``output`` has copies of, the nearest first, and which of their elements lies where."""
+    chain, source = list[Operator](), output
+    if output.elements > _MOST_MOVED:
+        return
+    while (operator := source.producer) is not None and operator.name in _COPIES:
+        first = operands(operator, 1)[0]
+        if first is None or not quantized_alike(first.quantization, output.quantization) or first.is_variable:
+            return
+        chain.insert(0, operator)
+        source = first
+        place: Array | None = np.arange(source.elements).reshape(source.shape)
+        for each in chain:
+            place = None if place is None else _copied(each, place)
+        if place is None:
+            return
+        yield source, place
+
+
+def _copied(operator: Operator, place: Array) -> Array | None:
+    """Return what the operator makes of elements; None where that is computed, or does not fit the output."""
+    shape, operand = operator.outputs[0].shape, integers(operands(operator, 2)[1])
+    if operator.name == _RESIZE:
+        source = operator.inputs[0]
+        if source is None or _centers(operator) or operator.option("alignCorners", False):
+            return None
+        if not _repeats(source, operator.outputs[0]):
+            return None
+        for axis in (1, 2):
+            place = np.repeat(place, shape[axis] // place.shape[axis], axis)
+    elif operator.name == "TILE":
+        if operand is None or operand.size != place.ndim:
+            return None
+        place = np.tile(place, operand.tolist())
+    elif operator.name == "BROADCAST_TO":
+        if any(size not in (1, wanted) for size, wanted in zip(place.shape[::-1], shape[::-1], strict=False)):
+            return None
+        place = np.broadcast_to(place, shape)
+    return place.reshape(shape) if place.size == operator.outputs[0].elements else None
+
+
+def _is_repeated(source: Tensor, output: Tensor, place: Array) -> bool:
+    """Tell whether the elements are those of an image whose rows and columns are repeated."""
+    if any(not size or made % size for size, made in zip(source.shape, output.shape, strict=True)):
+        return False
+    times = [made // size for size, made in zip(source.shape, output.shape, strict=True)]
+    if times[0] != 1 or times[3] != 1:
+        return False
+    whole = np.arange(source.elements).reshape(source.shape)
+    return bool((np.repeat(np.repeat(whole, times[1], 1), times[2], 2) == place).all())
+
+
+def _reason_against_values_repeated_pixels(source: Tensor, output: Tensor) -> str | None:
+    if source.dtype not in _TYPES_REPEATED_PIXELS or not quantized_alike(source.quantization, output.quantization):
+        return f"'{output.name}' is of another type or scale than '{source.name}', or TFLM cannot resize it"
+    return None if _repeats(source, output) else "float32 does not find the right pixel"
+
+
+def _repeats(source: Tensor, output: Tensor) -> bool:
+    """Tell whether RESIZE_NEAREST_NEIGHBOR makes every pixel as often as every other one."""
+    return all(_repeats_along(source.shape[axis], output.shape[axis]) for axis in (1, 2))
+
+
+def _repeats_along(size: int, made: int) -> bool:
+    if not size or made % size:
+        return False
+    found = np.floor(np.arange(made, dtype=np.float32) * (np.float32(size) / np.float32(made)))
+    return bool((found.astype(np.int64) == np.arange(made) // (made // size)).all())
+
+
+def _centers(operator: Operator) -> bool:
+    return bool(operator.option("halfPixelCenters", False))
+
+
+REPEATED_PIXELS = (
+    Rule(
+        "repeated_pixels",
+        Pattern("flat", ("RESHAPE", "SQUEEZE"), {0: Pattern("tile", ("BROADCAST_TO", "TILE"))}),
+        _check_repeated_pixels,
+        _rewrite_repeated_pixels,
+    ),
+    Rule(
+        "repeated_pixels",
+        Pattern("second", (_RESIZE,), {0: Pattern("first", (_RESIZE,))}),
+        _check_joined,
+        _rewrite_repeated_pixels,
+    ),
+)
+"""Replace a TILE of rows or columns (UpSampling2D of Keras 3) by a RESIZE_NEAREST_NEIGHBOR.
+
+    x (1, H, W, C) -- EXPAND_DIMS (1, H, 1, W, C) -- TILE (1, H, k, W, C) -- RESHAPE (1, k * H, W, C)
+                                                        =>        x -- RESIZE_NEAREST_NEIGHBOR to (k * H, W)
+
+Keras 3 writes UpSampling2D so, once for the rows and once for the columns, and the converter joins the reshapes between
+the two; TFLM has no TILE. Two resizes in a row become one.
+
+Exact: output row r is row floor(r * (1 / k)) of the input, computed in float32 (tensorflow/lite/kernels/internal/
+reference/resize_nearest_neighbor.h); the rule applies where that is r // k for all rows and all columns.
+
+A TILE, and two resizes in a row.
+"""
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """An operator, one of its two inputs, and the tensor whose elements that input repeats."""
+
+    reader: Operator
+    slot: int
+    source: Tensor
+
+
+def _check_broadcast(slot: int, match: Match) -> Broadcast | str | None:
+    reader, copied = match.anchor, match["copy"].outputs[0]
+    other, output = reader.inputs[1 - slot], reader.outputs[0]
+    if len(copied.uses) > 1 or match.is_returned(copied):
+        return f"'{copied.name}' is needed by others too"
+    if other is None or other.shape != output.shape or copied.shape != output.shape:
+        return "without the copies its output would be smaller"
+    least = None
+    for source, place in moved_from(copied):
+        if len(source.shape) == len(output.shape) and source.elements < copied.elements:
+            is_like = all(size in (1, made) for size, made in zip(source.shape, output.shape, strict=True))
+            whole = np.arange(source.elements).reshape(source.shape)
+            least = source if is_like and (np.broadcast_to(whole, output.shape) == place).all() else least
+    return "it repeats its elements in another order" if least is None else Broadcast(reader, slot, least)
+
+
+def _rewrite_broadcast(found: Broadcast, edit: Editor) -> None:
+    inputs = [found.source if at == found.slot else each for at, each in enumerate(found.reader.inputs)]
+    edit.twin(found.reader, inputs, found.reader.outputs)
+
+
+_REPEATING = Pattern("repeat", ("BROADCAST_TO", "TILE"))
+BROADCAST = tuple(
+    Rule(
+        "broadcast",
+        Pattern("reader", ("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), {slot: copy}),
+        partial(_check_broadcast, slot),
+        _rewrite_broadcast,
+    )
+    for slot in (0, 1)
+    for copy in (
+        Pattern("copy", ("BROADCAST_TO", "TILE")),
+        Pattern("copy", ("RESHAPE", "SQUEEZE"), {0: _REPEATING}),
+    )
+)
+"""Drop a TILE or BROADCAST_TO before an operator that broadcasts by itself.
+
+    x (1, 1, 1, C) -- TILE (1, H, W, C) -- MUL with y (1, H, W, C)        =>        x -- MUL with y
+
+Exact: kernels compute each output element from the two elements at its place, and take the only one along a dimension
+of size 1 (micro/kernels/add.cc, ``BroadcastAddSlow``, and likewise the others). It takes the copies out of the arena;
+TFLM has no TILE at all.
+
+For either input, and with a RESHAPE behind the copies.
+"""
+
+
+@dataclass(frozen=True)
+class PixelByPixel:
+    """A pointwise convolution, its input, and its filter."""
+
+    convolution: Operator
+    source: Tensor
+    filters: Tensor
+
+
+def _check_dense_pixels(match: Match) -> PixelByPixel | str | None:
+    convolution = match.anchor
+    source, filters, bias = operands(convolution, 3)
+    if source is None or filters is None or len(filters.shape) != 4 or filters.shape[1:3] != (1, 1):
+        return None
+    if source.dtype is not DType.FLOAT32 or filters.dtype is not DType.FLOAT32:
+        return "LiteRT's dense layer of integers rounds otherwise"
+    if convolution.option("strideH", 1) != 1 or convolution.option("strideW", 1) != 1:
+        return "it skips pixels"
+    if filters.shape[3] != source.shape[-1]:
+        return "it is grouped"
+    if values(filters) is None or (bias is not None and not bias.is_constant):
+        return "its weights are computed"
+    return PixelByPixel(convolution, source, filters)
+
+
+def _rewrite_dense_pixels(found: PixelByPixel, edit: Editor) -> None:
+    filters, convolution = found.filters, found.convolution
+    whole = values(filters)
+    assert whole is not None
+    flat = edit.constant(f"{filters.name}/dense", np.reshape(whole, (filters.shape[0], -1)), filters.quantization)
+    fields = {"keepNumDims": True, "fusedActivationFunction": convolution.option("fusedActivationFunction", 0)}
+    inputs = (found.source, flat, operands(convolution, 3)[2])
+    edit.operator("FULLY_CONNECTED", inputs, convolution.outputs, "FullyConnectedOptions", **fields)
+
+
+DENSE_PIXELS = Rule("dense_pixels", Pattern("convolution", ("CONV_2D",)), _check_dense_pixels, _rewrite_dense_pixels)
+"""Replace a float 1x1 convolution by a FULLY_CONNECTED per pixel, which needs fewer bytes in the tail.
+
+    x -- CONV_2D 1x1, stride 1        =>        x -- FULLY_CONNECTED of each pixel
+
+For every CONV_2D TFLM keeps a multiplier and a shift of each output channel, 8 bytes a channel, for floats too, which
+use neither (micro/kernels/conv_common.cc). FULLY_CONNECTED keeps none for floats (fully_connected_common.cc), and its
+other structures are some 40 bytes smaller on 32 bits.
+
+Exact: both loops go over pixels and output channels, add the same products in the same order, and then the bias.
+Sources: tflite-micro 90b983c2b3f1, kernels/internal/reference/conv.h and fully_connected.h; no kernel library of TFLM
+has floats of its own. Integers are left alone. TFLM computes the same bits of them as well, but LiteRT's dense
+layer with several scales multiplies by them in floating point (integer_ops/fully_connected.h), and was off by 1.
+"""
+
+
+@dataclass(frozen=True)
+class BlockAxis:
+    """One axis that was cut into blocks: pixels of ``x`` and ``y``, the block, paddings and crops at both ends."""
+
+    size: int
+    outputs: int
+    block: int = 1
+    paddings: tuple[int, int] = (0, 0)
+    crops: tuple[int, int] = (0, 0)
+
+    def fits(self, inner: int, made: int) -> bool:
+        """Tell whether blocks of ``inner`` pixels, of which the convolution makes ``made``, have these sizes."""
+        is_cut = self.block * inner == self.size + sum(self.paddings)
+        return is_cut and self.outputs == self.block * made - sum(self.crops)
+
+
+_WHOLE = BlockAxis(1, 1)
+
+
+@dataclass(frozen=True)
+class DilatedAxis:
+    """A window over one axis: its dilation, and the pixels of padding that it needs at both ends."""
+
+    dilation: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Dilated:
+    """The convolution, its axes H and W with dilation, and what is around it where blocks have three dimensions.
+
+    ``image`` and ``result`` are the shapes that the convolution takes and makes.
+    """
+
+    source: Tensor
+    output: Tensor
+    convolution: Operator
+    axes: tuple[DilatedAxis, ...]
+    padding: int | None
+    image: tuple[int, ...]
+    result: tuple[int, ...]
+    expand: Operator | None
+    restore: Operator | None
+
+
+def _check_restored_dilation(match: Match) -> Dilated | str:
+    blocks, convolution, joined = match["blocks"], match["convolution"], match.anchor
+    expand, restore = (match.operators.get(role) for role in ("expand", "restore"))
+    # The blocks may have other readers: as a rule convolutions of which the same holds.
+    made = [each.outputs[0] for each in (convolution, restore) if each is not None]
+    shared = next((tensor.name for tensor in made if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
+    if shared is not None:
+        return f"'{shared}' is needed by others too"
+    source, output = blocks.inputs[0], joined.outputs[0]
+    if source is None or source.is_variable:
+        return "it computes on a variable"
+    cut = _axes(blocks, joined, convolution)
+    reason = _reason_against_values_restored_dilation(source, output, (blocks.outputs[0], made[-1]), convolution)
+    if reason is not None or isinstance(cut, str):
+        return reason or str(cut)
+    axes = tuple(_dilated(axis, convolution, number) for number, axis in enumerate(cut))
+    if any(min(axis.before, axis.after) < 0 for axis in axes):
+        return "it crops more pixels than it pads: it is a slice of a dilated convolution"
+    image = (source.shape[0], *(axis.size for axis in cut), source.shape[-1])
+    result = (source.shape[0], *(axis.outputs for axis in cut), output.shape[-1])
+    return Dilated(source, output, convolution, axes, _padding(cut, axes), image, result, expand, restore)
+
+
+def _rewrite_restored_dilation(found: Dilated, edit: Editor) -> None:
+    convolution, x = found.convolution, found.source
+    if found.expand is not None:
+        x = edit.activation(f"{found.source.name}/image", found.image, found.source)
+        write_reshape(edit, found.expand, found.source, x)
+    if found.padding is None:
+        x = _padded(edit, found, x)
+    y = found.output
+    if found.restore is not None:
+        y = edit.activation(f"{found.output.name}/image", found.result, found.output)
+    fields = {"padding": VALID if found.padding is None else found.padding}
+    fields |= {f"dilation{letter}Factor": axis.dilation for letter, axis in zip("HW", found.axes, strict=True)}
+    edit.twin(convolution, (x, *convolution.inputs[1:]), (y,), **fields)
+    if found.restore is not None:
+        write_reshape(edit, found.restore, y, found.output)
+
+
+def _padded(edit: Editor, found: Dilated, x: Tensor) -> Tensor:
+    amounts = [(0, 0), *((axis.before, axis.after) for axis in found.axes), (0, 0)]
+    y = edit.activation(
+        f"{found.source.name}/padded", [size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True)], x
+    )
+    edit.pad(x, amounts, y)
+    return y
+
+
+def _reason_against_values_restored_dilation(
+    source: Tensor, output: Tensor, ends: tuple[Tensor, Tensor], convolution: Operator
+) -> str | None:
+    first, last = ends
+    if not quantized_alike(source.quantization, first.quantization) or not quantized_alike(
+        last.quantization, output.quantization
+    ):
+        return "the blocks are quantized otherwise than the image"
+    weights = operands(convolution, 2)[1]
+    if source.dtype is not DType.FLOAT32 or weights is None:
+        return None
+    found = values(weights)
+    if weights.dtype is not DType.FLOAT32 or found is None:
+        return "its weights are computed, or it is hybrid: float blocks are quantized one by one"
+    return None if np.isfinite(found).all() else "its weights are not finite: padding times infinity is no number"
+
+
+def _axes(blocks: Operator, joined: Operator, convolution: Operator) -> tuple[BlockAxis, ...] | str:
+    """H and W as they were cut, or the reason why they are not those of a dilated convolution."""
+    cut, crops = _operands(blocks), _operands(joined)
+    if cut is None or crops is None or cut[0] != crops[0]:
+        return "blocks, paddings or crops are computed, or not the same at both ends"
+    if any(int(convolution.option(name, 1)) != 1 for name in ("strideH", "strideW")):
+        return "its stride is not 1: it skips pixels of each block"
+    source, inner = blocks.inputs[0], convolution.inputs[0]
+    weights, made, output = operands(convolution, 2)[1], convolution.outputs[0], joined.outputs[0]
+    if source is None or inner is None or weights is None or not len(weights.shape) == len(inner.shape) == 4:
+        return "it is not a convolution of four dimensions"
+    if len(source.shape) != len(cut[0]) + 2 or len(output.shape) != len(source.shape) or len(cut[0]) > 2:
+        return "it does not cut one or two axes into blocks"
+    sizes = zip(source.shape[1:], output.shape[1:], cut[0], cut[1], crops[1], strict=False)
+    axes = [BlockAxis(*each) for each in sizes]
+    if len(axes) == 1:
+        alone = [axis for axis in (1, 2) if weights.shape[axis] == inner.shape[axis] == made.shape[axis] == 1]
+        if not alone:
+            return "the convolution has a window of two dimensions over blocks of one"
+        axes.insert(alone[0] - 1, _WHOLE)
+    if not all(axis.fits(inner.shape[at], made.shape[at]) for at, axis in enumerate(axes, 1)):
+        return "image, blocks, paddings and crops do not fit each other"
+    batch = source.shape[0] * axes[0].block * axes[1].block
+    if not inner.shape[0] == made.shape[0] == batch or output.shape[0] != source.shape[0]:
+        return "the batch is not that of the blocks"
+    return tuple(axes)
+
+
+def _operands(operator: Operator) -> tuple[list[int], list[tuple[int, int]]] | None:
+    """Blocks, and paddings or crops, one for each axis."""
+    _, block, ends = operands(operator, 3)
+    blocks, pairs = integers(block), integers(ends)
+    if blocks is None or pairs is None or pairs.size != 2 * blocks.size or blocks.min() < 1:
+        return None
+    return blocks.tolist(), [(int(first), int(last)) for first, last in pairs.reshape(-1, 2)]
+
+
+def _dilated(axis: BlockAxis, convolution: Operator, number: int) -> DilatedAxis:
+    weights = operands(convolution, 2)[1]
+    assert weights is not None
+    inside = int(convolution.option(f"dilation{'HW'[number]}Factor", 1))
+    reach = (weights.shape[1 + number] - 1) * inside  # in pixels of a block
+    own = reach // 2 if convolution.option("padding", 0) == SAME else 0
+    before = axis.paddings[0] - axis.crops[0] + own * axis.block
+    after = axis.outputs + reach * axis.block - axis.size - before
+    return DilatedAxis(inside * axis.block, before, after)
+
+
+def _padding(cut: tuple[BlockAxis, ...], axes: tuple[DilatedAxis, ...]) -> int | None:
+    """SAME or VALID, where that is the padding that the axes need; None where none of the two is.
+
+    Source: tensorflow/lite/kernels/padding.h, ``ComputePaddingWithOffset``.
+    """
+    if not any(axis.before or axis.after for axis in axes):
+        return VALID
+    halves = (axis.after - axis.before in (0, 1) for axis in axes)
+    keeps_size = (axis.size == axis.outputs for axis in cut)
+    return SAME if all((*halves, *keeps_size)) else None
+
+
+_CONVOLUTION = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_BLOCKS = Pattern("blocks", ("SPACE_TO_BATCH_ND",))
+_EXPANDED = Pattern("expand", ("EXPAND_DIMS", "RESHAPE"), {0: _BLOCKS})
+_RESTORED = Pattern("restore", ("RESHAPE", "SQUEEZE"), {0: Pattern("convolution", _CONVOLUTION, {0: _EXPANDED})})
+
+RESTORED_DILATION = tuple(
+    Rule(
+        "restored_dilation",
+        Pattern("joined", ("BATCH_TO_SPACE_ND",), {0: inner}),
+        _check_restored_dilation,
+        _rewrite_restored_dilation,
+    )
+    for inner in (Pattern("convolution", _CONVOLUTION, {0: _BLOCKS}), _RESTORED)
+)
+"""Replace SPACE_TO_BATCH_ND, a convolution, and BATCH_TO_SPACE_ND by the dilated convolution.
+
+    x -- SPACE_TO_BATCH_ND -- CONV_2D -- BATCH_TO_SPACE_ND -- y        =>        x -- CONV_2D, dilated -- y
+
+    x -- SPACE_TO_BATCH_ND -- EXPAND_DIMS -- CONV_2D -- RESHAPE -- BATCH_TO_SPACE_ND -- y
+                                                        =>        x -- EXPAND_DIMS -- CONV_2D, dilated -- RESHAPE -- y
+
+TensorFlow runs a convolution with dilation d as d * d convolutions of every d-th pixel, and the converter leaves it at
+that where the batch size was not fixed. DEPTHWISE_CONV_2D likewise.
+
+Exact. Along an axis with blocks of d, paddings (p, _) and crops (c, _), output t reads
+
+    x[t + c - p + j * d]        for the taps j of the kernel, 0 (the zero point) outside of x:
+
+a window with dilation d that begins p - c pixels before x. A kernel adds nothing for a pixel of padding, or the product
+of a zero; a sum that starts from +0 stays the same when +0 or -0 is added, so float values are the same bits as well
+where the weights are finite. What padding the window needs becomes SAME where that is the same, else a PAD.
+
+It takes a copy of x and one of y out of the arena, and out of the firmware a kernel that computes something else on
+TFLM: its SPACE_TO_BATCH_ND never sets the value to pad with, and believes the batch of the file (micro/kernels/
+space_to_batch_nd.cc, commit 90b983c2b3f1; tensorflow/tflite-micro issues 1629, 1646, 2319, 3185).
+
+For blocks of four dimensions and of three.
+"""

@@ -1,0 +1,1 @@
+"""What the firmware has: operator kinds, kernels, chips, builds of TFLM, and their faults."""

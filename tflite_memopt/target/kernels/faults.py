@@ -1,0 +1,561 @@
+"""Known faults of kernel libraries: operators that they compute wrongly, or whose kernels write beyond their scratch.
+
+One row is one fault: the library, the releases that have it, the operators that meet it, and its source. Nothing that
+this package writes meets a fault of the libraries that it is for (``mend.py`` writes the operator otherwise); an
+original that meets one is named. ``evidence`` says how it is known: *run* here (esp-nn's C of each release on the host,
+with stand-ins for its assembly), or *read* in the source and in the change that mends it.
+
+Releases of esp-nn are versions. CMSIS-NN and TFLM's own kernels come with TFLM, so that theirs are days of TFLM:
+CMSIS-NN's are the days on which TFLM's makefile began to download the mended commit. Rows without an end were not
+fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c (1.2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from ...model.ir.model import DType, Model, Operator, Tensor
+from ...model.ir.tensors import integers, same_padding
+from .cmsis_nn import convolution_path
+from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
+from .esp_nn import MEASURED as NEWEST
+from .profile import READ_AT, KernelProfile
+from .window import KernelWindow, window_of
+
+Effect = Literal["wrong values", "writes beyond its scratch", "leaves bytes unwritten", "forgets its state"]
+Evidence = Literal["run", "read"]
+FORGETS: Effect = "forgets its state"
+"""The effect that makes no single inference wrong: what is lost is kept between two of them."""
+ESP_NN, CMSIS_NN, TFLM = "esp-nn", "CMSIS-NN", "TFLM"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``profiles``: the kernel profiles that have it. ``meets``: whether an operator meets it.
+
+    ``first`` to ``fixed``, half-open: releases of esp-nn, where ``meets`` looks at the release as well. ``since`` to
+    ``until``, half-open: days of TFLM. None: as far as was read. ``condition`` names the operators in words.
+    """
+
+    name: str
+    library: str
+    profiles: tuple[str, ...]
+    condition: str
+    effect: Effect
+    source: str
+    evidence: Evidence
+    meets: Callable[[Operator, Version], bool]
+    first: Version | None = None
+    fixed: Version | None = None
+    since: date | None = None
+    until: date | None = None
+
+    def is_in(self, version: Version) -> bool:
+        """Tell whether a release of esp-nn has it; of other libraries always."""
+        return (self.first is None or self.first <= version) and (self.fixed is None or version < self.fixed)
+
+    def was_in(self, day: date) -> bool:
+        """Tell whether TFLM of a day has it; of esp-nn, which has releases of its own, always."""
+        return (self.since is None or self.since <= day) and (self.until is None or day < self.until)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether one inference is wrong."""
+        return self.effect != FORGETS
+
+    @property
+    def releases(self) -> str:
+        """The releases that have it, in words."""
+        if self.library == ESP_NN:
+            start, end = (None if each is None else _dotted(each) for each in (self.first, self.fixed))
+            library, newest = self.library, NEWEST
+        else:
+            start, end = (None if each is None else str(each) for each in (self.since, self.until))
+            library, newest = TFLM if self.library == TFLM else f"{self.library} in TFLM", str(READ_AT)
+        first = "" if start is None else f" from {start} on"
+        return f"{library}{first}, {f'until {newest}, the newest that was read' if end is None else f'fixed in {end}'}"
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+@dataclass(frozen=True)
+class FaultMet:
+    """An operator that meets a fault, by its kind and its first output.
+
+    ``library``: the profile that has it. ``met``: the profile's releases in which this operator meets it.
+    """
+
+    operator: str
+    output: str
+    fault: Fault
+    library: str
+    met: tuple[Version, ...]
+
+    @property
+    def releases(self) -> str:
+        """The releases in which the operator meets it, in words: of esp-nn those that the profile is for."""
+        return said_of_releases(self.met) if self.fault.library == ESP_NN else self.fault.releases
+
+    def __str__(self) -> str:
+        return f"{self.operator} '{self.output}': {self.fault.effect} ({self.fault.name}: {self.releases})"
+
+
+def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...]:
+    """Return the faults that an operator meets in any of the profile's releases, each with the first such library.
+
+    ``profile``: of several libraries, that of all of them.
+    """
+    found: dict[str, FaultMet] = {}
+    for library in profile.libraries or (profile,):
+        for fault in _BY_PROFILE.get(library.name, {}).get(operator.name, ()):
+            releases = (each for each in library.releases if fault.is_in(each) and fault.was_in(profile.tflm))
+            met = tuple(each for each in releases if fault.meets(operator, each))
+            if met and fault.name not in found:
+                found[fault.name] = FaultMet(operator.name, operator.outputs[0].name, fault, library.name, met)
+    return tuple(found.values())
+
+
+def faults_in(model: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
+    """Return the operators of all graphs that meet a fault with the libraries of a profile, whatever the plan."""
+    return tuple(
+        each for graph in model.graphs for operator in graph.operators for each in faults_of(operator, profile)
+    )
+
+
+def new_faults(model: Model, original: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
+    """Return the faults that operators meet and those of the original with the same output do not."""
+    known = {(each.output, each.fault.name) for each in faults_in(original, profile)}
+    return tuple(each for each in faults_in(model, profile) if (each.output, each.fault.name) not in known)
+
+
+def right_releases(model: Model, profile: KernelProfile) -> tuple[Version, ...]:
+    """Return the releases of the library, of those that the profile is for, that compute the whole model rightly."""
+    wrong = {release for each in faults_in(model, profile) for release in each.met}
+    return tuple(release for release in profile.releases if release not in wrong)
+
+
+def _input(operator: Operator, slot: int = 0) -> Tensor | None:
+    return operator.inputs[slot] if slot < len(operator.inputs) else None
+
+
+def _is_int8(operator: Operator, slot: int = 0) -> bool:
+    source = _input(operator, slot)
+    return source is not None and source.dtype is DType.INT8
+
+
+def _window(operator: Operator) -> KernelWindow | None:
+    """The window of an int8 convolution of images; None for another operator."""
+    tensors = _input(operator), _input(operator, 1), operator.outputs[0]
+    if not _is_int8(operator) or any(each is None or len(each.shape) != 4 for each in tensors):
+        return None
+    return window_of(operator)
+
+
+# esp-nn ---------------------------------------------------------------------------------------------------------------
+
+
+def _writes_too_far(operator: Operator, version: Version) -> bool:
+    window = _window(operator)
+    if window is None or window.is_dilated:  # the wrapper runs TFLM's own loops for these
+        return False
+    return s3_depthwise_writes(window, version) > s3_depthwise(window, version)
+
+
+def _pads_rows_by_the_zero_point(operator: Operator, _: Version) -> bool:
+    """Rows are converted as they are needed, and what stands for those outside is no zero."""
+    window = _window(operator)
+    if window is None or window.is_dilated or window.out_depth != window.in_depth or window.in_depth % 8:
+        return False
+    copied = window.in_height * window.in_width * window.in_depth
+    is_in_rows = 2 * (window.taps * window.in_depth + copied) > FULL_COPY
+    is_3x3 = window.taps_high == window.taps_wide == 3
+    has_rows = window.pad_high or window.trailing[0]
+    source = _input(operator)
+    assert source is not None
+    has_offset = source.quantization is not None and bool(source.quantization.zero_point.any())
+    return bool(is_in_rows and not is_3x3 and has_rows and has_offset)
+
+
+def _copied_window(operator: Operator, version: Version) -> KernelWindow | None:
+    """The window of a CONV_2D that the S3's general kernel runs, on a padded copy of its input; None of another one."""
+    window = _window(operator)
+    if window is None or window.is_dilated or window.taps_depth != window.in_depth:
+        return None
+    is_pointwise = window.taps == window.stride_high == window.stride_wide == 1
+    return None if is_pointwise or _is_by_columns(window, version) else window
+
+
+def _is_by_columns(window: KernelWindow, version: Version) -> bool:
+    return version >= (1, 2, 1) and window.taps_wide * window.in_depth < 16 <= window.taps * window.in_depth
+
+
+def _pads_too_little(operator: Operator, version: Version) -> bool:
+    """Both ends are padded by the leading padding; before 1.2.1, without such, nothing is."""
+    window = _copied_window(operator, version)
+    if window is None or (not (window.pad_high or window.pad_wide) and version >= (1, 2, 1)):
+        return False
+    high, wide = window.trailing
+    return high > window.pad_high or wide > window.pad_wide
+
+
+def _pads_from_the_wrong_row(operator: Operator, version: Version) -> bool:
+    """The padded copy begins one row down, however many rows of padding there are."""
+    window = _copied_window(operator, version)
+    return window is not None and window.pad_high != 1 and bool(window.pad_high or window.pad_wide)
+
+
+def _reads_beyond_a_small_input(operator: Operator, version: Version) -> bool:
+    """Which windows lie inside the input is rounded towards zero where the filter is larger than the input."""
+    window = _window(operator)
+    if window is None or window.is_dilated or not _is_by_columns(window, version):
+        return False
+    w = window
+    rows = _taken_for_inside(w.in_height, w.taps_high, w.pad_high, w.stride_high, w.out_height)
+    columns = _taken_for_inside(w.in_width, w.taps_wide, w.pad_wide, w.stride_wide, w.out_width)
+    beyond = (rows.stop - 1) * w.stride_high - w.pad_high + w.taps_high > w.in_height
+    beyond |= (columns.stop - 1) * w.stride_wide - w.pad_wide + w.taps_wide > w.in_width
+    return bool(rows) and bool(columns) and beyond
+
+
+def _taken_for_inside(size: int, taps: int, pad: int, stride: int, outputs: int) -> range:
+    """The windows along an axis that the kernel reads without looking at the ends; division as in C."""
+    return range(-(-pad // stride), min(outputs, int((size - taps + pad) / stride) + 1))
+
+
+def _is_grouped(operator: Operator, _: Version) -> bool:
+    window = _window(operator)
+    return window is not None and window.taps_depth != window.in_depth
+
+
+# CMSIS-NN and the code of TFLM that calls it --------------------------------------------------------------------------
+
+
+def _is_one_row_with_stride(operator: Operator, _: Version) -> bool:
+    """Helium's one-row kernel takes left paddings of different widths for one, and reads beyond windows that leave out
+    columns: of 310 shapes that were run, 129 were wrong, by up to 84 steps, all with padding or columns left out."""
+    window = _window(operator)
+    return window is not None and convolution_path(window) == "1xn" and window.stride_wide > 1
+
+
+def _has_five_dimensions(operator: Operator, _: Version) -> bool:
+    source = _input(operator)
+    return source is not None and source.dtype is DType.INT8 and len(source.shape) > 4
+
+
+def _has_several_images(slot: int) -> Callable[[Operator, Version], bool]:
+    def meets(operator: Operator, _: Version) -> bool:
+        source = _input(operator, slot)
+        return source is not None and source.dtype is DType.INT8 and source.shape[:1] > (1,)
+
+    return meets
+
+
+_REVERSED_ABOVE = 16
+"""``REVERSE_TCOL_EFFICIENT_THRESHOLD``: with more input channels a transposed convolution is run as a convolution."""
+
+
+@dataclass(frozen=True)
+class TransposedWindow:
+    """A TRANSPOSE_CONV of images: ``pad_high``: rows before the output that the kernel leaves out."""
+
+    stride_high: int
+    stride_wide: int
+    taps_wide: int
+    in_depth: int
+    pad_high: int
+
+    @property
+    def is_reversed(self) -> bool:
+        """Tell whether CMSIS-NN runs it as a convolution."""
+        return max(self.stride_high, self.stride_wide) <= 2 and self.in_depth > _REVERSED_ABOVE
+
+
+def _transposed(operator: Operator) -> TransposedWindow | None:
+    source, filters, output = _input(operator, 2), _input(operator, 1), operator.outputs[0]
+    if source is None or filters is None or not _is_int8(operator, 2):
+        return None
+    if any(len(each.shape) != 4 for each in (source, filters, output)):
+        return None
+    high, wide = (int(operator.option(f"stride{letter}", 1)) for letter in "HW")
+    is_valid = int(operator.option("padding", 0)) == 1
+    before, _ = same_padding(output.shape[1], source.shape[1], high, filters.shape[1])
+    return TransposedWindow(high, wide, filters.shape[2], source.shape[3], 0 if is_valid else before)
+
+
+def _flushes_rows_late(operator: Operator, _: Version) -> bool:
+    window = _transposed(operator)
+    return window is not None and not window.is_reversed and window.pad_high % window.stride_high != 0
+
+
+def _asks_by_the_other_stride(operator: Operator, _: Version) -> bool:
+    window = _transposed(operator)
+    if window is None or window.is_reversed:
+        return False
+    return window.stride_wide > max(window.taps_wide, window.stride_high)
+
+
+def _asks_as_without_groups(operator: Operator, _: Version) -> bool:
+    """The buffer's size is that of a 1x1 or one-row kernel, and the kernel is the one for groups."""
+    window = _window(operator)
+    if window is None or window.taps_depth == window.in_depth or window.is_dilated:
+        return False
+    is_pointwise = window.taps == 1 and not (window.pad_high or window.pad_wide)
+    return is_pointwise or window.in_height == window.taps_high == 1
+
+
+def _is_adjoint(sides: Sequence[str]) -> Callable[[Operator, Version], bool]:
+    def meets(operator: Operator, _: Version) -> bool:
+        source = _input(operator)
+        is_integer = source is not None and source.dtype in (DType.INT8, DType.INT16)
+        return is_integer and any(operator.option(side, False) for side in sides)
+
+    return meets
+
+
+def _folds_batches(operator: Operator, _: Version) -> bool:
+    """Batches of the left matrix are folded into its rows, which is wrong where it is read transposed."""
+    left, right = _input(operator), _input(operator, 1)
+    if left is None or right is None or not operator.option("adjX", False):
+        return False
+    return len(left.shape) == 3 and len(right.shape) == 2
+
+
+def _keeps_state(operator: Operator, _: Version) -> bool:
+    """CMSIS-NN's sequence kernels begin with a state of zero in each call."""
+    source = _input(operator)
+    return source is not None and source.dtype in (DType.INT8, DType.INT16)
+
+
+def _pads_batches(operator: Operator, _: Version) -> bool:
+    paddings = integers(_input(operator, 2))
+    return paddings is None or bool(paddings.any())
+
+
+_S3, _P4, _GENERIC = "esp-nn-s3", "esp-nn-p4", "esp-nn"
+_C, _DSP, _MVE = "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"
+_CMSIS = (_C, _DSP, _MVE)
+_EVERYWHERE = ("reference", *_CMSIS, _GENERIC, _S3, _P4)
+_ISSUES = "github.com/espressif/esp-nn/issues"
+
+FAULTS: Mapping[str, tuple[Fault, ...]] = {
+    "DEPTHWISE_CONV_2D": (
+        Fault(
+            "esp-nn 30",
+            ESP_NN,
+            (_S3,),
+            "int8 whose kernel copies more than its size function counts: 3x3 with channels a multiple of 16 and "
+            "leading pads other than (0, 0) and (1, 1); from 1.2.1 on, such 3x3 of over 40 KB with padding at the end "
+            "alone; before 1.2.0 multipliers of 4 and 8",
+            "writes beyond its scratch",
+            f"{_ISSUES}/30 for the first, fixed by pull request 37 of 2026-08-26; the second is in a file that has "
+            "that pull request, and not in a later one; commit dd785b0 (1.2.0) for the third",
+            "run",
+            _writes_too_far,
+        ),
+        Fault(
+            "esp-nn rows of padding",
+            ESP_NN,
+            (_S3,),
+            "int8 with a filter other than 3x3, channels a multiple of 8, over 48 KB in 16 bits, rows of padding and a "
+            "zero point other than 0",
+            "wrong values",
+            "esp_nn_depthwise_conv_s8_esp32s3.c at d45b843c: a row of padding is filled with the input offset, which "
+            "other rows have added; a later file fills it with 0",
+            "read",
+            _pads_rows_by_the_zero_point,
+            first=(1, 2, 1),
+        ),
+    ),
+    "CONV_2D": (
+        Fault(
+            "esp-nn 31",
+            ESP_NN,
+            (_S3,),
+            "int8 whose padding at the end is wider than at the start; from 1.2.1 on only with padding at the start, "
+            "and lines of the filter of 16 elements or more",
+            "wrong values",
+            f"{_ISSUES}/31 of 2026-07-27; commit 27d1f4a (1.2.1) for those without padding at the start",
+            "run",
+            _pads_too_little,
+        ),
+        Fault(
+            "esp-nn 8",
+            ESP_NN,
+            (_S3,),
+            "int8 with padding, of which not one row is at the start",
+            "writes beyond its scratch",
+            f"{_ISSUES}/8 of 2023-10-06; commit d3a674a (1.0.2)",
+            "run",
+            _pads_from_the_wrong_row,
+            fixed=(1, 0, 2),
+        ),
+        Fault(
+            "esp-nn small inputs",
+            ESP_NN,
+            (_S3,),
+            "int8 with a stride, an input smaller than the filter, and lines of the filter below 16 elements",
+            "wrong values",
+            "esp_nn_conv_esp32s3.c at 79d59ae2 (1.2.1) and d45b843c: (input - filter + pad) / stride of C rounds to 0",
+            "run",
+            _reads_beyond_a_small_input,
+            first=(1, 2, 1),
+        ),
+        Fault(
+            "esp-nn groups",
+            ESP_NN,
+            (_GENERIC, _S3, _P4),
+            "int8 with groups",
+            "writes beyond its scratch",
+            "commit 9d9c32f (1.2.3): filters are indexed as if they had all input channels",
+            "read",
+            _is_grouped,
+            fixed=(1, 2, 3),
+        ),
+        Fault(
+            "CMSIS-NN one row",
+            CMSIS_NN,
+            (_MVE,),
+            "int8, one row, a filter of 1xN and a stride above 1",
+            "wrong values",
+            "arm_convolve_1_x_n_s8.c; 129 of 310 shapes on Cortex-M55 in QEMU",
+            "run",
+            _is_one_row_with_stride,
+        ),
+        Fault(
+            "CMSIS-NN 200",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 with groups and a filter of 1x1 or one row",
+            "writes beyond its scratch",
+            "github.com/ARM-software/CMSIS-NN/pull/200 (c01c0a14, 2026-03-06); in TFLM since d0890bb45",
+            "read",
+            _asks_as_without_groups,
+            since=date(2024, 2, 8),
+            until=date(2026, 5, 21),
+        ),
+    ),
+    "TRANSPOSE_CONV": (
+        Fault(
+            "CMSIS-NN 230",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 whose padding along the rows is no multiple of the stride, such as 4x4 with stride 2, with 16 input "
+            "channels or fewer or a stride above 2",
+            "wrong values",
+            "github.com/ARM-software/CMSIS-NN/issues/230 of 2026-07-01, pull request 233 (4a8f5b5d, 2026-07-14)",
+            "read",
+            _flushes_rows_late,
+        ),
+        Fault(
+            "CMSIS-NN 243",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 with a stride along the columns above that along the rows and the width of the filter",
+            "writes beyond its scratch",
+            "github.com/ARM-software/CMSIS-NN/pull/243 of 2026-09-10; read at 99f736a6",
+            "read",
+            _asks_by_the_other_stride,
+        ),
+        Fault(
+            "CMSIS-NN images",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 of several images",
+            "wrong values",
+            "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
+            "run",
+            _has_several_images(2),
+        ),
+    ),
+    "TRANSPOSE": (
+        Fault(
+            "CMSIS-NN five dimensions",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 of five dimensions or more",
+            "wrong values",
+            "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
+            "run",
+            _has_five_dimensions,
+        ),
+    ),
+    **{
+        name: (
+            Fault(
+                "tflite-micro 3584",
+                CMSIS_NN,
+                _CMSIS,
+                "int8 of several images",
+                "leaves bytes unwritten",
+                "github.com/tensorflow/tflite-micro/pull/3584 (63819227b)",
+                "read",
+                _has_several_images(0),
+                until=date(2026, 6, 1),
+            ),
+        )
+        for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+    },
+    "BATCH_MATMUL": (
+        Fault(
+            "tflite-micro 2740",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 or int16 with an adjoint side",
+            "wrong values",
+            "github.com/tensorflow/tflite-micro/issues/2740, pull request 2741 (924500284)",
+            "read",
+            _is_adjoint(("adjX", "adjY")),
+            since=date(2024, 9, 9),
+            until=date(2024, 11, 6),
+        ),
+        Fault(
+            "tflite-micro 3412",
+            TFLM,
+            _EVERYWHERE,
+            "three dimensions by two with the left side adjoint",
+            "wrong values",
+            "github.com/tensorflow/tflite-micro/issues/3412, pull request 3413 (c36885e9e)",
+            "read",
+            _folds_batches,
+            until=date(2026, 4, 9),
+        ),
+    ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        Fault(
+            "tflite-micro 3564",
+            CMSIS_NN,
+            _CMSIS,
+            "int8 or int16: each call begins with a state of zero, where TFLM's own kernel goes on with the last one",
+            FORGETS,
+            "github.com/tensorflow/tflite-micro/pull/3564 of 2026-05-21, not merged; cmsis_nn/"
+            "unidirectional_sequence_lstm.cc at 90b983c2b3f1",
+            "read",
+            _keeps_state,
+        ),
+    ),
+    "SPACE_TO_BATCH_ND": (
+        Fault(
+            "TFLM's padding of batches",
+            TFLM,
+            _EVERYWHERE,
+            "with padding: the output's padding has the bytes that were in the arena before",
+            "leaves bytes unwritten",
+            "a lone operator on the tflite-micro wheel of 2026-10-23, with three fills of the arena",
+            "run",
+            _pads_batches,
+        ),
+    ),
+}
+"""By operator kind."""
+
+_BY_PROFILE: Mapping[str, Mapping[str, tuple[Fault, ...]]] = {
+    profile: {
+        kind: kept for kind, rows in FAULTS.items() if (kept := tuple(row for row in rows if profile in row.profiles))
+    }
+    for profile in _EVERYWHERE
+}

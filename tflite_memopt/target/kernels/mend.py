@@ -1,0 +1,142 @@
+r"""Write the padding of an operator that meets a fault of a kernel library as an operator of its own.
+
+    x --CONV_2D, SAME--> y               =>   x --PAD--> p --CONV_2D, VALID--> y
+
+    x --TRANSPOSE_CONV, SAME--> y        =>   x --TRANSPOSE_CONV, VALID--> t --SLICE--> y
+
+    x --SPACE_TO_BATCH_ND, padded--> y   =>   x --PAD--> p --SPACE_TO_BATCH_ND--> y
+
+Most faults of convolutions are in how a kernel pads: without padding it reads its input as it is. esp-nn's depthwise
+kernels count more rows and columns than the last windows read, and copy the input where it lacks them; where that copy
+is a fault, too, PAD adds them all, and VALID leaves out what is too much. Exactness: exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from ...model.ir.change import RewriteUse
+from ...model.ir.editor import SAME, VALID, Editor, stem
+from ...model.ir.model import Buffer, Graph, Model, Operator, Tensor
+from ...model.ir.tensors import integers, same_padding
+from .faults import faults_of
+from .profile import KernelProfile
+from .window import window_of
+
+NAME = "padding_apart"
+_NO_DATA = Buffer(None)
+_WINDOWS, TRANSPOSED, BATCHES = ("CONV_2D", "DEPTHWISE_CONV_2D"), "TRANSPOSE_CONV", "SPACE_TO_BATCH_ND"
+Paddings = tuple[tuple[int, int], tuple[int, int]]
+"""Before and after, of rows and of columns."""
+
+
+def mend(model: Model, profile: KernelProfile, kept: Collection[str] = ()) -> tuple[RewriteUse, ...]:
+    """Write the operators that meet a fault of the profile's libraries otherwise, in all graphs, in place.
+
+    Return what was done; operators without another way stay. ``kept``: outputs whose operators stay as well.
+    """
+    done = []
+    for graph in model.graphs:
+        for operator in list(graph.operators):
+            if not operator.outputs or operator.outputs[0].name in kept or not faults_of(operator, profile):
+                continue
+            amounts = _amounts(operator, profile)
+            if amounts is not None:
+                _write_apart(model, graph, operator, amounts)
+                done.append(RewriteUse(NAME, (operator.outputs[0].name,), "exact", 0))
+    return tuple(done)
+
+
+def _amounts(operator: Operator, profile: KernelProfile) -> Paddings | None:
+    """Return the padding of an operator that, as an operator of its own, leaves no fault; None where none does."""
+    if operator.name == BATCHES:
+        return _paddings_of_batches(operator)
+    if not _is_padded(operator):
+        return None
+    ways = (
+        (_cut_off(operator),)
+        if operator.name == TRANSPOSED
+        else (_paddings(operator, False), _paddings(operator, True))
+    )
+    return next((each for each in ways if not faults_of(_unpadded(operator, each), profile)), None)
+
+
+def _paddings_of_batches(operator: Operator) -> Paddings | None:
+    """Return the paddings of a SPACE_TO_BATCH_ND of images; None where they are computed."""
+    source, amounts = operator.inputs[0], integers(operator.inputs[2])
+    if source is None or len(source.shape) != 4 or amounts is None or amounts.size != 4:
+        return None
+    (top, bottom), (left, right) = amounts.reshape(2, 2).tolist()
+    return (top, bottom), (left, right)
+
+
+def _is_padded(operator: Operator) -> bool:
+    slot = 2 if operator.name == TRANSPOSED else 0
+    if operator.name not in (*_WINDOWS, TRANSPOSED) or int(operator.option("padding", SAME)) != SAME:
+        return False
+    tensors = operator.inputs[slot], operator.inputs[1], operator.outputs[0]
+    return operator.options is not None and all(each is not None and len(each.shape) == 4 for each in tensors)
+
+
+def _unpadded(operator: Operator, amounts: Paddings) -> Operator:
+    """Return the operator without padding, between tensors that no graph has."""
+    assert operator.options is not None
+    options = replace(operator.options, fields={**operator.options.fields, "padding": VALID})
+    if operator.name == TRANSPOSED:
+        return replace(operator, outputs=(_grown(operator.outputs[0], amounts),), options=options)
+    assert operator.inputs[0] is not None
+    return replace(operator, inputs=(_grown(operator.inputs[0], amounts), *operator.inputs[1:]), options=options)
+
+
+def _grown(tensor: Tensor, amounts: Paddings) -> Tensor:
+    return Tensor(tensor.name, _grown_shape(tensor, amounts), tensor.dtype, _NO_DATA, tensor.quantization)
+
+
+def _grown_shape(tensor: Tensor, amounts: Paddings) -> tuple[int, ...]:
+    batch, height, width, depth = tensor.shape
+    return batch, height + sum(amounts[0]), width + sum(amounts[1]), depth
+
+
+def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddings) -> None:
+    edit = Editor(model, graph, graph.operators.index(operator) + 1)
+    edit.remove(operator)
+    output, source = operator.outputs[0], operator.inputs[0]
+    if operator.name == TRANSPOSED:
+        whole = edit.activation(f"{stem(output)}/uncut", _grown_shape(output, amounts), output)
+        shape = edit.constant(f"{stem(output)}/uncut/shape", np.asarray(whole.shape, np.int32))
+        edit.twin(operator, (shape, *operator.inputs[1:]), (whole,), padding=VALID)
+        edit.slice(whole, (0, amounts[0][0], amounts[1][0], 0), output.shape, output)
+        return
+    assert source is not None
+    padded = edit.activation(f"{stem(output)}/padded", _grown_shape(source, amounts), source)
+    edit.pad(source, ((0, 0), *amounts, (0, 0)), padded)
+    if operator.name == BATCHES:
+        nothing = edit.constant(f"{stem(output)}/unpadded", np.zeros((2, 2), np.int32))
+        edit.twin(operator, (padded, operator.inputs[1], nothing), (output,))
+        return
+    edit.twin(operator, (padded, *operator.inputs[1:]), (output,), padding=VALID)
+
+
+def _paddings(operator: Operator, has_spare: bool) -> Paddings:
+    """Return the padding of a convolution; ``has_spare``: with as much at the end as esp-nn counts."""
+    window = window_of(operator)
+    high, wide = window.trailing
+    if has_spare and not window.is_dilated:
+        high, wide = window.missing_high - window.pad_high, window.missing_wide - window.pad_wide
+    return (window.pad_high, high), (window.pad_wide, wide)
+
+
+def _cut_off(operator: Operator) -> Paddings:
+    """Return the rows and columns that a TRANSPOSE_CONV computes and leaves out."""
+    source, filters, output = operator.inputs[2], operator.inputs[1], operator.outputs[0]
+    assert source is not None
+    assert filters is not None
+    strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
+    rows, columns = (
+        same_padding(output.shape[axis], source.shape[axis], stride, filters.shape[axis])
+        for axis, stride in zip((1, 2), strides, strict=True)
+    )
+    return rows, columns

@@ -1,0 +1,307 @@
+"""The operators and element types that TFLM has kernels for, checked without running a file.
+
+What is not in here is taken to run: nothing is said to be impossible that TFLM may do.
+Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels: the types that Prepare and Eval take. The test
+asks the wheel for every operator and type of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ...errors import printable
+from ...model.ir.check import reachable
+from ...model.ir.model import DType, Graph, Model, Operator, Tensor
+from ..operators.table import F32, I8, I16, I64, U8, kind_of
+from .requests import REFERENCE
+
+ObstacleKind = Literal[
+    "weights_only",
+    "uint8",
+    "float16",
+    "int16",
+    "positions",
+    "masks",
+    "types",
+    "shapes",
+    "computed_size",
+    "computed",
+    "dimensions",
+    "bias",
+    "flex",
+    "missing",
+    "unassigned",
+    "uncalled",
+    "parts",
+]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """An obstacle that keeps TFLM from running a model, and the first operator with it."""
+
+    kind: ObstacleKind
+    """ "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": no kernel
+    for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
+    values. "shapes": an operator that computes shapes.
+    "computed_size": the size of its output depends on values. "computed": an operand that its kernel takes as a
+    constant alone. "dimensions": more or fewer than its kernel takes. "bias": it has none. "flex": one of TensorFlow's
+    own. "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a
+    subgraph that nothing calls. "parts": more inputs than a CONCATENATION has."""
+    subgraph: int
+    """Number of the first operator's subgraph in the file, from 0."""
+    index: int
+    """Position of the first operator in its subgraph, from 0."""
+    operator: str
+    """Kind of the first operator: its name in the TFLite schema, or the code of a custom operator."""
+    output: str
+    """Name of the first operator's first output."""
+    types: tuple[str, ...]
+    """Distinct element types of its inputs and outputs."""
+    operators: int = 1
+    """Number of operators with this obstacle."""
+
+
+@dataclass(frozen=True)
+class TflmSupport:
+    """The verdict on whether TFLM can run a model."""
+
+    runs: bool
+    """False: TFLM cannot run the model. Your own custom operators do not count: the firmware has their kernels."""
+    reasons: tuple[Obstacle, ...] = ()
+    """Obstacles visible in the file, one per kind."""
+    refusal: str | None = None
+    """TFLM's message if it refused for a reason not visible in the file; null otherwise."""
+
+
+RUNS = TflmSupport(True)
+MAX_PARTS = 10
+"""Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
+_MASK = "leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
+_ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
+    "weights_only": ("only the weights are quantized", "give the converter a representative dataset"),
+    "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
+    "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
+    "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
+    "positions": ("TFLM computes positions only in 32 bits", "ask for these (tf.argmax(..., output_type=tf.int32))"),
+    "masks": ("TFLM has no kernel for masks here", _MASK),
+    "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
+    "shapes": ("it computes shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
+    "computed_size": (
+        "the size of its output depends on values, and TFLM takes the size in the file",
+        "in a recurrent layer unroll it (unroll=True) or return only its last step, elsewhere give sizes as numbers",
+    ),
+    "computed": (
+        "TFLM takes this operand only as a constant, and the model computes it",
+        "give the network's input a batch size (keras.Input(..., batch_size=1)), and sizes and indices as numbers",
+    ),
+    "dimensions": ("TFLM's kernel takes a different number of dimensions", "reshape around the layer"),
+    "bias": ("TFLM crashes on this float layer without a bias", "give it one, such as zeros"),
+    "flex": (
+        "it is an operator of TensorFlow",
+        "convert without SELECT_TF_OPS, and replace the layer that the converter refuses",
+    ),
+    "missing": ("TFLM has no such kernel", "replace the layer that makes it"),
+    "unassigned": (
+        "the file has no weights, since nothing assigns this variable",
+        "convert with TFLiteConverter.from_keras_model or from_saved_model",
+    ),
+    "uncalled": (
+        "TFLM crashes on a subgraph that nothing calls, such as a second signature",
+        "convert with one signature",
+    ),
+    "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
+}
+"""The problem and its remedy, by kind."""
+_LIST = "give the recurrent layer's network a batch size (keras.Input(..., batch_size=1)), without SELECT_TF_OPS"
+_POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
+_PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
+_RECURRENT = "unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
+_SQUARES = "write a product (x * x), or sqrt and exp"
+_LAYERS: Mapping[str, str] = {
+    "BITCAST": "use tf.argmax(..., output_type=tf.int32) instead of keras.ops.argmax, or compute it in the firmware",
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _RECURRENT,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
+    "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
+    "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
+    "DENSIFY": "convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)",
+    "FlexTensorListFromTensor": _LIST,
+    "FlexTensorListReserve": _LIST,
+    "GELU": _PLAIN,
+    "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
+    "NON_MAX_SUPPRESSION_V4": _POST,
+    "NON_MAX_SUPPRESSION_V5": _POST,
+    "ONE_HOT": "leave CategoryEncoding (keras.ops.one_hot) out, and let the firmware give the vector",
+    "POW": _SQUARES,
+    "REDUCE_ANY": _MASK,
+    "RELU_0_TO_1": _PLAIN,
+    "RELU_N1_TO_1": _PLAIN,
+    "RFFT2D": "compute the spectrum before the model, with TFLM's signal library",
+    "RNN": _RECURRENT,
+    "SELECT": "give keras.ops.where (torch.where) operands of one shape, or multiply by a mask",
+    "TILE": "use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or broadcast",
+    "TOPK_V2": _POST,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
+}
+"""Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
+
+_OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
+"""Kinds that the converter writes to compute shapes that the network leaves open."""
+_ARGUMENTS = ("ARG_MAX", "ARG_MIN")
+_CALLERS = ("IF", "WHILE", "CALL_ONCE")
+
+
+def support_of(model: Model) -> TflmSupport:
+    """Return whether TFLM can run all operators of a model, called subgraphs included."""
+    found: dict[ObstacleKind, Obstacle] = {}
+    unassigned, called = _unassigned(model), reachable(model, 0)
+    for number, graph in enumerate(model.graphs):
+        fixed = _fixed_values(graph)
+        for index, operator in enumerate(graph.operators):
+            kind: ObstacleKind | None = "uncalled" if number not in called else _kind(operator)
+            if kind is None and any(tensor in unassigned for tensor in operator.outputs):
+                kind = "unassigned"
+            if kind is None and _has_computed_size(operator, fixed):
+                kind = "computed_size"
+            if kind is None and any(_is_computed(operator, slot) for slot in kind_of(operator).tflm.constants):
+                kind = "computed"
+            if kind in found:
+                found[kind] = replace(found[kind], operators=found[kind].operators + 1)
+            elif kind is not None:
+                found[kind] = _obstacle(kind, number, index, operator)
+    return TflmSupport(not found, tuple(found.values()))
+
+
+def types_of(operator: Operator) -> tuple[str, ...]:
+    """Types of its inputs and outputs, each once."""
+    return tuple(dict.fromkeys(tensor.dtype.label for tensor in (*operator.present_inputs(), *operator.outputs)))
+
+
+def said_of(support: TflmSupport, mended: str | None = None) -> str:
+    """Return the obstacles of a model that TFLM cannot run, with their remedies, in words.
+
+    ``mended``: the first words where rewrites are the remedy.
+    """
+    said = "; ".join(_said(each, mended is None) for each in support.reasons) or support.refusal or "it gave no reason"
+    return f"{mended or 'TFLM cannot run this model'}: {printable(said)}"
+
+
+def advice_on(kind: ObstacleKind, operator: str = "") -> str:
+    """Return the problem and its remedy, for an operator of this name."""
+    problem, remedy = _ADVICE[kind]
+    return f"{problem}, {_LAYERS.get(operator, remedy) if kind in ('missing', 'flex') else remedy}"
+
+
+def _said(obstacle: Obstacle, with_remedy: bool) -> str:
+    first = f"operator {obstacle.index} {obstacle.operator} '{obstacle.output.partition(';')[0]}'"
+    where = first if obstacle.subgraph == 0 else f"{first} of subgraph {obstacle.subgraph}"
+    where = where if obstacle.operators == 1 else f"{obstacle.operators} operators, the first is {where}"
+    said = advice_on(obstacle.kind, obstacle.operator) if with_remedy else _ADVICE[obstacle.kind][0]
+    return f"{said} ({where}: {', '.join(obstacle.types)})"
+
+
+def kind_by_types(operator: Operator) -> ObstacleKind:
+    """Why TFLM has no kernel for an operator that it has for other types."""
+    kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
+    if operator.name in _ARGUMENTS and I64 in kinds:
+        return "positions"
+    activation = _input(operator, kind_of(operator).tflm.activation)
+    if activation is not None and activation.dtype is DType.BOOL:
+        return "masks"
+    for dtype, kind in _BY_TYPE.items():
+        if dtype in kinds:
+            return kind
+    return "weights_only" if F32 in kinds and I8 in kinds else "types"
+
+
+_BY_TYPE: Mapping[DType, ObstacleKind] = {U8: "uint8", DType.FLOAT16: "float16", I16: "int16"}
+
+
+def kind_of_missing(operator: Operator) -> ObstacleKind:
+    """Why TFLM has no kernel for an operator of any type."""
+    if operator.opcode.label.startswith("Flex"):
+        return "flex"
+    return "shapes" if operator.name in _OF_SHAPES else "missing"
+
+
+def is_own(operator: Operator) -> bool:
+    """Return whether it is a custom operator whose kernel the firmware brings."""
+    return operator.name == "CUSTOM" and operator.opcode.label not in REFERENCE and not _is_flex(operator)
+
+
+def _is_flex(operator: Operator) -> bool:
+    return operator.opcode.label.startswith("Flex")
+
+
+def _kind(operator: Operator) -> ObstacleKind | None:
+    """Return the obstacle that keeps TFLM from running an operator; None without a known one."""
+    if operator.opcode.label not in REFERENCE:
+        return None if is_own(operator) else kind_of_missing(operator)
+    tflm = kind_of(operator).tflm
+    activation = _input(operator, tflm.activation)
+    if activation is None:
+        return None  # the check of the file's structure says so
+    if operator.name in _ARGUMENTS and operator.outputs and operator.outputs[0].dtype is I64:
+        return "positions"
+    if operator.name == "CONCATENATION" and len(operator.inputs) > MAX_PARTS:
+        return "parts"
+    if not tflm.takes(activation.dtype):
+        return kind_by_types(operator)
+    second = _input(operator, 1)
+    if operator.name == "PRELU" and activation.dtype is I16 and second is not None and second.dtype is not I8:
+        return "int16"  # prelu_common.cc takes slopes of 8 bits
+    weights = None if tflm.weights is None else _input(operator, tflm.weights)
+    if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
+        return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
+    if operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None:
+        return "bias"
+    least, most, types = tflm.rank
+    return "dimensions" if activation.dtype in types and not least <= len(activation.shape) <= most else None
+
+
+def _fixed_values(graph: Graph) -> set[Tensor]:
+    """Return the tensors whose values are the same in every run: constants, shapes, and what is computed from them."""
+    found = {tensor for tensor in graph.tensors if tensor.is_constant}
+    for operator in graph.operators:
+        is_fixed = all(tensor in found for tensor in operator.present_inputs()) and any(operator.inputs)
+        if operator.name in ("SHAPE", "RANK") or (is_fixed and operator.name not in _CALLERS):
+            found.update(operator.outputs)
+    return found
+
+
+def _has_computed_size(operator: Operator, fixed: set[Tensor]) -> bool:
+    """Return whether the shape of its output depends on values, as where Keras 3 sets items of a list in a loop."""
+    sizes = [_input(operator, slot) for slot in kind_of(operator).tflm.sizes]
+    return any(tensor is not None and tensor not in fixed for tensor in sizes)
+
+
+def _is_computed(operator: Operator, slot: int) -> bool:
+    tensor = _input(operator, slot)
+    return tensor is not None and not tensor.is_constant
+
+
+def _unassigned(model: Model) -> set[Tensor]:
+    """Return the handles of variables that no operator assigns, where each assignment says its variable."""
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    handles = {each.outputs[0]: _variable(each) for each in operators if each.name == "VAR_HANDLE" and each.outputs}
+    assigned = [each.inputs[0] for each in operators if each.name == "ASSIGN_VARIABLE" and each.inputs]
+    if any(handle not in handles for handle in assigned):
+        return set()
+    names = {handles[handle] for handle in assigned if handle is not None}
+    return {handle for handle, name in handles.items() if handle.uses and name not in names}
+
+
+def _variable(operator: Operator) -> tuple[object, object]:
+    return operator.option("container"), operator.option("sharedName")
+
+
+def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:
+    """One operator as an obstacle."""
+    output = operator.outputs[0].name if operator.outputs else ""
+    return Obstacle(kind, subgraph, index, operator.opcode.label, output, types_of(operator))
+
+
+def _input(operator: Operator, position: int) -> Tensor | None:
+    return operator.inputs[position] if position < len(operator.inputs) else None

@@ -1,0 +1,180 @@
+"""The table of targets: kernels and layout of structures for every core or chip.
+
+Cores and their kernels: CMSIS-NN commit 4ab83cc3, Include/arm_nn_math_types.h (ARM_MATH_DSP, ARM_MATH_MVEI, from the
+compiler's __ARM_FEATURE_DSP and __ARM_FEATURE_MVE); esp-nn commit d45b843c, include/esp_nn.h. Short enums: the default
+of GCC and Arm Compiler for bare-metal Arm; Xtensa and RISC-V take 4 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from ...errors import UsageError
+from ...solvers.graph.alignment import ARENA_ALIGNMENT
+from .boards import BOARDS, device_named
+from .chips import CHIPS, plain_name, target_of_chip
+from .esp_nn import MEASURED, VERSIONS, of_version
+from .prices import FLASH, WITHOUT_DOUBLES
+from .profile import KernelProfile
+from .profiles import PORTABLE, profile_named
+from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
+from .since import PRESENT, TflmBuild
+
+
+@dataclass(frozen=True)
+class Target:
+    """A core or chip, with the kernels that firmware for it links as a rule.
+
+    ``kernels`` names a profile, ``abi`` is the layout of structures, ``alignment`` that of the arena in bytes.
+    ``measured`` lists facts from runs on it or on a stand-in, ``read`` facts from source.
+    ``has_doubles``: whether the core computes in double precision by itself. ``esp_nn``: the version of esp-nn that the
+    name chose; None for all.
+    """
+
+    name: str
+    description: str
+    kernels: str
+    abi: Abi
+    measured: tuple[str, ...]
+    read: tuple[str, ...]
+    alignment: int = ARENA_ALIGNMENT
+    has_doubles: bool = False
+    esp_nn: str | None = None
+
+    @property
+    def enum_bytes(self) -> tuple[int, int]:
+        """Bytes of an enum, the fewest and the most: 4, or as few as its values need."""
+        return (1 if self.abi.short_enums else 4), 4
+
+
+_CORTEX_M0 = ("requests and results as on Cortex-M3, the same code",)
+_CORTEX_M3 = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M3 in QEMU",)
+_DSP = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M7 in QEMU",)
+_MVE = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M55 in QEMU",)
+_GENERIC = ("scratch and overlap of the C code, compiled for x86-64",)
+_LAYOUT = "sizes of structures: 32 bits with enums of 4 bytes, measured on Arm"
+_ARM_COMPILER = ("Arm Compiler 6 asks for 4 bytes an input channel more in a 1x1 convolution",)
+
+TARGETS: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        Target("cortex-m0", "Cortex-M0, M0+, M1", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M0, ()),
+        Target("cortex-m3", "Cortex-M3", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M3, ()),
+        Target("cortex-m4", "Cortex-M4", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
+        Target("cortex-m7", "Cortex-M7", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER, has_doubles=True),
+        Target("cortex-m33", "Cortex-M33 with DSP", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
+        Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, (), has_doubles=True),
+        Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, (), has_doubles=True),
+        Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
+        Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
+        Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, (), ("scratch", _LAYOUT)),
+        Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, (), ("scratch", _LAYOUT)),
+        Target(
+            "riscv32",
+            "32-bit RISC-V, TFLM's reference kernels",
+            "reference",
+            ILP32,
+            ("smallest arenas and overlap, as built with enums of 4 bytes for Cortex-M7 in QEMU",),
+            ("RISC-V's own layout, taken for the same",),
+        ),
+        Target(
+            "host",
+            "x86-64 or other 64-bit machines, TFLM's reference kernels",
+            "reference",
+            LP64,
+            ("smallest arenas and overlap, GCC 12.2, x86-64",),
+            (),
+            has_doubles=True,
+        ),
+        Target(
+            "wheel",
+            "the TFLM of PyPI's tflite-micro, called from C++ on x86-64",
+            "reference",
+            WHEEL_IN_CPP,
+            ("smallest arenas, tflite-micro 0.dev20261023",),
+            (),
+            has_doubles=True,
+        ),
+    )
+}
+
+
+def target_named(name: str) -> Target:
+    """Return a target by its name, however it is written, or by that of a chip or board.
+
+    ``esp32s3@esp-nn-1.1`` is a target with one version of esp-nn. Raises UsageError for an unknown one.
+    """
+    if not isinstance(name, str):
+        raise UsageError(f"target {name!r} is not the name of a target")
+    name, at, library = name.partition("@")
+    if at:
+        return _with_version(target_named(name), library)
+    names = {plain_name(target): target for target in TARGETS}
+    device = device_named(name)
+    found = names.get(plain_name(name)) or (target_of_chip(name) if device is None else device.target)
+    if found is not None:
+        return TARGETS[found]
+    names |= {plain_name(board): board for board in BOARDS}
+    names |= {plain_name(chip): chip for chips in CHIPS.values() for chip in chips}
+    plain = plain_name(name)
+    inside = [each for each in names if len(plain) >= _LEAST_LETTERS and plain in each]
+    close = inside or get_close_matches(plain, names, 1, _ALIKE)
+    meant = f"did you mean {' or '.join(names[each] for each in close)}? Choose" if close else "choose"
+    raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board")
+
+
+_LEAST_LETTERS = 4
+_ALIKE = 0.75
+"""How alike a name must be to be meant: esp8266 is no ESP32."""
+
+
+def _with_version(target: Target, library: str) -> Target:
+    if not library.startswith(_ESP_NN):
+        raise UsageError(f"unknown library '{library}' of {target.name}: name a version as in {_EXAMPLE}")
+    version = library.removeprefix(_ESP_NN)
+    of_version(profile_named(target.kernels), version)  # refuses what is unknown
+    return replace(target, name=f"{target.name}@{library}", esp_nn=version)
+
+
+_ESP_NN, _EXAMPLE = "esp-nn-", "esp32s3@esp-nn-1.1"
+
+
+def esp_nn_to_pin(target: str | None) -> str:
+    """Return the version of esp-nn that a target names, for a package manager; the measured one if it names none."""
+    named = None if target is None else target_named(target).esp_nn
+    return MEASURED if named is None else named if named in VERSIONS else f"{named}.*"
+
+
+def profile_for(
+    target: str | None, kernels: str | None = None, chip: str | None = None, build: TflmBuild = PRESENT
+) -> KernelProfile:
+    """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
+
+    ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
+    ``chip``: from whose flash weights are read, where it is known. ``build``: how the firmware's TFLM is compiled.
+    Raises UsageError for an unknown name.
+    """
+    if target is None:
+        profile = profile_named(kernels or PORTABLE.name)
+        return _compiled(profile, build, profile.abi)
+    found = target_named(target)
+    profile = profile_named(kernels or found.kernels)
+    if found.esp_nn is not None and profile.name == found.kernels:
+        profile = of_version(profile, found.esp_nn)
+    prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
+    core = found.name.partition("@")[0]
+    prices = prices.from_flash(FLASH.get(chip or core, FLASH.get(core, 0)))
+    return replace(_compiled(profile, build, found.abi), target=found.name, prices=prices)
+
+
+def _compiled(profile: KernelProfile, build: TflmBuild, abi: Abi) -> KernelProfile:
+    """Return a profile with the layout of a build, and the libraries that the build can have."""
+    layout = build.layout(abi)
+    linked = tuple(
+        replace(each, abi=layout) for each in profile.libraries if not build.libraries or each.name in build.libraries
+    )
+    # The library that arenas are counted for comes first: TFLM's own kernels, if the build can have them.
+    requests = linked[0].requests if linked else profile.requests
+    return replace(profile, abi=layout, libraries=linked, requests=requests)
