@@ -21,7 +21,7 @@ class Figure:
     """``target``: as ``--target`` takes it, empty for any kernels. ``options``: the others, as on the command line.
 
     ``name``: what was counted, with its unit. ``version``: the last commit that changed the package, or that of another
-    tool. ``source``: the command that writes it; with "not here: " before it, where this repository cannot repeat it.
+    tool. ``source``: the command that measures it again; with "not here: " before it, where this repository cannot.
     """
 
     model: str

@@ -15,6 +15,7 @@ from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
 from ...target.kernels.relations import RESHAPES, axis_of, operands, slice_box
+from ...target.operators.table import OPERATORS
 from .engine import Copy, Match, Pattern, Rule, is_shape_computed, source_of
 
 Array = npt.NDArray[Any]
@@ -179,12 +180,7 @@ write such chains around every convolution.
 """
 
 
-_ELEMENTWISE = (
-    *("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "SQUARED_DIFFERENCE", "SUB"),
-    *("ABS", "CEIL", "COS", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG"),
-    *("QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SQRT", "SQUARE", "TANH"),
-)
-"""Operators each of whose output elements is a function of one element of each input, wherever these are."""
+_BY_ELEMENT = tuple(name for name, kind in OPERATORS.items() if kind.is_by_channel)
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 
 
@@ -360,7 +356,7 @@ def _reduced(site: _Site) -> Lowered | str:
 
 
 _LOWERED: Mapping[str, Callable[[_Site], Lowered | str]] = {
-    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(_BY_ELEMENT, _elementwise),
     **dict.fromkeys(_REDUCTIONS, _reduced),
     "CONCATENATION": _joined,
     "PAD": _padded,

@@ -1,6 +1,6 @@
 """The table of operator kinds: how each is cut, what it may overwrite, and which operators of it TFLM takes.
 
-What cuts and turns operators asks the table, and knows no names. To add a kind:
+Code that cuts operators or lays them along another axis asks the table, and knows no names. To add a kind:
 
 1. Its rows, in ``rows.py``: ``(Operator) -> RowMap | str``, the string being the reason for the report.
    A window (``is_window``) has TFLite's option ``padding``, which the writer sets to VALID.
