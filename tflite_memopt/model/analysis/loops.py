@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from operator import add, and_, lt
 
@@ -40,6 +41,11 @@ class Loop:
     body: Graph
     iterations: int | None
     begins: Mapping[Operator, tuple[tuple[int, ...], ...]]
+
+    @cached_property
+    def parts(self) -> Mapping[Operator, tuple[tuple[int, int] | None, ...]]:
+        """As ``begins``: the first byte, and the end, of what the operator reads or writes."""
+        return {op: tuple(bytes_of_part(op, begin) for begin in begins) for op, begins in self.begins.items()}
 
     @property
     def slots(self) -> range:
@@ -84,6 +90,17 @@ def bytes_of(box: Box, tensor: Tensor) -> tuple[int, int]:
     for begin, size, whole in zip(*box, tensor.shape, strict=True):
         first, last = first * whole + begin, last * whole + begin + size - 1
     return first * tensor.dtype.arena_bytes, (last + 1) * tensor.dtype.arena_bytes
+
+
+def bytes_of_part(operator: Operator, begin: Sequence[int] | None = None) -> tuple[int, int] | None:
+    """First byte and end of what a SLICE reads of its input, or a DYNAMIC_UPDATE_SLICE writes of its output.
+
+    ``begin`` as for :func:`box_of`. None for other operators, and where it is not known.
+    """
+    if operator.name not in _PARTS:
+        return None
+    box, whole = box_of(operator, begin), operator.inputs[0] if operator.name == "SLICE" else operator.outputs[0]
+    return None if box is None or whole is None else bytes_of(box, whole)
 
 
 def is_one_run(box: Box, tensor: Tensor) -> bool:

@@ -51,20 +51,15 @@ class DType(Enum):
     STRING = ("string", 0, 0)
     VARIANT = ("variant", 0, 0)
 
-    @property
-    def arena_bytes(self) -> int:
-        """Bytes of one element in TFLM's arena; 0 when TFLM cannot hold the type."""
-        return int(self.value[1])
+    label: str
+    """Lower-case name for people; equal to numpy's name where numpy has the type."""
+    arena_bytes: int
+    """Bytes of one element in TFLM's arena; 0 when TFLM cannot hold the type."""
+    packed_bits: int
+    """Bits of one element in a constant buffer; 0 when elements have no fixed size."""
 
-    @property
-    def packed_bits(self) -> int:
-        """Bits of one element in a constant buffer; 0 when elements have no fixed size."""
-        return int(self.value[2])
-
-    @property
-    def label(self) -> str:
-        """Lower-case name for people; equal to numpy's name where numpy has the type."""
-        return str(self.value[0])
+    def __init__(self, label: str, arena_bytes: int, packed_bits: int) -> None:
+        self.label, self.arena_bytes, self.packed_bits = label, arena_bytes, packed_bits
 
 
 Extras = Mapping[str, Any]

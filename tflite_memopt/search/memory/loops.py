@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ...model.analysis.lifetimes import Timeline
-from ...model.analysis.loops import Loop, box_of, bytes_of, loops_of
+from ...model.analysis.loops import Loop, loops_of, bytes_of_part
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import in_head
 from ...solvers.graph.interval import intersect
@@ -247,7 +247,7 @@ def _accesses(
             continue
         loop = loops.get(operator)
         if loop is None:
-            yield from _of_one(operator, None, image, result)
+            yield from _of_one(operator, bytes_of_part(operator), image, result)
         elif loop.iterations is None:
             yield 0, None
             yield 0, size
@@ -268,13 +268,13 @@ def _of_iterations(
     inner = [
         op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
     ]
-    same = {op: list(_of_one(op, None, image, result)) for op in inner if op not in loop.begins}
+    same = {op: list(_of_one(op, bytes_of_part(op), image, result)) for op in inner if op not in loop.parts}
     for iteration in range(iterations):
         for operator in inner:
             if operator in same:
                 yield from same[operator]
             else:
-                yield from _of_one(operator, loop.begins[operator][iteration], image, result)
+                yield from _of_one(operator, loop.parts[operator][iteration], image, result)
         yield from copied
 
 
@@ -293,19 +293,18 @@ def _is_in_place(tensor: Tensor, group: Collection[Tensor]) -> bool:
 
 
 def _of_one(
-    operator: Operator, begin: Sequence[int] | None, image: set[Tensor], result: set[Tensor]
+    operator: Operator, part: tuple[int, int] | None, image: set[Tensor], result: set[Tensor]
 ) -> Iterator[tuple[int, int | None]]:
+    """``part``: the bytes of its whole that the operator reads or writes, where they are known."""
     for slot, tensor in enumerate(operator.inputs):
         if tensor is None or tensor not in image:
             continue
         if slot == 0 and _is_in_place(operator.outputs[0], image):
             continue  # copied onto itself
-        box = box_of(operator, begin) if operator.name == "SLICE" and slot == 0 else None
-        yield (0 if box is None else bytes_of(box, tensor)[0]), None
+        yield (part[0] if part is not None and slot == 0 and operator.name == "SLICE" else 0), None
     for output in operator.outputs:
         if output in image or output in result:
-            box = box_of(operator, begin) if _is_in_place(output, image | result) else None
-            low, end = (0, output.nbytes) if box is None else bytes_of(box, output)
+            low, end = part if part is not None and _is_in_place(output, image | result) else (0, output.nbytes)
             yield (0, end) if output in result else (low, None)
 
 
