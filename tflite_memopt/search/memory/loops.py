@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ...model.analysis.lifetimes import Timeline
-from ...model.analysis.loops import Loop, loops_of, bytes_of_part
+from ...model.analysis.loops import Loop, bytes_of_part, loops_of
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import in_head
 from ...solvers.graph.interval import intersect
