@@ -16,6 +16,7 @@ from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.options import SearchOptions
 from tflite_memopt.search.cascade import in_order, space
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.space import LONGEST, Modes, modes_of
@@ -64,13 +65,13 @@ def cost(model: Model) -> Cost:
     return cost_of(model, OPTIONS.profile, OPTIONS.search)
 
 
-def loops_alone(options: Options) -> Modes:
-    return replace(modes_of(options.search), unrolled=(), phases=False)
+def loops_alone(options: SearchOptions) -> Modes:
+    return replace(modes_of(options), unrolled=(), phases=False)
 
 
 def long_ones(model: Model, options: Options) -> list[Tiling]:
     """The tilings that are longer than others may be."""
-    found = figures_of(space_of(model, PROFILE, loops_alone(options), None, options))
+    found = figures_of(space_of(model, PROFILE, loops_alone(options.search), None, options))
     return [tiling for tiling in found if tiling.end - tiling.first > LONGEST]
 
 

@@ -17,6 +17,7 @@ from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.options import SearchOptions
 from tflite_memopt.search.cascade import in_order
 from tflite_memopt.search.cascade.in_order import OrderSearch
 from tflite_memopt.search.cascade.loop import lower_phases
@@ -119,13 +120,13 @@ def cost(model: Model) -> Cost:
     return cost_of(model, OPTIONS.profile, OPTIONS.search)
 
 
-def phases_alone(options: Options) -> Modes:
-    return replace(modes_of(options.search), unrolled=(), loops=())
+def phases_alone(options: SearchOptions) -> Modes:
+    return replace(modes_of(options), unrolled=(), loops=())
 
 
 def searched(model: Model, options: Options, known: Cost) -> tuple[OrderSearch, Cost, Tilings]:
     profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
-    search = OrderSearch(model, profile, options.search, cost(model), Measured(), phases_alone(options))
+    search = OrderSearch(model, profile, options.search, cost(model), Measured(), phases_alone(options.search))
     return search, *search.run(known)
 
 

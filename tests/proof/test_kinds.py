@@ -12,13 +12,14 @@ from tests.cascade.networks import KEEPING_ROWS, OPERATORS, random_network
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import ARENA, F32, I8, I32, Branch
 from tests.tflm import run_models
-from tflite_memopt.evidence.proof import Keys, Run, inputs_of
+from tflite_memopt.evidence.proof import Keys, Run, inputs_of, orders
 from tflite_memopt.evidence.proof.kinds import KINDS
 from tflite_memopt.evidence.proof.run import EFFECTS
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.target.kernels.requests import REFERENCE
+from tflite_memopt.target.operators.table import OPERATORS as TABLE
 
 Array = np.ndarray[Any, Any]
 
@@ -196,3 +197,9 @@ def _other(values: Array, at: int) -> Array:
     changed: Array = values.copy()
     changed.flat[at] += 27 if values.dtype.kind == "i" else np.float32(3)
     return changed
+
+
+def test_the_proof_knows_the_order_of_every_kind_whose_output_may_overwrite_an_input() -> None:
+    """It has a table of its own; without a kind it refuses plans that the planner makes."""
+    known = {*orders._SHARED, *orders._REFERENCE}
+    assert {name for name, kind in TABLE.items() if kind.overwrites} <= known

@@ -2,19 +2,30 @@
 
 Code that cuts operators or lays them along another axis asks the table, and knows no names. To add a kind:
 
-1. Its rows, in ``rows.py``: ``(Operator) -> RowMap | str``, the string being the reason for the report.
-   A window (``is_window``) has TFLite's option ``padding``, which the writer sets to VALID.
+1. Its rows, in ``rows.py``: ``(Operator) -> RowMap | str``, the string being the reason for the report. Where row r
+   reads row r that is ``elementwise_rows``, or ``_same`` with the slots that are cut. A window (``is_window``) has
+   TFLite's option ``padding``, which the writer sets to VALID.
 2. The entry in ``OPERATORS``: an ``OperatorKind`` with these rows; elementwise kinds begin with ``_UNARY`` or
-   ``_BINARY``. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
-   operator pads by itself), ``by_phase`` and ``along_h``; ``tflm``: the types and operands that TFLM's kernel takes.
-3. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
-4. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
+   ``_BINARY``. A kind without rows runs whole; one that TFLM lacks may be there already, with what rewrites ask. Where
+   they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the operator pads by
+   itself), ``overwrites``, ``tflm`` (the types and operands that TFLM's kernel takes). Optional: ``by_phase`` and
+   ``along_h``; without them sequences with this operator are not cut that way.
+3. What its kernels take from the arena, in ``kernels/requests.py``: a kind without a row counts as one that TFLM lacks,
+   and models with it are refused. The sizes are those of the kernel's OpData; ``tests/kernels/test_requests.py``
+   compares them with what the wheel allocates, and counts the kinds. If TFLM lacked it before, its advice in
+   ``_LAYERS`` of ``kernels/support.py`` goes.
+4. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
+5. If ``overwrites`` is set, the order in which its kernel reads and writes, in ``proof/orders.py``: the proof refuses a
+   plan without it. What it computes is in ``proof/contracts.py`` and ``proof/kinds.py``; a kind that is not there is
+   equal to the same operator on equal inputs alone, and cannot be cut.
+6. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
    ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
-   place in ``OPERATORS`` or ``KEEPING_ROWS``. Then ``tests/cascade/test_lower.py`` compares its stripes.
+   place in ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes. A
+   maker in ``tests/kernels/one_operator.py`` for its types; if ``overwrites`` is set, a case in ``INT8S`` or
+   ``FLOATS`` of ``tests/kernels/test_relations_in_place.py``.
 
-MACs are in ``analysis/macs.py``, instructions in ``memory/work.py``, and what each library's kernel takes from the
-arena in ``kernels/requests.py``. The proof has facts of its own, on purpose: ``proof/contracts.py``, ``proof/kinds.py``
-and ``proof/orders.py``.
+MACs are in ``analysis/macs.py``. Instructions are in ``memory/work.py``: ``prices.element`` for each output element,
+unless the kind has a row there; one with a curve or a table for integers belongs in ``_CURVES``.
 """
 
 from __future__ import annotations
@@ -125,9 +136,9 @@ _TO_32 = _TO_16 | {I32}
 _TO_64 = _TO_32 | {I64}
 
 _PIXELS = OperatorKind(rows.elementwise_rows, is_elementwise=True, along_h=AlongH(overrides.has_sequences_alone))
-_UNARY = replace(_PIXELS, is_by_channel=True, overwrites="first input")
-_BINARY = replace(_PIXELS, is_by_channel=True, overwrites="any input")
 _ANY_PHASE = ByPhase(overrides.is_same_in_every_phase)
+_UNARY = replace(_PIXELS, is_by_channel=True, overwrites="first input", by_phase=_ANY_PHASE)
+_BINARY = replace(_UNARY, overwrites="any input")
 _CONVOLUTION = OperatorKind(
     rows.convolution_rows,
     beyond="zero point",
@@ -143,7 +154,7 @@ _SIZE = ShapeOperand(1, 1, 3)
 
 OPERATORS: Mapping[str, OperatorKind] = {
     "ABS": replace(_UNARY, tflm=Tflm(_TO_16)),
-    "ADD": replace(_BINARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_32), flash=6217),
+    "ADD": replace(_BINARY, tflm=Tflm(_TO_32), flash=6217),
     "ADD_N": _BINARY,
     "ARG_MAX": replace(_ARGUMENT, tflm=Tflm(_TO_8)),
     "ARG_MIN": replace(_ARGUMENT, tflm=Tflm(_TO_8)),
@@ -195,24 +206,24 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "GELU": OperatorKind(is_by_channel=True),
     "GREATER": replace(_BINARY, tflm=Tflm(_TO_64)),
     "GREATER_EQUAL": replace(_BINARY, tflm=Tflm(_TO_8 | {I64, I32})),
-    "HARD_SWISH": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_8)),
+    "HARD_SWISH": replace(_UNARY, tflm=Tflm(_TO_8)),
     "L2_NORMALIZATION": replace(_PIXELS, overwrites="first input", tflm=Tflm(_TO_8, rank=(0, 4, _TO_8))),
     "L2_POOL_2D": replace(_POOL, tflm=Tflm(_FLOAT)),
-    "LEAKY_RELU": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_16)),
+    "LEAKY_RELU": replace(_UNARY, tflm=Tflm(_TO_16)),
     "LESS": replace(_BINARY, tflm=Tflm(_TO_8 | {I64, I32}), flash=4516),
     "LESS_EQUAL": replace(_BINARY, tflm=Tflm(_TO_8 | {I64, I32})),
     "LOG": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "LOGICAL_AND": _BINARY,
     "LOGICAL_NOT": _UNARY,
     "LOGICAL_OR": _BINARY,
-    "LOGISTIC": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_16)),
+    "LOGISTIC": replace(_UNARY, tflm=Tflm(_TO_16)),
     "LOG_SOFTMAX": replace(_PIXELS, overwrites="first input", tflm=Tflm(_TO_8)),
-    "MAXIMUM": replace(_BINARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_64)),
+    "MAXIMUM": replace(_BINARY, tflm=Tflm(_TO_64)),
     "MAX_POOL_2D": replace(_POOL, tflm=Tflm(_TO_16), flash=2829),
     "MEAN": replace(_REDUCTION, tflm=Tflm(_TO_16), flash=4179),
-    "MINIMUM": replace(_BINARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_64), flash=4840),
+    "MINIMUM": replace(_BINARY, tflm=Tflm(_TO_64), flash=4840),
     "MIRROR_PAD": OperatorKind(rows.mirror_rows, tflm=Tflm(_TO_8)),
-    "MUL": replace(_BINARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_32), flash=6145),
+    "MUL": replace(_BINARY, tflm=Tflm(_TO_32), flash=6145),
     "NEG": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "NOT_EQUAL": replace(_BINARY, tflm=Tflm(frozenset({F32, I8, I32, I64, BOOL}))),
     "PACK": OperatorKind(tflm=Tflm(_TO_64), flash=1124),
@@ -225,11 +236,11 @@ OPERATORS: Mapping[str, OperatorKind] = {
     ),
     "PADV2": replace(_PAD, beyond="own value", tflm=Tflm(_TO_32, constants=(1,), sizes=(1,)), flash=3927),
     "PRELU": replace(_BINARY, tflm=Tflm(_TO_16, rank=(0, 4, _FLOAT))),
-    "QUANTIZE": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_32 | {U8}), flash=2426),
+    "QUANTIZE": replace(_UNARY, tflm=Tflm(_TO_32 | {U8}), flash=2426),
     "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(_TO_8)),
     "REDUCE_MIN": replace(_REDUCTION, tflm=Tflm(_TO_8)),
-    "RELU": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_16)),
-    "RELU6": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_16)),
+    "RELU": replace(_UNARY, tflm=Tflm(_TO_16)),
+    "RELU6": replace(_UNARY, tflm=Tflm(_TO_16)),
     "RELU_0_TO_1": OperatorKind(is_by_channel=True),
     "RELU_N1_TO_1": replace(_UNARY, overwrites=None),
     "RESHAPE": OperatorKind(rows.reshape_rows, ShapeOperand(1, option="newShape"), tflm=Tflm(sizes=(1,)), flash=991),
@@ -259,10 +270,10 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SQUARE": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "SQUARED_DIFFERENCE": replace(_BINARY, tflm=Tflm(_TO_32)),
     "STRIDED_SLICE": OperatorKind(tflm=Tflm(_TO_32 | {BOOL}, constants=(1, 2, 3)), flash=5177),
-    "SUB": replace(_BINARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_32), flash=6400),
+    "SUB": replace(_BINARY, tflm=Tflm(_TO_32), flash=6400),
     "SUM": replace(_REDUCTION, tflm=Tflm(_TO_16), flash=4094),
     "SVDF": OperatorKind(tflm=Tflm(_TO_8, weights=1)),
-    "TANH": replace(_UNARY, by_phase=_ANY_PHASE, tflm=Tflm(_TO_16)),
+    "TANH": replace(_UNARY, tflm=Tflm(_TO_16)),
     "TRANSPOSE": OperatorKind(tflm=Tflm(_TO_16, constants=(1,), rank=(1, 5, _TO_16))),
     "TRANSPOSE_CONV": OperatorKind(
         rows.transposed_convolution_rows,
