@@ -17,7 +17,7 @@ from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.model.ir.model import DType
+from tflite_memopt.model.ir.model import DType, OpCode
 from tflite_memopt.report.model import to_json
 from tflite_memopt.report.pictures.pages import analysis_page, report_page
 
@@ -62,6 +62,18 @@ def test_what_tflm_refuses_and_the_table_does_not_know_is_said_first() -> None:
         UnsupportedModelError, match=r"^TFLM cannot run this model: subgraph 0, operator 0 \(GATHER, 'y'\)"
     ):
         tflite_memopt.optimize(write_model(b.finish(y)), Options(samples=2))
+
+
+def test_an_operator_of_somebody_is_an_estimate_and_needs_its_runner() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 8), DType.FLOAT32), b.tensor("y", (1, 8), DType.FLOAT32)
+    operator = b.operator("CUSTOM", (x,), (y,))
+    operator.opcode = OpCode("CUSTOM", custom_code="Mine")
+    model = b.finish(y)
+    model.opcodes[:] = [operator.opcode]
+    summary = tflite_memopt.analyze(write_model(model)).summary
+    assert "(an estimate: an operator is not in the kernel tables)" in summary.headline
+    assert {each.option for each in summary.advice} == {"tflite-memopt optimize --no-verify"}
 
 
 def test_what_runs_says_nothing() -> None:

@@ -42,11 +42,12 @@ def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
 def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summary:
     """The sentences of an ``analyze`` report."""
     answer, support = analysis.answer, analysis.tflm
-    fit = said_of_fit(answer, analysis.device)
+    fit, is_exact = said_of_fit(answer, analysis.device), analysis.memory.required_is_exact
+    estimate = "" if is_exact else " (an estimate: an operator is not in the kernel tables)"
     said = (
         [f"RAM: {fit}"]
         if fit.startswith("needs") and not answer.most
-        else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}", fit]
+        else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}{estimate}", fit]
     )
     first = joined(*said, *_notes(answer, analysis.target))
     if analysis.mends:
@@ -61,6 +62,9 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
             advice = (*advice, Advice("tflite-memopt optimize", text))
     elif any(step.operator in NPUS for step in analysis.steps):
         text = "makes a model that may need less; only the chip can run it, and verify proves it equal"
+        advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
+    elif not is_exact:
+        text = "makes a model that may need less; verify --runner runs it on a TFLM that has its kernels"
         advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif analysis.planned_for is None:
         text = "makes a model that needs less, and verifies that it computes the same"

@@ -10,7 +10,7 @@ runs subgraph 0 alone, and crashes on the tensors of the others, which it never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -36,7 +36,7 @@ _MOST_AXES = 5
 
 @dataclass(frozen=True)
 class Mended:
-    """A model, what was done to it, and what kept TFLM from loading it before and still does."""
+    """A model, what was done to it, and what kept TFLM from loading it before and still does: operators of the file."""
 
     model: Model
     uses: tuple[RewriteUse, ...]
@@ -69,7 +69,22 @@ def mended(model: Model) -> Mended | None:
     for each in driver.applied:
         found.setdefault(each.rule, []).append(each.operator)
     uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
-    return Mended(copied, uses, before, support_of(copied))
+    return Mended(copied, uses, before, _as_in_the_file(support_of(copied), model))
+
+
+def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
+    """What still keeps TFLM from loading a model, by the operators' positions before the rewrites, where known."""
+    places = {
+        (number, operator.opcode.label, output.name): position
+        for number, graph in enumerate(model.graphs)
+        for position, operator in enumerate(graph.operators)
+        for output in operator.outputs[:1]
+    }
+    reasons = (
+        replace(each, index=places.get((each.subgraph, each.operator, each.output), each.index))
+        for each in support.reasons
+    )
+    return replace(support, reasons=tuple(reasons))
 
 
 def _check_widened_constant(match: Match) -> Folded | str | None:
