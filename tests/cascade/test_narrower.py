@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tflite_memopt
+from tests.cells import cell_network
 from tests.models import mobile_chain
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
@@ -137,3 +138,29 @@ def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_l
     least = optimize(model, options).report.after.arena_bytes
     monkeypatch.setattr(candidate, "cascade", astray)
     assert optimize(model, replace(options, budget=least)).report.within_budget
+
+
+def test_the_search_on_an_older_tflm_looks_no_further_than_what_would_take_the_place_of_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And what it finds is what a search without that limit leads to."""
+    model = write_model(cell_network(4, resolution=32))
+    options = replace(PLAIN, every_byte=False, effort="quick")
+    bounds: list[int | None] = []
+
+    def noted(*given: Any) -> Changed:
+        if given[2].build.before is not None:
+            bounds.append(given[4])
+        return cascade(*given)
+
+    def unbounded(*given: Any) -> Changed:
+        return cascade(*given[:4], None, *given[5:])
+
+    monkeypatch.setattr(candidate, "cascade", noted)
+    found = optimize(model, options)
+    assert "masked" in found.report.decision
+    (below,) = bounds
+    assert below is not None
+    assert found.report.after.arena_bytes < below < found.report.before.arena_bytes
+    monkeypatch.setattr(candidate, "cascade", unbounded)
+    assert optimize(model, options).model == found.model

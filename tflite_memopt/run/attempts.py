@@ -35,6 +35,8 @@ WORTH = 0.05
 """The share of the objective that a new operator kind or a newer TFLM must save."""
 LIMITS = (0.0, 0.02, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions, that ``explore`` searches."""
+_ROOM = 1.1
+"""The search on an older TFLM looks at what needs so much more than what is kept: final plans differ from estimates."""
 _USUAL = SearchOptions()
 
 
@@ -99,23 +101,26 @@ def _wider(asked: SearchOptions) -> Iterator[Attempt]:
         yield Attempt("a wider limit", replace(asked, max_slowdown=limit))
 
 
-def _made(run: RunContext, attempt: Attempt) -> Candidate:
+def _made(run: RunContext, attempt: Attempt, below: int | None) -> Candidate:
     if not attempt.anywhere:
-        return known_or_made(run, attempt.limits)
+        return known_or_made(run, attempt.limits, below)
     anywhere = profile_for(None, PORTABLE.name, build=attempt.limits.build)
     planned = offline_plan.decode(run.original) or {}
     theirs = None if run.before is None else needs_by_library(run.original, planned, anywhere)
-    found = known_or_made(replace(run, profile=anywhere, before=theirs), attempt.limits)
+    found = known_or_made(replace(run, profile=anywhere, before=theirs), attempt.limits, below)
     return placed_again(run, attempt.limits, found)
 
 
-def cheapest(run: RunContext, asked: SearchOptions) -> Candidate:
-    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget."""
+def cheapest(run: RunContext, asked: SearchOptions, below: int | None = None) -> Candidate:
+    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget.
+
+    ``below``: bytes of the objective; stripes that need as much or more are not looked for.
+    """
     every, found = attempts_of(run, asked), list[Candidate]()
     own = next(at for at, each in enumerate(every) if each.limits == asked)
     for number, attempt in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"search {number} of {len(every)}, {attempt.said}")
-        made = _made(here, attempt)
+        made = _made(here, attempt, below)
         if attempt.limits.max_slowdown > asked.max_slowdown:
             is_kept = made.is_no_worse and run.work_limit(asked).is_kept_by(made.model)
             made = replace(made, is_no_worse=is_kept)
@@ -150,7 +155,9 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     assert kept is not None
     since = _since(run, kept)
     if plain is not None and since is not None:
-        older = cheapest(run, replace(asked, build=build_named(without_newer(asked.build, since))))
+        # What needs more does not take the place of what is kept.
+        enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
+        older = cheapest(run, replace(asked, build=build_named(without_newer(asked.build, since))), enough)
         plain = older if _pays(run, plain, older, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:

@@ -81,7 +81,7 @@ class Candidate:
         return max(sizes, default=cost_in(self.placement.memory, options).need)
 
 
-Cache = dict[tuple[bytes, KernelProfile, SearchOptions], Candidate]
+Cache = dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate]
 """Candidates by the bytes of the model, the kernels and the limits: runs under several limits ask for the same ones."""
 
 
@@ -113,11 +113,14 @@ class RunContext:
         return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
 
 
-def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:
-    """Return the candidate under these limits alone, from the cache if it is there."""
-    key = run.data, run.profile, options
+def known_or_made(run: RunContext, options: SearchOptions, below: int | None = None) -> Candidate:
+    """Return the candidate under these limits alone, from the cache if it is there.
+
+    ``below``: stripes that need as much or more bytes of the objective are not looked for.
+    """
+    key = run.data, run.profile, options, below
     if key not in run.cache:
-        run.cache[key] = _made(run, options)
+        run.cache[key] = _made(run, options, below)
     return run.cache[key]
 
 
@@ -127,7 +130,7 @@ def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> C
     return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
-def _made(run: RunContext, options: SearchOptions) -> Candidate:
+def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
     with run.clock.stage("rewrite"):
         rewritten = rewrite(_given(run, options), run.profile, options, run.progress)
@@ -135,7 +138,7 @@ def _made(run: RunContext, options: SearchOptions) -> Candidate:
         plan_label.detach(rewritten.model)
         rewritten = replace(rewritten, uses=(*rewritten.uses, *_mended(run, rewritten.model)))
     with run.clock.stage("cascade"):
-        cascaded = _in_stripes(run, options, rewritten.model)
+        cascaded = _in_stripes(run, options, rewritten.model, below)
         found = _in_tiles(run, options, rewritten, cascaded)
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
