@@ -14,8 +14,9 @@ from tflite_memopt.cli import cli
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tflite_memopt"
 FILES = sorted(path for suffix in ("py", "jinja", "pxd") for path in PACKAGE.rglob(f"*.{suffix}"))
-FOREIGN_FILES = {"idf.py", "node_data_builder.py"}
-"""Of ESP-IDF and of Model Explorer."""
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("schema/*.md")))
+FOREIGN_FILES = {"create_tflm_tree.py", "idf.py", "node_data_builder.py"}
+"""Of TFLM, of ESP-IDF, and of Model Explorer."""
 FOREIGN_OPTIONS = {"--gc-sections", "--its", "--verify"}
 """Of a linker and of git, and a line of a drawing."""
 _FILE = re.compile(r"(?<![\w/.])((?:\w+/)*\w+\.py)\b")
@@ -38,9 +39,9 @@ def test_files_that_are_named_exist() -> None:
     there = {f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.rglob("*.py") if ".venv" not in path.as_posix()}
     missing = [
         f"{name_of(path)} names {name}"
-        for path in FILES
+        for path in (*FILES, *PAGES)
         for name in sorted(set(_FILE.findall(path.read_text())) - FOREIGN_FILES)
-        if not any(each.endswith(f"/{name}") for each in there)
+        if "NAME" not in name and not any(each.endswith(f"/{name}") for each in there)
     ]
     assert missing == []
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Literal
 
 from ..model.io import offline_plan
@@ -153,7 +152,7 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
         if kept is None or _pays(run, kept, best, asked):
             plain, kept = kept, best
     assert kept is not None
-    since = _since(run, kept)
+    since = needed_since(_news(run, kept))
     if plain is not None and since is not None:
         # What needs more does not take the place of what is kept.
         enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
@@ -182,10 +181,6 @@ def _pays(run: RunContext, plain: Candidate, other: Candidate, asked: SearchOpti
 def _news(run: RunContext, candidate: Candidate) -> frozenset[str]:
     """Return the operator kinds that the candidate has and the original has not."""
     return operator_kinds(candidate.model) - operator_kinds(run.original)
-
-
-def _since(run: RunContext, candidate: Candidate) -> date | None:
-    return needed_since(_news(run, candidate))
 
 
 def _declined(run: RunContext, candidate: Candidate, kept: Candidate, asked: SearchOptions) -> Declined | None:

@@ -28,7 +28,7 @@ from ...solvers.plan.problem import Item
 from ...target.kernels import arena
 from ...target.kernels.arena import MemoryPlanner
 from ...target.kernels.profile import KernelProfile
-from ...target.kernels.requests import ILP32, WHEEL, Abi, Requests, requests_in
+from ...target.kernels.requests import ILP32, WHEEL, Abi, Requests
 from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
 from .work import instructions, weights_read
@@ -274,10 +274,8 @@ def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | No
     """Return the terms of a model as it stands; ``loops``: its own, where they are known."""
     abi = profile.abi
     beside = arena.arena_beside_head(model, profile.requests, abi)
-    asked = requests_in(model, abi, profile.requests)
     tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
-    requests = sum(len(each.scratch) for each in asked.values())
-    tables = _tables(abi, len(tensors), sum(map(in_head, tensors)), requests)
+    tables = _tables(abi, len(tensors), sum(map(in_head, tensors)), beside.scratch)
     tables += arena.POINTER.on(abi) * len(model.graphs)
     before = [each for each in beside.permanent if each.of != arena.INTERFACE]
     sizes = [aligned(each.size, max(_WORD, each.alignment)) for each in before]
@@ -291,7 +289,7 @@ def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | No
         least_tail=beside.tail - 2 * (ARENA_ALIGNMENT - 1),
         least_temporaries=tables + arena.SCRATCH_REQUEST.on(abi) * arena.MAX_SCRATCH_PER_OPERATOR,
         interface=sum(each.size for each in beside.permanent if each.of == arena.INTERFACE),
-        operators=len(asked),
+        operators=operator_count(model),
         macs=model_macs(model, loops),
     )
 

@@ -228,8 +228,8 @@ where others read it. Between any two convolutions of one dimension Keras has su
 
 
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
-_MOST_DIMENSIONS = 4
-"""Of an input that TFLM reduces."""
+MOST_DIMENSIONS = 4
+"""Of what kernels of TFLM broadcast, reduce, or pad."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def _axes_in(
     """Dimensions of ``source`` that are those ``taken`` of ``shaped``, and leave the shape ``wanted``."""
     long = [axis for axis, size in enumerate(source) if size != 1]
     others = [axis for axis, size in enumerate(shaped) if size != 1]
-    if [source[axis] for axis in long] != [shaped[axis] for axis in others] or len(source) > _MOST_DIMENSIONS:
+    if [source[axis] for axis in long] != [shaped[axis] for axis in others] or len(source) > MOST_DIMENSIONS:
         return None
     sure = {mine for mine, theirs in zip(long, others, strict=True) if theirs in taken}
     for more in _subsets([axis for axis, size in enumerate(source) if size == 1]):

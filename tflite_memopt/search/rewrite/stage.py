@@ -373,12 +373,12 @@ def clean_up(model: Model, profile: KernelProfile) -> Changed:
 
 def _has_fewer_transposes(model: Model) -> bool:
     """Tell whether fewer are left when operators read what is behind them."""
-    count = sum(1 for _ in transposes_in(model))
+    count = transposes_in(model)
     if not count:
         return False
     trial = Driver(copy_model(model), is_trial=True)
     trial.apply_everywhere(WITHOUT_TRANSPOSES)
-    return sum(1 for _ in transposes_in(trial.model)) < count
+    return transposes_in(trial.model) < count
 
 
 def site_use(site: SiteUse) -> RewriteUse:

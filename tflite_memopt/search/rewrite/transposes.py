@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
@@ -17,11 +17,10 @@ from ...model.ir.tensors import integers, values
 from ...target.kernels.relations import RESHAPES, axis_of, operands, slice_box
 from ...target.operators.table import OPERATORS
 from .engine import Copy, Match, Pattern, Rule, is_shape_computed, source_of
+from .shapes import MOST_DIMENSIONS
 
 Array = npt.NDArray[Any]
 _MOVERS = ("TRANSPOSE", *RESHAPES)
-_MOST_DIMENSIONS = 4
-"""Of what kernels of TFLM broadcast, reduce, or pad."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _check_lowered_transpose(match: Match) -> Lowered | str | None:
     origin = next((each for each in found if each is not None and not each.keeps_order), None)
     if origin is None or len(operator.outputs) != 1:
         return None
-    if len(origin.source.shape) > _MOST_DIMENSIONS:
+    if len(origin.source.shape) > MOST_DIMENSIONS:
         return "its input has more dimensions than kernels of TFLM take"
     if any(len(group) > 1 for group in origin.places):
         return "dimensions of the transposed tensor were made one"
@@ -400,6 +399,6 @@ have sums of their own. It is done where the model has fewer transposes after al
 """
 
 
-def transposes_in(model: Model) -> Iterator[Operator]:
-    """Yield the transposes of all graphs."""
-    return (operator for graph in model.graphs for operator in graph.operators if operator.name == "TRANSPOSE")
+def transposes_in(model: Model) -> int:
+    """Return how many transposes all graphs have."""
+    return sum(operator.name == "TRANSPOSE" for graph in model.graphs for operator in graph.operators)

@@ -97,6 +97,7 @@ class ArenaBesideHead:
 
     ``before_plan``: the arena that it needs until the plan is in force, whatever the head is then. ``permanent``: the
     allocations of the tail, in turn; their alignment, and what a build without static memory has more, come on top.
+    ``scratch``: how many requests for scratch there are.
     """
 
     tail: int
@@ -104,6 +105,7 @@ class ArenaBesideHead:
     before_plan: int
     exact: bool
     permanent: tuple[Permanent, ...]
+    scratch: int
 
     def with_head(self, head: int) -> ArenaUse:
         """Return the arena with a planned head of ``head`` bytes."""
@@ -154,7 +156,9 @@ def arena_beside_head(
     replay.interface_tensors()
     exact = all(each.known for each in asked.values())
     more = 0 if abi.is_static else larger_structures(model, abi)
-    return ArenaBesideHead(arena.tail + more, temporaries + more, before_plan + more, exact, tuple(arena.permanent))
+    return ArenaBesideHead(
+        arena.tail + more, temporaries + more, before_plan + more, exact, tuple(arena.permanent), replay.scratch_count
+    )
 
 
 def larger_structures(model: Model, abi: Abi) -> int:
