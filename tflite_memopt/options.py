@@ -26,7 +26,7 @@ IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 RUNTIMES = ("litert", "tflm")
-PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
+PLAN_EFFORT: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes count.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 DEFAULT_LIMIT = 0.1
@@ -113,7 +113,7 @@ class SearchOptions:
 
     def plan_limit(self, part: float = 1.0) -> SearchLimit:
         """Return the limit of the planner for the plan that is written, or this part of it."""
-        return self.search_limit(PLAN_WORK[self.effort] * part)
+        return self.search_limit(PLAN_EFFORT[self.effort] * part)
 
 
 @dataclass(frozen=True)

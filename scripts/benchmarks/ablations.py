@@ -75,11 +75,11 @@ TUNED: Mapping[str, Sequence[str]] = {
     "solvers.plan.disjunctive": ("_PARTS",),
     "solvers.plan.exact": ("_EFFORT", "_SECOND_OPINION", "_GROWTH", "_PLAIN_CHUNK", "_COMPILED_CHUNK"),
     "solvers.plan.methods": ("_LARGEST", "_SHARE_OF_A_CORE"),
-    "search.memory.arrange": ("_WORK",),
+    "search.memory.arrange": ("_EFFORT",),
     "search.rewrite.engine": ("_MOST_CHECKED",),
     "search.rewrite.search": ("_AHEAD",),
     "search.rewrite.stage": ("_EFFORT",),
-    "search.rewrite.tiles": ("_ROUNDS", "_WORK", "_COPIED", "_ORDER_WORK"),
+    "search.rewrite.tiles": ("_ROUNDS", "_EFFORT", "_COPIED", "_EFFORT_OF_ORDER"),
     "search.cascade.bound": ("_SPOILT", "_CERTAIN_ROWS"),
     "search.cascade.in_order": (
         "_FULL",

@@ -17,7 +17,7 @@ from tflite_memopt.errors import MemoptError
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.options import PLAN_WORK
+from tflite_memopt.options import PLAN_EFFORT
 from tflite_memopt.search.cascade.region import region_of
 from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.stripes import even_ends
@@ -34,7 +34,7 @@ from .kept_parts import KeptParts
 from .markdown_table import row, table
 
 PROFILES = ("portable", "reference")
-WRITTEN = PLAN_WORK["normal"]
+WRITTEN = PLAN_EFFORT["normal"]
 REPEATS = 3
 FIRSTS, LENGTHS, COUNTS = (0, 1), (2, 4, 7), (2, 4, 8)
 """Regions that are striped: from which step on, how many operators, in how many stripes.

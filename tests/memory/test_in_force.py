@@ -150,7 +150,7 @@ def test_another_plan_is_taken_where_tflm_makes_more_of_the_best_one() -> None:
     layout, options = memory_layout(model, REFERENCE), Options()
     best = solve(layout.problem)
     assert head_in_force(layout, offsets_to_write(model, layout, best.offsets)) == 9 * 256
-    placed = place(model, tuple(range(len(model.main.operators))), REFERENCE, options.search)
-    assert placed is not None
+    in_order = memory_layout(model, REFERENCE, range(len(model.main.operators)))
+    placed = place(model, in_order, REFERENCE, options.search)
     assert best.arena_bytes == 5 * 256
     assert placed.memory.arena_bytes == 6 * 256

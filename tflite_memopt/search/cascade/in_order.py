@@ -16,7 +16,7 @@ limit: it is no worse.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 
@@ -24,20 +24,20 @@ from ...errors import InfeasibleError
 from ...model.analysis.macs import model_macs
 from ...model.ir.copying import copy_model
 from ...model.ir.model import Model
-from ...options import PLAN_WORK, Effort, SearchOptions
+from ...options import PLAN_EFFORT, Effort, SearchOptions
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.plan.bounds import max_breadth
 from ...solvers.plan.methods import solve
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
-from ...target.kernels.arena import arena_use
+from ...target.kernels.arena import arena_beside_head
 from ...target.kernels.faults import faults_in
 from ...target.kernels.mend import mend
 from ...target.kernels.profile import KernelProfile
-from ..memory.arrange import Cost, cost_in, place
+from ..memory.arrange import Cost, cost_in, need_at, place
 from ..memory.figures import operator_count
-from ..memory.layout import memory_layout
+from ..memory.layout import MemoryLayout, memory_layout
 from ..memory.problems import join, schedule_problem
 from ..memory.work import WorkLimit, instructions, model_work
 from .measure import Measured
@@ -125,37 +125,35 @@ class Plans:
         return cost, order, operator_count(model)
 
     def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
-        own = tuple(range(len(model.main.operators)))
-        orders = self._orders_of(model, own) if is_full else [own]
-        layouts = [memory_layout(model, self._profile, order) for order in orders]
+        profile, options = self._profile, self._options
+        own = memory_layout(model, profile, range(len(model.main.operators)))
+        layouts = [own, *self._in_other_order(model, own)] if is_full else [own]
+        need = partial(need_at, beside=arena_beside_head(model, profile.requests, profile.abi), options=options)
         problems = [join(layout.problem, layout.groups).problem for layout in layouts]
-        use = arena_use(model, 0, self._profile.requests, self._profile.abi)
-        counts_tail = self._options.objective == "total"
-
-        def need(head: int) -> int:
-            return max(use.required, aligned(head + use.tail)) if counts_tail else head
-
-        open_ = [order for problem, order in zip(problems, orders, strict=True) if need(max_breadth(problem)) < below]
+        open_ = [layout for layout, each in zip(layouts, problems, strict=True) if need(max_breadth(each)) < below]
         if is_full or not open_:
-            costs = [(self._placed(model, order), order) for order in open_]
+            costs = [(self._placed(model, layout), layout.order) for layout in open_]
             return min(costs, key=lambda each: each[0], default=(None, None))
-        head = solve(problems[0], self._options.planner, self._options.search_limit()).arena_bytes
-        return Cost(need(head), head, model_macs(model, layouts[0].loops.loops), operator_count(model)), None
+        head = solve(problems[0], options.planner, options.search_limit()).arena_bytes
+        return Cost(need(head), head, model_macs(model, own.loops.loops), operator_count(model)), None
 
     def _is_within(self, made: Model) -> bool:
         """Return whether it keeps the limit on run time."""
         return self._work.is_kept_by(made)
 
-    def _placed(self, model: Model, order: Order) -> Cost:
+    def _placed(self, model: Model, layout: MemoryLayout) -> Cost:
         """Return the cost in one order as TFLM counts it, which may be above the plan."""
-        effort = _FULL / PLAN_WORK[self._options.effort]
-        return cost_in(place(model, order, self._profile, self._options, effort).memory, self._options)
+        effort = _FULL / PLAN_EFFORT[self._options.effort]
+        return cost_in(place(model, layout, self._profile, self._options, effort).memory, self._options)
 
-    def _orders_of(self, model: Model, own: Order) -> list[Order]:
-        """The order in which the tilings are written, and the scheduler's where that is another one."""
-        problem = schedule_problem(model.main, memory_layout(model, self._profile))
-        limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(own))
-        return list(dict.fromkeys((own, solve_schedule(problem, limit=limit).order)))
+    def _in_other_order(self, model: Model, own: MemoryLayout) -> Iterator[MemoryLayout]:
+        """The scheduler's order, where that is not the one in which the tilings are written."""
+        problem = schedule_problem(model.main, own)
+        as_written = tuple(range(len(problem.steps)))
+        limit = replace(self._options.search_limit(_EFFORT_OF_ORDER), below=memory_graph(problem).peak(as_written))
+        order = solve_schedule(problem, limit=limit).order
+        if order != as_written:
+            yield memory_layout(model, self._profile, order)
 
     def _written(self, chosen: Tilings) -> Model:
         model = self._finish(apply_tilings(copy_model(self._model), chosen), self._profile)

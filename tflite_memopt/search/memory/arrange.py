@@ -20,7 +20,7 @@ from ...solvers.plan.methods import CHEAP
 from ...solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import Schedule, ScheduleProblem
-from ...target.kernels.arena import arena_use
+from ...target.kernels.arena import ArenaBesideHead, arena_beside_head
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.requests import ILP32
 from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
@@ -65,31 +65,24 @@ def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort
 
     The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
     """
-    problem = schedule_problem(model.main, memory_layout(model, profile))
+    own = memory_layout(model, profile, range(len(model.main.operators)))
+    problem = schedule_problem(model.main, own)
     schedule = solve_schedule(problem, limit=options.search_limit(effort))
-    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, effort))
-
-
-def place_in_better_order(
-    model: Model, order: Sequence[int], profile: KernelProfile, options: SearchOptions, effort: float = 1.0
-) -> ModelPlacement:
-    """The placement of the smaller head: of the model in its own order, or in ``order``."""
-    own = tuple(range(len(order)))
-    layouts = [memory_layout(model, profile, each) for each in dict.fromkeys((own, tuple(order)))]
+    layouts = [own] if schedule.order == own.order else [own, memory_layout(model, profile, schedule.order)]
     limit = options.plan_limit(effort)
     is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
     plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
-    placements = [
+    placements = (
         _placed(model, layout, plan, profile, options, limit) for layout, plan in zip(layouts, plans, strict=True)
-    ]
-    return min(placements, key=lambda placement: placement.memory.arena_bytes)
+    )
+    return Arrangement(problem, schedule, min(placements, key=lambda placement: placement.memory.arena_bytes))
 
 
 def place(
-    model: Model, order: tuple[int, ...], profile: KernelProfile, options: SearchOptions, effort: float = 1.0
+    model: Model, layout: MemoryLayout, profile: KernelProfile, options: SearchOptions, effort: float = 1.0
 ) -> ModelPlacement:
-    """Return the placement in one order."""
-    layout, limit = memory_layout(model, profile, order), options.plan_limit(effort)
+    """Return the placement in the order of a layout, which must name it."""
+    limit = options.plan_limit(effort)
     return _placed(model, layout, _planned(options, limit, layout), profile, options, limit)
 
 
@@ -186,7 +179,7 @@ class Declined:
     instructions: Mapping[str, int]
 
 
-_WORK = 0.1
+_EFFORT = 0.1
 """The part of its limit that the search for an order may use for one estimate: many are made."""
 
 
@@ -200,12 +193,22 @@ def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
+def cost_at(head: int, model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
+    """Return the cost if the model ran with a head of so many bytes."""
+    beside = arena_beside_head(model, profile.requests, profile.abi)
+    return Cost(need_at(head, beside, options), head, model_macs(model), operator_count(model))
+
+
+def need_at(head: int, beside: ArenaBesideHead, options: SearchOptions) -> int:
+    """Return the bytes that the objective counts, with a head of so many bytes."""
+    return beside.with_head(head).required if options.objective == "total" else head
+
+
 def estimate_of(model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
     """Return the cost if the plan meets the peak of the best order: searches compare by it, the planner decides."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = solve_schedule(problem, limit=options.search_limit(_WORK)).peak_bytes
-    need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
-    return Cost(need, peak, model_macs(model), operator_count(model))
+    peak = solve_schedule(problem, limit=options.search_limit(_EFFORT)).peak_bytes
+    return cost_at(peak, model, profile, options)
 
 
 def needed_bytes(memory: MemoryUse, options: SearchOptions) -> int:
@@ -307,7 +310,8 @@ def _others(
         layout = memory_layout(model, profile, order)
         for library in profile.libraries or (profile,):
             # The library's holes, but only relations that hold for every library.
-            planned = place(model, order, replace(profile, requests=library.requests), options)
+            of_library = replace(profile, requests=library.requests)
+            planned = place(model, memory_layout(model, of_library, order), of_library, options)
             yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
         nothing: dict[Tensor, int] = {}
         memory = memory_use(model, layout, nothing, profile)

@@ -25,11 +25,9 @@ from ...options import SearchOptions
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
-from ...target.kernels.arena import arena_use
 from ...target.kernels.faults import new_faults
 from ...target.kernels.profile import KernelProfile
-from ..memory.arrange import Arrangement, Cost, arrange, cost_in, estimate_of, fitted
-from ..memory.figures import operator_count
+from ..memory.arrange import Arrangement, Cost, arrange, cost_at, cost_in, estimate_of, fitted
 from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
 from ..memory.reserve import LibraryNeed
@@ -45,11 +43,11 @@ _ROUNDS = 4
 """The most rounds of tiles, each after tiles have moved the peak."""
 _LEAST_AT_ONCE = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
-_WORK = 6000
+_EFFORT = 6000
 """Operators of the models whose costs one search may ask for."""
 _COPIED = 500_000
 """Operators of all copies in which tiles are tried one by one: of a longer model only the last candidates are."""
-_ORDER_WORK = 0.02
+_EFFORT_OF_ORDER = 0.02
 """Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
 _Operators = tuple[Operator, ...]
 """Those of a model, in its order."""
@@ -182,7 +180,7 @@ class TileSearch:
 
         key = tuple(model.main.operators), frozenset(names), tiles, below
         if key not in self._found:
-            limit = SiteLimit(_WORK if names else 0, below, options.jobs)
+            limit = SiteLimit(_EFFORT if names else 0, below, options.jobs)
             self._found[key] = search(replace(start, names=names), cost, limit)
         found = self._found[key]
         # Whoever asks may change the order of what it gets.
@@ -291,7 +289,7 @@ def _alive_at_peak(model: Model, profile: KernelProfile, options: SearchOptions)
 def _needs(model: Model, profile: KernelProfile, options: SearchOptions) -> dict[Operator, int]:
     """Compute the bytes that are alive at each operator, in the best order, which is that of the operators here."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    limit = options.search_limit(_ORDER_WORK)
+    limit = options.search_limit(_EFFORT_OF_ORDER)
     order = solve_schedule(problem, limit=limit).order
     needs = memory_graph(problem).needs_along(order)
     return {model.main.operators[at]: need for at, need in zip(order, needs, strict=True)}
@@ -303,5 +301,4 @@ def _cost_around(
     """Return the cost if the operators of the focus, and those that are new, were all that there is to the peak."""
     needs = _needs(model, profile, options).items()
     peak = max((need for each, need in needs if label(each) in focus or label(each) not in known), default=0)
-    need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
-    return Cost(need, peak, model_macs(model), operator_count(model))
+    return cost_at(peak, model, profile, options)
