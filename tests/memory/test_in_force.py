@@ -151,6 +151,6 @@ def test_another_plan_is_taken_where_tflm_makes_more_of_the_best_one() -> None:
     best = solve(layout.problem)
     assert head_in_force(layout, offsets_to_write(model, layout, best.offsets)) == 9 * 256
     in_order = memory_layout(model, REFERENCE, range(len(model.main.operators)))
-    placed = place(model, in_order, REFERENCE, options.search)
+    placed = place(model, in_order, REFERENCE, options.search, options.search.plan_limit())
     assert best.arena_bytes == 5 * 256
     assert placed.memory.arena_bytes == 6 * 256

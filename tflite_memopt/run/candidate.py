@@ -103,6 +103,7 @@ class RunContext:
     cache: Cache
     worth: float = 0.0
     measured: Measured = field(default_factory=Measured)
+    rewritten: dict[tuple[KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
 
     def saying(self, what: str) -> RunContext:
         """The same, with progress that says what it is of."""
@@ -133,16 +134,24 @@ def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> C
 def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
     with run.clock.stage("rewrite"):
-        rewritten = rewrite(_given(run, options), run.profile, options, run.progress)
-        offline_plan.detach(rewritten.model)
-        plan_label.detach(rewritten.model)
-        rewritten = replace(rewritten, uses=(*rewritten.uses, *_mended(run, rewritten.model)))
+        rewritten = _rewritten(run, options)
     with run.clock.stage("cascade"):
         cascaded = _in_stripes(run, options, rewritten.model, below)
         found = _in_tiles(run, options, rewritten, cascaded)
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
     return _placed(run, options, found, unplanned)
+
+
+def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
+    """A copy of the model with rewrites, which depend neither on stripes nor on a budget: computed once without."""
+    key = run.profile, replace(options, cascade=True, budget=None)
+    if key not in run.rewritten:
+        found = rewrite(_given(run, options), run.profile, options, run.progress)
+        offline_plan.detach(found.model)
+        plan_label.detach(found.model)
+        run.rewritten[key] = replace(found, uses=(*found.uses, *_mended(run, found.model)))
+    return replace(run.rewritten[key], model=copy_model(run.rewritten[key].model))
 
 
 def _given(run: RunContext, options: SearchOptions) -> Model:

@@ -16,6 +16,7 @@ limit: it is no worse.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
@@ -35,7 +36,7 @@ from ...target.kernels.arena import arena_beside_head
 from ...target.kernels.faults import faults_in
 from ...target.kernels.mend import mend
 from ...target.kernels.profile import KernelProfile
-from ..memory.arrange import Cost, cost_in, need_at, place
+from ..memory.arrange import Cost, cost_if_planned, head_below, need_at
 from ..memory.figures import operator_count
 from ..memory.layout import MemoryLayout, memory_layout
 from ..memory.problems import join, schedule_problem
@@ -47,7 +48,7 @@ from .tiling import Tilings, apply_tilings, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
-_FULL = 4.0
+_FULL = 2.0
 """The planner's effort for a full plan; a draft gets 1."""
 _EFFORT_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
@@ -128,23 +129,22 @@ class Plans:
         profile, options = self._profile, self._options
         own = memory_layout(model, profile, range(len(model.main.operators)))
         layouts = [own, *self._in_other_order(model, own)] if is_full else [own]
-        need = partial(need_at, beside=arena_beside_head(model, profile.requests, profile.abi), options=options)
+        beside = arena_beside_head(model, profile.requests, profile.abi)
+        need = partial(need_at, beside=beside, options=options)
+        limit = options.plan_limit(_FULL / PLAN_EFFORT[options.effort]) if is_full else options.search_limit()
+        worth = below if is_full else _multiple(_PROMISING * below)
+        limit = replace(limit, below=head_below(worth, beside, options))
         problems = [join(layout.problem, layout.groups).problem for layout in layouts]
         open_ = [layout for layout, each in zip(layouts, problems, strict=True) if need(max_breadth(each)) < below]
         if is_full or not open_:
-            costs = [(self._placed(model, layout), layout.order) for layout in open_]
+            costs = [(cost_if_planned(model, layout, profile, options, limit), layout.order) for layout in open_]
             return min(costs, key=lambda each: each[0], default=(None, None))
-        head = solve(problems[0], options.planner, options.search_limit()).arena_bytes
+        head = solve(problems[0], options.planner, limit).arena_bytes
         return Cost(need(head), head, model_macs(model, own.loops.loops), operator_count(model)), None
 
     def _is_within(self, made: Model) -> bool:
         """Return whether it keeps the limit on run time."""
         return self._work.is_kept_by(made)
-
-    def _placed(self, model: Model, layout: MemoryLayout) -> Cost:
-        """Return the cost in one order as TFLM counts it, which may be above the plan."""
-        effort = _FULL / PLAN_EFFORT[self._options.effort]
-        return cost_in(place(model, layout, self._profile, self._options, effort).memory, self._options)
 
     def _in_other_order(self, model: Model, own: MemoryLayout) -> Iterator[MemoryLayout]:
         """The scheduler's order, where that is not the one in which the tilings are written."""
@@ -174,9 +174,9 @@ PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
 """The number of plans without a better one, after which the search goes on with larger needs."""
 _AT_ONCE = 8
 """Sets that are measured or drafted together."""
-_IN_FULL = 2
+_IN_FULL = 1
 """Of the sets that are drafted together, those that are planned in full."""
-_NEAR = 12
+_NEAR = 6
 """Sets next to another one that are drafted."""
 _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
@@ -188,7 +188,7 @@ _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 2
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
 """Number of operators that are measured in the time that planning one takes."""
-_PROMISING = 1.03
+_PROMISING = 1.01
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
 """Sets are looked for up to a sixteenth of the way from the least possible need to the present one, and on."""
@@ -353,5 +353,10 @@ class OrderSearch:
 
 
 def _cutoff(cost: Cost) -> int:
-    """Return the value that a bound must be below, for an objective below a cost: a multiple of 16 bytes."""
-    return (cost.need - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1
+    """Return the value that a bound must be below, for an objective below a cost: a multiple of 16 bytes, and 1."""
+    return _multiple(cost.need)
+
+
+def _multiple(nbytes: float) -> int:
+    """Return the largest multiple of 16 bytes below ``nbytes``, and 1."""
+    return (math.ceil(nbytes) - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1

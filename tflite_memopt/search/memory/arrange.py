@@ -79,10 +79,9 @@ def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort
 
 
 def place(
-    model: Model, layout: MemoryLayout, profile: KernelProfile, options: SearchOptions, effort: float = 1.0
+    model: Model, layout: MemoryLayout, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
 ) -> ModelPlacement:
-    """Return the placement in the order of a layout, which must name it."""
-    limit = options.plan_limit(effort)
+    """Return the placement in the order of a layout, which must name it; ``limit``: of the planner."""
     return _placed(model, layout, _planned(options, limit, layout), profile, options, limit)
 
 
@@ -193,10 +192,31 @@ def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
-def cost_at(head: int, model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
-    """Return the cost if the model ran with a head of so many bytes."""
-    beside = arena_beside_head(model, profile.requests, profile.abi)
+def cost_if_planned(
+    model: Model, layout: MemoryLayout, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
+) -> Cost:
+    """Return the cost of ``place`` with the same arguments.
+
+    Where no plan is found below the limit's ``below``, that of one that is not.
+    """
+    plan = _planned(options, limit, layout)
+    head = plan.arena_bytes
+    if limit.below is None or head < limit.below:
+        head = head_in_force(layout, _best_in_force(model, layout, plan, options.planner, limit)[1])
+    return cost_at(head, model, profile, options, layout.order)
+
+
+def cost_at(
+    head: int, model: Model, profile: KernelProfile, options: SearchOptions, order: Sequence[int] | None = None
+) -> Cost:
+    """Return the cost if the model ran with a head of so many bytes; ``order`` as for ``arena_beside_head``."""
+    beside = arena_beside_head(model, profile.requests, profile.abi, order)
     return Cost(need_at(head, beside, options), head, model_macs(model), operator_count(model))
+
+
+def head_below(need: int, beside: ArenaBesideHead, options: SearchOptions) -> int:
+    """Return the bytes that a head must be below for an objective below ``need``, a multiple of 16 bytes and 1."""
+    return need - beside.tail if options.objective == "total" else need
 
 
 def need_at(head: int, beside: ArenaBesideHead, options: SearchOptions) -> int:
@@ -311,7 +331,8 @@ def _others(
         for library in profile.libraries or (profile,):
             # The library's holes, but only relations that hold for every library.
             of_library = replace(profile, requests=library.requests)
-            planned = place(model, memory_layout(model, of_library, order), of_library, options)
+            placing = memory_layout(model, of_library, order)
+            planned = place(model, placing, of_library, options, options.plan_limit())
             yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
         nothing: dict[Tensor, int] = {}
         memory = memory_use(model, layout, nothing, profile)

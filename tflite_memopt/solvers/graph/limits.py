@@ -63,8 +63,8 @@ class SearchLimit:
 
     A method's limit counts iterations of its loops, so that every machine gives the same answer, some of them later.
     ``time_limit`` in seconds of wall time is for comparing methods, and the answer says when it struck; ``optimize``
-    has none. ``seed`` makes a randomized method repeatable. ``below``: bytes of a peak; where no order needs less, any
-    order is an answer. A scheduler may use that; planners do not.
+    has none. ``seed`` makes a randomized method repeatable. ``below``: bytes of a peak or an
+    arena; where no order or plan needs less, any is an answer.
     """
 
     time_limit: float = math.inf

@@ -66,7 +66,8 @@ def improve(
 ) -> Solution:
     """Search for a plan below ``known`` (offsets in bytes); return the best one and a proved bound.
 
-    The work is taken from the ``allowance``, where the search shares one with others.
+    The work is taken from the ``allowance``, where the search shares one with others. What is not below ``limit.below``
+    is not searched for.
     """
     allowance = allowance or allowance_for(limit)
     offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
@@ -74,6 +75,7 @@ def improve(
     earlier: list[tuple[int, ...]] = []
     for indices in sorted(time_groups(problem.items), key=lambda group: -_top_of(problem, offsets, group)):
         top = _top_of(problem, offsets, indices)
+        top = top if limit.below is None else min(top, limit.below)
         if top <= bound:
             continue
         best = BestOfGroup(top, bound)

@@ -273,8 +273,10 @@ class _Portfolio:
             self.plans.append(plan)
 
     def is_done(self) -> bool:
-        """Tell whether the best plan is proved smallest."""
-        return bool(self.plans) and self.plans[-1].arena_bytes <= self.bound
+        """Tell whether the best plan is proved smallest, or none is below the limit's ``below``."""
+        below = self.limit.below
+        is_hopeless = below is not None and below <= self.bound
+        return bool(self.plans) and (is_hopeless or self.plans[-1].arena_bytes <= self.bound)
 
     def plan(self) -> Plan:
         """Return the best plan with all that is known about it.
