@@ -81,6 +81,21 @@ def test_a_capacity_is_met_or_proved_too_small(problem: PlanProblem, less: int) 
             assert arena_bytes(problem, found.offsets) <= capacity
 
 
+@given(problem=small_problems(), less=st.integers(-3, 3))
+@examples(200)
+def test_a_plan_below_what_is_known_is_found_wherever_there_is_one(problem: PlanProblem, less: int) -> None:
+    optimum = smallest_arena(problem)
+    below = max(1, optimum - less)
+    for found in (
+        solve(problem, limit=replace(THOROUGH, below=below)),
+        improve(problem, None, replace(THOROUGH, below=below)),
+    ):
+        check_plan(problem, found.offsets)
+        arena = arena_bytes(problem, found.offsets)
+        assert arena == optimum if optimum < below else arena >= optimum
+        assert min(optimum, below) <= found.lower_bound <= optimum
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_perfect_packings_are_found_and_repeat(seed: int) -> None:
     problem = guillotine(seed, cuts=50)
