@@ -71,7 +71,7 @@ TUNED: Mapping[str, Sequence[str]] = {
         "_LEAD",
     ),
     "solvers.schedule.contracted_orders": ("MOST_ORDERS", "_MOST_REGIONS", "_TRIES", "_MOST_STEPS", "_HOT"),
-    "solvers.schedule.reductions": ("_MOST_SWEEPS", "_MOST_CANDIDATES", "_MOST_UNSURE"),
+    "solvers.schedule.reductions": ("_MOST_CANDIDATES", "_MOST_UNSURE"),
     "solvers.plan.disjunctive": ("_PARTS",),
     "solvers.plan.exact": ("_EFFORT", "_SECOND_OPINION", "_GROWTH", "_PLAIN_CHUNK", "_COMPILED_CHUNK"),
     "solvers.plan.methods": ("_LARGEST", "_SHARE_OF_A_CORE"),
@@ -79,7 +79,7 @@ TUNED: Mapping[str, Sequence[str]] = {
     "search.rewrite.engine": ("_MOST_CHECKED",),
     "search.rewrite.search": ("_AHEAD",),
     "search.rewrite.stage": ("_EFFORT",),
-    "search.rewrite.tiles": ("_ROUNDS", "_EFFORT", "_COPIED", "_EFFORT_OF_ORDER"),
+    "search.rewrite.tiles": ("_EFFORT", "_COPIED", "_EFFORT_OF_ORDER"),
     "search.cascade.bound": ("_SPOILT", "_CERTAIN_ROWS"),
     "search.cascade.in_order": (
         "_FULL",

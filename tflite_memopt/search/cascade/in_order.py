@@ -176,7 +176,7 @@ _AT_ONCE = 8
 """Sets that are measured or drafted together."""
 _IN_FULL = 1
 """Of the sets that are drafted together, those that are planned in full."""
-_NEAR = 6
+_NEAR = 12
 """Sets next to another one that are drafted."""
 _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""

@@ -103,9 +103,10 @@ class Measure:
             apply_tilings(part, [replace(tiling, first=0, end=tiling.end - tiling.first)])
         except InfeasibleError:
             return None
-        mend(part, self._profile)
-        if faults_in(part, self._profile) and new_faults(part, excerpt(*whole), self._profile):
-            return None
+        if faults_in(part, self._profile):
+            mend(part, self._profile)
+            if new_faults(part, excerpt(*whole), self._profile):
+                return None
         return self._difference(self._as_it_is(tiling.first, tiling.end), self._totals(part))
 
     def _difference(self, before: Figures, after: Figures) -> Figures:

@@ -39,8 +39,6 @@ from .stage import AFTER_STRIPES, SPLITS, start_of, with_sites, within
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
-_ROUNDS = 4
-"""The most rounds of tiles, each after tiles have moved the peak."""
 _LEAST_AT_ONCE = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
 _EFFORT = 6000
@@ -87,10 +85,7 @@ class TileSearch:
     def run(self, rewritten: Changed, cascaded: Changed) -> Striped:
         """Return the same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
         best = self._arranged(rewritten, cascaded)
-        for _ in range(_ROUNDS):
-            found = self._with_more_tiles(best)
-            if found is None:
-                break
+        while (found := self._with_more_tiles(best)) is not None:  # which costs less: tiles have moved the peak
             best = found
         best = self._with_fewer_operators(best)
         # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.

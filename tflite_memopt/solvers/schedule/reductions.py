@@ -224,7 +224,6 @@ def _direct_needs(graph: MemoryGraph, closure: TransitiveClosure, v: int) -> set
     return set(bits(graph.needs[v] & ~earlier))
 
 
-_MOST_SWEEPS = 50
 _MOST_CANDIDATES = 24
 """Peak candidates of a fused operator: more, as where a thousand branches meet, would cost more than they save."""
 _MOST_UNSURE = 6
@@ -238,11 +237,9 @@ def contract(graph: FusedGraph) -> None:
     did not apply then.
     """
     near = set(graph.operators)
-    for _ in range(_MOST_SWEEPS):
+    while near:  # ends, since each sweep but the last leaves fewer operators
         changed = {each for v in sorted(near) for each in _contract_at(graph, v)} & graph.operators.keys()
         near = changed.union(*(graph.needs[v] | graph.feeds[v] for v in changed))
-        if not near:
-            return
 
 
 def _contract_at(graph: FusedGraph, v: int) -> set[int]:

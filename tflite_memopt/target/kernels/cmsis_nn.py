@@ -288,8 +288,8 @@ def _transpose_convolution(operator: Operator, found: Requests, build: Build) ->
     activation, filters, output = needed(operator, IN2), needed(operator, IN1), needed(operator, OUT0)
     if activation.dtype is not DType.INT8:
         return found
-    strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
-    window = window_between(activation, filters, output, strides=strides)
+    strides = int(operator.option("strideH", 1)), int(operator.option("strideW", 1))
+    window = window_between(activation.shape, filters.shape, output.shape, strides)
     return replace(found, scratch=transpose_s8(window, build))
 
 

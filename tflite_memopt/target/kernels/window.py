@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from ...model.ir.model import Operator, Tensor
+from ...model.ir.model import Operator
 from ...model.ir.tensors import same_padding
 
 _VALID = 1
@@ -76,41 +76,44 @@ def window_of(operator: Operator) -> KernelWindow:
     source, filters, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
     assert source is not None  # the structure check has counted the inputs
     assert filters is not None
-    strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
-    dilations = [int(operator.option(f"dilation{letter}Factor", 1)) for letter in "HW"]
-    pads = []
-    for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
-        reach = (filters.shape[axis] - 1) * dilation + 1
-        before, _ = same_padding(source.shape[axis], output.shape[axis], stride, reach)
-        pads.append(0 if operator.option("padding", 0) == _VALID else before)
-    return window_between(source, filters, output, strides=strides, dilations=dilations, pads=pads)
+    strides, dilations = _pair(operator, "stride{}"), _pair(operator, "dilation{}Factor")
+    is_padded = operator.option("padding", 0) != _VALID
+    return window_between(source.shape, filters.shape, output.shape, strides, dilations, is_padded)
 
 
+def _pair(operator: Operator, name: str) -> tuple[int, int]:
+    return int(operator.option(name.format("H"), 1)), int(operator.option(name.format("W"), 1))
+
+
+@lru_cache(maxsize=1 << 14)  # searches ask for the same stripes many thousand times
 def window_between(
-    source: Tensor,
-    filters: Tensor,
-    output: Tensor,
-    *,
-    strides: Sequence[int],
-    dilations: Sequence[int] = (1, 1),
-    pads: Sequence[int] = (0, 0),
+    source: tuple[int, ...],
+    filters: tuple[int, ...],
+    output: tuple[int, ...],
+    strides: tuple[int, int],
+    dilations: tuple[int, int] = (1, 1),
+    is_padded: bool = False,
 ) -> KernelWindow:
     """Return a window by the shapes of its tensors; pairs are of height and width."""
+    sizes = zip(source[1:3], output[1:3], filters[1:3], strides, dilations, strict=True)
+    pads = [
+        same_padding(size, made, stride, (taps - 1) * dilation + 1)[0] for size, made, taps, stride, dilation in sizes
+    ]
     return KernelWindow(
-        batches=source.shape[0],
-        in_height=source.shape[1],
-        in_width=source.shape[2],
-        in_depth=source.shape[3],
-        out_height=output.shape[1],
-        out_width=output.shape[2],
-        out_depth=output.shape[3],
-        taps_high=filters.shape[1],
-        taps_wide=filters.shape[2],
-        taps_depth=filters.shape[3],
+        batches=source[0],
+        in_height=source[1],
+        in_width=source[2],
+        in_depth=source[3],
+        out_height=output[1],
+        out_width=output[2],
+        out_depth=output[3],
+        taps_high=filters[1],
+        taps_wide=filters[2],
+        taps_depth=filters[3],
         stride_high=strides[0],
         stride_wide=strides[1],
         dilation_high=dilations[0],
         dilation_wide=dilations[1],
-        pad_high=pads[0],
-        pad_wide=pads[1],
+        pad_high=pads[0] if is_padded else 0,
+        pad_wide=pads[1] if is_padded else 0,
     )
