@@ -132,7 +132,7 @@ class Plans:
         beside = arena_beside_head(model, profile.requests, profile.abi)
         need = partial(need_at, beside=beside, options=options)
         limit = options.plan_limit(_FULL / PLAN_EFFORT[options.effort]) if is_full else options.search_limit()
-        worth = below if is_full else _multiple(_PROMISING * below)
+        worth = below if is_full else _cutoff(_PROMISING * below)
         limit = replace(limit, below=head_below(worth, beside, options))
         problems = [join(layout.problem, layout.groups).problem for layout in layouts]
         open_ = [layout for layout, each in zip(layouts, problems, strict=True) if need(max_breadth(each)) < below]
@@ -217,7 +217,7 @@ class OrderSearch:
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
-        self.space.fill(_cutoff(known))
+        self.space.fill(_cutoff(known.need))
         _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
         families = self.space.families
@@ -236,7 +236,7 @@ class OrderSearch:
         self, best: tuple[Cost, Tilings], forms: Forms, share: float, progress: Progress
     ) -> tuple[Cost, Tilings]:
         """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up."""
-        effort, below = self._options.effort, _cutoff(best[0])
+        effort, below = self._options.effort, _cutoff(best[0].need)
         least, left = self.space.least(forms), _CHOICES[effort]
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
@@ -255,9 +255,9 @@ class OrderSearch:
                 gap = 100 * (best[0].need - least) / best[0].need
                 _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
                 patience = PATIENCE[effort] if best != before else patience - 1
-                target = min(target, _cutoff(best[0]))
+                target = min(target, _cutoff(best[0].need))
                 progress(1 - left / _CHOICES[effort])
-            below = _cutoff(best[0])
+            below = _cutoff(best[0].need)
             if target >= below:
                 break
         return best
@@ -273,7 +273,7 @@ class OrderSearch:
             if center is None:
                 break
             centers.append(center)
-            below = _cutoff(best[0])
+            below = _cutoff(best[0].need)
             near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
             self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
             near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
@@ -318,7 +318,7 @@ class OrderSearch:
         self, best: tuple[Cost, Tilings], others: Sequence[Tilings], most: int = _IN_FULL
     ) -> tuple[Cost, Tilings]:
         """Draft these sets, and plan in full ``most`` of them: one that costs less than ``best``, or ``best``."""
-        below, price = _cutoff(best[0]), self.plans.price
+        below, price = _cutoff(best[0].need), self.plans.price
         self.plans.draft(others, below)
         drafts = [(cost, chosen) for chosen in others if (cost := self.plans.drafts[chosen]) is not None]
         drafts.sort(key=lambda each: (price(each[0]), each[1]))
@@ -335,7 +335,7 @@ class OrderSearch:
         while len(best[1]) > 1 and left:
             fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))][:left]
             left -= len(fewer)
-            found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
+            found = zip(self.plans.full(fewer, _cutoff(best[0].need)), fewer, strict=True)
             cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]
             first = min(cheaper, key=lambda each: self.plans.price(each[0]), default=best)
             if self.plans.price(first[0]) >= self.plans.price(best[0]):
@@ -352,11 +352,6 @@ class OrderSearch:
         return self.plans.effort + self.space.effort // _MEASURED < share * _EFFORT[self._options.effort]
 
 
-def _cutoff(cost: Cost) -> int:
-    """Return the value that a bound must be below, for an objective below a cost: a multiple of 16 bytes, and 1."""
-    return _multiple(cost.need)
-
-
-def _multiple(nbytes: float) -> int:
-    """Return the largest multiple of 16 bytes below ``nbytes``, and 1."""
-    return (math.ceil(nbytes) - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1
+def _cutoff(need: float) -> int:
+    """Return the value that a bound must be below, for an objective below ``need``: a multiple of 16 bytes, and 1."""
+    return (math.ceil(need) - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1
