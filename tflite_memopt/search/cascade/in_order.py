@@ -48,7 +48,7 @@ from .tiling import Tilings, apply_tilings, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
-_FULL = 2.0
+_FULL = 4.0
 """The planner's effort for a full plan; a draft gets 1."""
 _EFFORT_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
