@@ -33,6 +33,9 @@ Steps = Any
 """An array of integers: a step for each element of a tensor, flat; -1 where a kernel never reads it."""
 NEVER = np.int64(np.iinfo(np.int64).max)
 """Later than any step."""
+WRITTEN, KEPT, UNKNOWN = np.uint8(0), np.uint8(1), np.uint8(2)
+"""What a kernel does to an element or byte of its output: it writes the value, leaves what was there before, or fills
+it with what nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,15 @@ class Order:
 
     ``is_final``: each byte is written once, with the value that stays; then a byte may be written over itself.
     ``is_in_place``: an input of the output's type and shape may lie exactly where the output does.
-    ``unwritten``: which elements of the output the kernel leaves as they are, ``unknown``: which it fills with what
-    nobody knows; None: none.
+    ``mask``: what the kernel does to each element of that output, ``WRITTEN``, ``KEPT`` or ``UNKNOWN``; None: it writes
+    all of them.
     """
 
     reads: Mapping[int, Steps]
     writes: Steps
     is_final: bool = False
     is_in_place: bool = False
-    unwritten: Any = None
-    unknown: Any = None
+    mask: Any = None
 
 
 Fact = Callable[[Operator, "Known"], Order | None]
@@ -180,10 +182,10 @@ def updated_in_place(operator: Operator, known: Known) -> Order | None:
     box = tuple(slice(at, at + count) for at, count in zip(begin, update.shape, strict=True))
     places = np.arange(output.elements).reshape(output.shape)[box].ravel()
     runs = _elements(update) // max(1, update.shape[-1] if update.shape else 1)
-    writes, unwritten = np.full(output.elements, NEVER), np.ones(output.elements, bool)
-    writes[places], unwritten[places] = 2 * runs, False
+    writes, mask = np.full(output.elements, NEVER), np.full(output.elements, KEPT)
+    writes[places], mask[places] = 2 * runs, WRITTEN
     operand = np.full(output.elements, -1, np.int64)
-    return Order({0: operand, 1: 2 * runs + 1}, writes, is_final=True, unwritten=unwritten)
+    return Order({0: operand, 1: 2 * runs + 1}, writes, is_final=True, mask=mask)
 
 
 def space_to_batch(operator: Operator, known: Known) -> Order | None:
@@ -201,7 +203,7 @@ def space_to_batch(operator: Operator, known: Known) -> Order | None:
     order = [*range(2, 2 * dims + 1, 2), 0, *range(1, 2 * dims + 1, 2)]
     rest = is_padding.shape[1 + dims :]
     moved = is_padding.reshape(*shape, *rest).transpose(*order, *range(2 * dims + 1, 2 * dims + 1 + len(rest)))
-    return Order({}, np.zeros(output.elements, np.int64), unknown=moved.ravel())
+    return Order({}, np.zeros(output.elements, np.int64), mask=np.where(moved.ravel(), UNKNOWN, WRITTEN))
 
 
 # ---------------------------------------------------------------------------------------------------------- windows

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...model.ir.model import Model, Operator, Tensor
 from .equality import inputs_of, repeated
-from .orders import NEVER, Order, order_of
+from .orders import KEPT, NEVER, UNKNOWN, WRITTEN, Order, order_of
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .ring import Keys, Ring, U, Value, is_ring
 from .run import Pair, Run
@@ -126,22 +126,45 @@ class _Memory:
         self._reads(operator, order, read)
         placed, written = self._placed(read), self._placed(written)
         self._scratch(operator, [*placed, *written])
+        is_faulty = order is not None and order.mask is not None and bool((order.mask == UNKNOWN).any())
         before = self._bytes.copy() if written else self._bytes
         for tensor, value in written:
             low, end = self._ranges[tensor]
-            new, size = self._bytes_of(tensor, value), tensor.dtype.arena_bytes
-            stays = np.zeros(new.size, bool)
-            for source, held in placed:
-                stays |= self._over(operator, order, source, held, tensor, new)
-            stays = self._is_unwritten(tensor, value, stays & (before[low:end] != new))
-            if order is not None and order.unwritten is not None:
-                stays |= np.repeat(order.unwritten, size)
-            if order is not None and order.unknown is not None:
+            mask = self._mask(operator, order, placed, tensor, value, before[low:end])
+            contents = [self._bytes_of(tensor, value), before[low:end]]
+            if is_faulty:
                 self._faulty[tensor] = operator
-                new = np.where(np.repeat(order.unknown, size), self._garbage(new.size), new)
-            self._bytes[low:end] = np.where(stays, before[low:end], new)
-        if order is None or order.unknown is None:
+                contents.append(self._garbage(end - low))
+            self._bytes[low:end] = np.choose(mask, contents)
+        if not is_faulty:
             self._hold("it", written, "writes")
+
+    def _mask(
+        self,
+        operator: Operator,
+        order: Order | None,
+        placed: Sequence[Pair],
+        output: Tensor,
+        value: Value,
+        before: Ring,
+    ) -> Any:
+        """Return what a kernel does to each byte of an output that holds ``before``; ``placed``: what it reads.
+
+            mask       WRITTEN                  KEPT                                    UNKNOWN
+            after      a function of the value  the byte of ``before``                  a function of nothing else
+            where      elsewhere                no write of the kernel reaches it, or   the order says so
+                                                nothing has ever written the element
+                                                and its bytes are copied onto themselves
+
+        Raises BrokenModelError where a byte of an input is lost before it is read.
+        """
+        new, size = self._bytes_of(output, value), output.dtype.arena_bytes
+        copied = np.zeros(new.size, bool)
+        for source, held in placed:
+            copied |= self._over(operator, order, source, held, output, new)
+        mask = np.full(new.size, WRITTEN) if order is None or order.mask is None else np.repeat(order.mask, size)
+        mask[self._is_unwritten(output, value, copied & (before != new))] = KEPT
+        return mask
 
     def _order(self, operator: Operator, values: Mapping[Tensor, Value]) -> Order | None:
         """Return the order of a kernel: once for an operator whose operands that steer are constants."""

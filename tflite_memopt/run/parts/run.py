@@ -312,24 +312,19 @@ def _program(
     options: Options,
     front: FrontFile | None = None,
 ) -> Program:
-    profile, behind = options.profile, [read_planned(part.model) for part in parts]
-    before_them = [] if front is None else [with_ties(read_planned(front.data), front.feed)]
-    models, calls = [*before_them, *behind], [1 if front is None else front.feed.calls, *(1 for _ in behind)]
-    libraries = {each.name: each for each in profile.libraries or (profile,)}
-    original = read_planned(data)
-    spaces = {library: arena_of(models, each) for library, each in libraries.items()}
+    """The manifest of a program; ``front``: the part before the ``parts``, which is called for some rows at a time."""
+    profile, original = options.profile, read_planned(data)
+    behind = [read_planned(part.model) for part in parts]
+    models, calls, files = list(behind), [1] * len(behind), list[PartFile]()
+    if front is not None:
+        models.insert(0, with_ties(read_planned(front.data), front.feed))
+        calls.insert(0, front.feed.calls)
+        crossing = len(behind[0].main.inputs if behind else original.main.outputs)
+        files.append(_front_file(front, models[0], crossing, profile))
+    for part, model in zip(parts, behind, strict=True):
+        files.append(_part_file(len(files), part, model, profile))
+    spaces = {each.name: arena_of(models, each) for each in profile.libraries or (profile,)}
     moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
-    before, after = instructions(original, profile), dict.fromkeys(instructions(original, profile), moving(moved))
-    for model, times in zip(models, calls, strict=False):
-        made = construction(model, profile) if len(models) > 1 else {}
-        for library, count in instructions(model, profile).items():
-            after[library] += times * count + made.get(library, 0)
-    after_front = behind[0].main.inputs if behind else original.main.outputs
-    files = [] if front is None else [_front_file(front, models[0], len(after_front), profile)]
-    files += [
-        _part_file(number, part, model, profile)
-        for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
-    ]
     since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
     return Program(
         version=VERSION,
@@ -341,12 +336,27 @@ def _program(
         kernels=profile.name,
         arena_bytes={library: arena for library, (arena, _) in spaces.items()},
         whole_bytes=_whole_bytes(whole),
-        slowdown=slowdowns(before, after),
+        slowdown=slowdowns(instructions(original, profile), _work(models, calls, moved, profile)),
         verified=NOT_VERIFIED,
         parts=tuple(files),
         feed=None if front is None else front.feed,
         tflm_since=None if since is None else since.isoformat(),
     )
+
+
+def _work(models: Sequence[Model], calls: Sequence[int], moved: int, profile: KernelProfile) -> dict[str, int]:
+    """Return the instructions of one run of a program, by the kernel library.
+
+    moving ``moved`` bytes between parts
+    + for each part, all its calls
+    + for each of several parts, making its interpreter anew
+    """
+    total = dict.fromkeys(instructions(models[0], profile), moving(moved))
+    for model, times in zip(models, calls, strict=True):
+        made = construction(model, profile) if len(models) > 1 else {}
+        for library, count in instructions(model, profile).items():
+            total[library] += times * count + made.get(library, 0)
+    return total
 
 
 def _front_file(front: FrontFile, model: Model, crossing: int, profile: KernelProfile) -> PartFile:

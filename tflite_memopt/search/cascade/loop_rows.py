@@ -229,14 +229,25 @@ Wanted = TypeVar("Wanted", Tensor, Read)
 class Masked:
     """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
-    ``iteration`` has the jobs of an iteration, in rows of the one that writes the exit's first rows; these may be
-    outside the image. It does so in ``pieces``. ``reads[x, rows][t]``: the row of input x from which iteration t reads
-    in place of ``rows``; it is outside where padding is read. ``masks[p][k][t]``: in the rows that piece p of iteration
-    t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be behind
-    the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner tensor k,
-    where all that read it want them: they are put around new rows once; and ``read_wide``: those for what is read of an
-    input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_iteration``: minus the iterations that
-    only fill what is kept.
+    ``iteration``: the jobs of an iteration, in rows of the one that writes the exit's first rows; these may be outside
+    the image. ``pieces``: the same jobs, in the order in which it does them. ``first_iteration``: minus the iterations
+    that only fill what is kept. ``steps[k]``: rows of tensor k from iteration to iteration.
+
+    Of an image of 4 rows, A 3x3 and B 3x3, which is the exit, in 1 row an iteration:
+
+        iteration               -1       0       1       2       3        first_iteration = -1
+        image   read          -1 0 1   0 1 2   1 2 3   2 3 4   1 2 3      reads[image, rows 0 to 3] = -1, 0, 1, 2, 1
+        A       kept           -2 -1    -1 0    0 1     1 2     2 3       pieces[0].windows[A].kept.count = 2
+                new              0       1       2       3       4        pieces[0].windows[A].made.count = 1
+                zero             -       -       -       -       4        masks[0][A] = 3, 3, 3, 3, 2
+        B       written          0       0       1       2       3        writes = 0, 0, 1, 2, 3
+
+    ``reads[x, rows][t]``: the row of input x from which iteration t reads in place of ``rows``; it is outside where
+    padding is read. ``masks[p][k][t]``: the place among the rows that piece p of iteration t has of tensor k, kept and
+    then new ones, where it writes the zero point, as many rows as are new; a place behind the new ones changes none.
+
+    ``wide[k]``: columns of the zero point left and right of inner tensor k, where all that read it want them: they are
+    put around new rows once. ``read_wide[x, rows]``: those for what is read of an input.
     """
 
     rows: int
@@ -272,35 +283,36 @@ def masked(
         return strides
     wide = _wide(region, {tensor: -(-rows * stride // pieces) for tensor, stride in strides.items()})
     iteration = _iteration(region, rows, strides, wide, in_step)
-    if isinstance(iteration, str):
-        return iteration
-    if _is_wasteful(iteration, wide):
+    if not isinstance(iteration, str) and _is_wasteful(iteration, wide):
         wide = {}
         iteration = _iteration(region, rows, strides, wide, in_step)
-        assert not isinstance(iteration, str)
+    if isinstance(iteration, str):
+        return iteration
     read_wide = _sides_of_reads(region, iteration)
-    jobs = dict(iteration.jobs)
-    for operator, job in iteration.jobs.items():
-        if (operator.inputs[0], job.read) in read_wide:  # the columns are there
-            jobs[operator] = replace(job, padding=(0, 0, 0, 0))
-    iteration = replace(iteration, jobs=jobs)
+    iteration = _without_columns(iteration, read_wide)
     low = _lower_than_an_iteration(region, iteration)
     if low is not None:
         return f"'{low.name}' has fewer rows than an iteration reads or makes"
-    early = _early(iteration, rows, strides)
-    count = height // rows + early
-    reads = _reads(region, iteration, strides, [(t - early) * rows for t in range(count)])
-    writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
     every = pieces_of(region, iteration, steps, pieces)
     if isinstance(every, str):
         return every
+    iterations = range(-_early(iteration, rows, strides), height // rows)
     is_masked = padded_in(region).difference(is_padded)
-    masks = [_masks(piece, is_masked, steps, range(-early, count - early)) for piece in every]
+    masks = tuple(_masks(piece, is_masked, steps, iterations) for piece in every)
     missing = [tensor for each in masks for tensor, starts in each.items() if min(starts) < 0]
     if missing:
         return f"too few rows of '{missing[0].name}' are kept"
-    return Masked(rows, iteration, every, reads, writes, tuple(masks), wide, read_wide, steps, -early)
+    reads = _reads(region, iteration, strides, [rows * t for t in iterations])
+    writes = tuple(max(0, rows * t) for t in iterations)
+    return Masked(rows, iteration, every, reads, writes, masks, wide, read_wide, steps, iterations.start)
+
+
+def _without_columns(iteration: Stripe, read_wide: Collection[Read]) -> Stripe:
+    """Return the iteration whose operators pad nothing where what they read has the columns already."""
+    is_there = {op for op, job in iteration.jobs.items() if (op.inputs[0], job.read) in read_wide}
+    jobs = {op: replace(job, padding=(0, 0, 0, 0)) if op in is_there else job for op, job in iteration.jobs.items()}
+    return replace(iteration, jobs=jobs)
 
 
 def _masks(

@@ -216,33 +216,42 @@ class StripeWriter:
         self._edit.join(parts, joined, 1)
         return joined, rows
 
-    def _run(self, operator: Operator, row_map: RowMap, job: Job, unread: Iterable[Tensor]) -> Tensor:
+    def _run(self, operator: Operator, row_map: RowMap, job: Job, unread: Sequence[Tensor]) -> Tensor:
+        """Write an operator of a stripe; return the rows of its output that are wanted.
+
+        ``unread``: the tensors that no later operator of the stripe reads. What is kept of them is cut out between the
+        reads of this operator and the operator; in the body of a loop, behind it.
+        """
+        cut_before, cut_behind = ((), unread) if self._in_iteration else (unread, ())
+        inputs = self._inputs(operator, row_map, job)
+        self._cut_kept(cut_before)
         name = f"{self._name(operator.outputs[0])}/{self._suffix}"
+        source = inputs[0]
+        assert source is not None
+        computed = source if adds_nothing(operator, job) else self._compute(operator, row_map, job, inputs, name)
+        self._cut_kept(cut_behind)
+        return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
+
+    def _inputs(self, operator: Operator, row_map: RowMap, job: Job) -> list[Tensor | None]:
+        """The operands: rows of the images, all others whole."""
         inputs = [None if tensor is None else self._whole.get(tensor, tensor) for tensor in operator.inputs]
-        found: dict[Tensor, Tensor] = {}
+        rows = {tensor: self._read(tensor, job.read) for tensor in dict.fromkeys(row_map.images(operator))}
         for slot in row_map.sliced:
             tensor = operator.inputs[slot]
-            assert tensor is not None
-            if tensor not in found:
-                found[tensor] = self._read(tensor, job.read)
-            inputs[slot] = found[tensor]
-        is_left_out = adds_nothing(operator, job)
-        if is_left_out or not self._in_iteration:
-            self._cut_kept(unread)
-        if is_left_out:
-            assert inputs[0] is not None
-            return inputs[0]
+            inputs[slot] = None if tensor is None else rows[tensor]
+        return inputs
+
+    def _compute(self, operator: Operator, row_map: RowMap, job: Job, inputs: list[Tensor | None], name: str) -> Tensor:
+        """Write the operator: a window that the job pads becomes VALID, or SAME with another stride along H."""
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
-        if row_map.is_window and job.padding is not None:
-            assert inputs[0] is not None
-            inputs[0] = padded(self._edit, inputs[0], job.padding, f"{name}/padded")
-            fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
-            self._edit.twin(operator, inputs, (computed,), **fields)
-        else:
+        source = inputs[0]
+        if not row_map.is_window or job.padding is None or source is None:
             write_twin(self._edit, operator, inputs, computed, job.padding)
-        if self._in_iteration:
-            self._cut_kept(unread)
-        return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
+            return computed
+        inputs[0] = padded(self._edit, source, job.padding, f"{name}/padded")
+        fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
+        self._edit.twin(operator, inputs, (computed,), **fields)
+        return computed
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
         """Cut the rows to keep out of tensors that have no other readers."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from ...model.analysis.lifetimes import Timeline
 from ...model.analysis.loops import Loop, bytes_of_part, loops_of
@@ -88,25 +89,25 @@ def overlaps(
 ) -> tuple[KernelReuse, ...]:
     """Return the permissions of loops' results to lie over their images, and over rows that are cut from those."""
     order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
-    views: dict[Tensor, list[tuple[Tensor, int]]] = {}
+    views: dict[Tensor, list[Tensor]] = {}
     for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
-        views.setdefault(place.storage, []).append((tensor, place.start))
-    read_and_filled = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
-    filled = _filled(order).union(*(ends for _, ends in read_and_filled))
-    found = []
-    for result in carried:
-        if result.is_constant or filled.isdisjoint(result.tensors):
-            continue
-        made_of = set[Tensor]().union(*(read for read, ends in read_and_filled if not ends.isdisjoint(result.tensors)))
-        for image in carried:
-            if image is result or made_of.isdisjoint(image.tensors):
-                continue
-            distance = _distance(order, loops, image.tensors, result.tensors, graph.outputs)
-            found += [KernelReuse(x, y, distance, "overlap") for x in image.tensors for y in result.tensors]
-            for tensor in _cut_from(image, views):
-                reach = _distance(order, loops, (tensor,), result.tensors, graph.outputs)
-                found += [KernelReuse(tensor, y, reach, "overlap") for y in result.tensors]
+        views.setdefault(place.storage, []).append(tensor)
+    found: list[KernelReuse] = []
+    for image, result in _images_and_results(loops, carried):
+        for read in (image.tensors, *((cut,) for cut in _cut_from(image, views.values()))):
+            distance = _distance(order, loops, read, result.tensors, graph.outputs)
+            found += [KernelReuse(x, y, distance, "overlap") for x in read for y in result.tensors]
     return tuple(each for each in found if each.distance < each.output.nbytes)
+
+
+def _images_and_results(loops: Sequence[Loop], carried: Sequence[Carried]) -> Iterator[tuple[Carried, Carried]]:
+    """Pairs of what a loop is given and does not change, and what the same loop writes rows into."""
+    by_loop = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
+    for result in carried:
+        if result.is_constant:
+            continue
+        images = set[Tensor]().union(*(read for read, filled in by_loop if not filled.isdisjoint(result.tensors)))
+        yield from ((each, result) for each in carried if each is not result and not images.isdisjoint(each.tensors))
 
 
 def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[KernelReuse, ...]:
@@ -206,10 +207,31 @@ def _read_alone(loop: Loop) -> set[Tensor]:
     return {read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made}
 
 
-def _cut_from(image: Carried, views: Mapping[Tensor, Sequence[tuple[Tensor, int]]]) -> list[Tensor]:
-    """Return the views of an image that lie at another offset."""
-    members = next((found for found in views.values() if any(t in image.tensors for t, _ in found)), [])
-    return [tensor for tensor, _ in members if tensor not in image.tensors]
+def _cut_from(image: Carried, views: Iterable[Sequence[Tensor]]) -> list[Tensor]:
+    """Return the views of an image that lie at another offset; ``views``: tensors of one storage each."""
+    members = next((group for group in views if any(tensor in image.tensors for tensor in group)), ())
+    return [tensor for tensor in members if tensor not in image.tensors]
+
+
+class _Access(NamedTuple):
+    """What an operator does to an image or to a result, in the order of running.
+
+    of the image     it reads or writes bytes from ``at`` on
+    of the result    it writes bytes before ``at``
+
+    What writes the image ends the life of the bytes of the result there, and so counts like a read.
+    """
+
+    is_of_result: bool
+    at: int
+
+
+_READS_ALL = _Access(False, 0)
+
+
+def _written(output: Tensor, result: Collection[Tensor], low: int, end: int) -> _Access:
+    """The access that writes bytes [low, end) of an output, which is of the result or else of the image."""
+    return _Access(True, end) if output in result else _Access(False, low)
 
 
 def _distance(
@@ -219,26 +241,27 @@ def _distance(
     result: Collection[Tensor],
     returned: Collection[Tensor],
 ) -> int:
-    """The least ``offset(image) - offset(result)`` in bytes at which nothing is overwritten that is still read."""
-    accesses = list(_accesses(order, {loop.operator: loop for loop in loops}, set(image), set(result)))
+    """The least ``offset(image) - offset(result)`` in bytes at which nothing is overwritten that is still read.
+
+    The formula of the module, from the last access to the first: ``lowest`` is the lowest byte of the image that is
+    read behind an access, which is all of it where the model returns the image, and its size where nothing reads on.
+    """
+    trace = list(_accesses(order, {loop.operator: loop for loop in loops}, set(image), set(result)))
     size = max(tensor.nbytes for tensor in image)
     lowest = 0 if any(tensor in returned for tensor in image) else size
     distance = -size
-    for low, end in reversed(accesses):
-        if end is None:
-            lowest = min(lowest, low)
+    for is_of_result, at in reversed(trace):
+        if not is_of_result:
+            lowest = min(lowest, at)
         elif lowest < size:
-            distance = max(distance, end - lowest)
+            distance = max(distance, at - lowest)
     return distance
 
 
 def _accesses(
     order: Iterable[Operator], loops: Mapping[Operator, Loop], image: set[Tensor], result: set[Tensor]
-) -> Iterator[tuple[int, int | None]]:
-    """In order: (first byte, None) for what touches the image, (0, end) for writes of the result.
-
-    What writes the image ends the life of the bytes of the result there, and so counts like a read.
-    """
+) -> Iterator[_Access]:
+    """All accesses to two storages; a loop whose iterations are not known reads and writes all of both."""
     size = max(tensor.nbytes for tensor in result)
     both = image | result
     touching = {use.operator for tensor in both for use in tensor.uses}.union(loops, (each.producer for each in both))
@@ -249,22 +272,19 @@ def _accesses(
         if loop is None:
             yield from _of_one(operator, bytes_of_part(operator), image, result)
         elif loop.iterations is None:
-            yield 0, None
-            yield 0, size
+            yield from (_READS_ALL, _Access(True, size))
         else:
             yield from _of_iterations(loop, loop.iterations, image, result)
 
 
-def _of_iterations(
-    loop: Loop, iterations: int, image: set[Tensor], result: set[Tensor]
-) -> Iterator[tuple[int, int | None]]:
+def _of_iterations(loop: Loop, iterations: int, image: set[Tensor], result: set[Tensor]) -> Iterator[_Access]:
     """Of a loop, iteration by iteration; what touches neither of the two is left out before."""
     both = image | result
     size = max(tensor.nbytes for tensor in result)
-    copied = [(0, size if output in result else None) for output in _copied_back(loop, both)]
+    copied = [_written(output, result, 0, size) for output in _copied_back(loop, both)]
     for given, output in zip(loop.operator.inputs, loop.operator.outputs, strict=True):
         if output in both and given not in both:
-            yield 0, size if output in result else None  # TFLM copies what the loop is given
+            yield _written(output, result, 0, size)  # TFLM copies what the loop is given
     inner = [
         op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
     ]
@@ -294,18 +314,20 @@ def _is_in_place(tensor: Tensor, group: Collection[Tensor]) -> bool:
 
 def _of_one(
     operator: Operator, part: tuple[int, int] | None, image: set[Tensor], result: set[Tensor]
-) -> Iterator[tuple[int, int | None]]:
+) -> Iterator[_Access]:
     """``part``: the bytes of its whole that the operator reads or writes, where they are known."""
     for slot, tensor in enumerate(operator.inputs):
         if tensor is None or tensor not in image:
             continue
         if slot == 0 and _is_in_place(operator.outputs[0], image):
             continue  # copied onto itself
-        yield (part[0] if part is not None and slot == 0 and operator.name == "SLICE" else 0), None
+        is_cut = slot == 0 and operator.name == "SLICE"
+        yield _Access(False, part[0]) if is_cut and part is not None else _READS_ALL
     for output in operator.outputs:
         if output in image or output in result:
-            low, end = part if part is not None and _is_in_place(output, image | result) else (0, output.nbytes)
-            yield (0, end) if output in result else (low, None)
+            is_updated = part is not None and _is_in_place(output, image | result)
+            low, end = part if is_updated and part is not None else (0, output.nbytes)
+            yield _written(output, result, low, end)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ deleted as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,7 +91,7 @@ class _Masks:
         for tensor in (*graph.inputs, *graph.outputs, *(each for each in graph.tensors if each.is_variable)):
             self._fix(tensor)
         for operator in graph.operators:
-            touched = (*operator.present_inputs(), *operator.outputs) if _data(operator) is None else _beside(operator)
+            touched = _beside(operator) if _data(operator) else (*operator.present_inputs(), *operator.outputs)
             for tensor in touched:
                 self._fix(tensor)
 
@@ -141,7 +141,7 @@ class _Masks:
     def _read(self, operator: Operator) -> Iterator[tuple[Tensor, Mask]]:
         """Yield the channels that the operator reads of its inputs, and those of its output."""
         data = _data(operator)
-        if data is None:
+        if not data:
             return
         output = operator.outputs[0]
         if operator.name in _SUMS:
@@ -178,42 +178,54 @@ def _weights(operator: Operator) -> Tensor:
     return weights
 
 
-def _data(operator: Operator) -> tuple[Tensor, ...] | None:
-    """Return the inputs whose channels may be deleted with the output's; None for an operator outside of the table."""
-    inputs, outputs = list(operator.present_inputs()), operator.outputs
-    if len(outputs) != 1 or not inputs or outputs[0].dtype not in _INTEGERS or not outputs[0].shape:
-        return None
-    source, output = inputs[0], outputs[0]
-    if operator.name not in _ELEMENTWISE and (source.dtype not in _INTEGERS or source.is_constant or not source.shape):
-        return None
-    if operator.name in _SUMS:
-        return (source,) if _is_plain_sum(operator) else None
-    if operator.name == "DEPTHWISE_CONV_2D":
-        is_one_to_one = source.shape[-1] == output.shape[-1] == _weights(operator).shape[-1]
-        return (source,) if is_one_to_one and _is_constant_of(inputs[1:], output.shape[-1]) else None
-    if operator.name in _SAME:
-        return (source,) if source.shape[-1] == output.shape[-1] and _keeps_channels(operator) else None
+def _data(operator: Operator) -> tuple[Tensor, ...]:
+    """Return the inputs whose channels may be deleted with the output's; none for an operator outside of this table.
+
+    kind                          data                   where
+    ADD, MUL ... (_ELEMENTWISE)   all computed inputs    they have the shape of the output
+    CONCATENATION                 all inputs             it joins channels, of computed tensors, of each once
+    CONV_2D, FULLY_CONNECTED      the first              weights and bias are plain constants
+    DEPTHWISE_CONV_2D             the first              each channel has one filter
+    _SAME                         the first              channels stay where they are
+    """
+    if len(operator.outputs) != 1 or not _has_channels(operator.outputs[0]):
+        return ()
+    inputs = tuple(operator.present_inputs())
     if operator.name in _ELEMENTWISE:
-        computed = tuple(tensor for tensor in inputs if not tensor.is_constant)
-        alike = all(tensor.shape == output.shape for tensor in computed)
-        constants = [tensor for tensor in inputs if tensor.is_constant]
-        return computed if computed and alike and _is_constant_of(constants, output.shape[-1]) else None
+        return _elementwise_data(inputs, operator.outputs[0])
+    if not inputs or inputs[0].is_constant or not _has_channels(inputs[0]):
+        return ()
     if operator.name == "CONCATENATION":
-        axis = operator.option("axis", 0) % len(output.shape)
-        is_plain = axis == len(output.shape) - 1 and not any(tensor.is_constant for tensor in inputs)
-        return tuple(inputs) if is_plain and len(set(inputs)) == len(inputs) else None
-    return None
+        return inputs if _joins_channels(operator, inputs) else ()
+    can_lose = _OF_THE_FIRST.get(operator.name)
+    return inputs[:1] if can_lose is not None and can_lose(operator) else ()
+
+
+def _has_channels(tensor: Tensor) -> bool:
+    return tensor.dtype in _INTEGERS and bool(tensor.shape)
+
+
+def _elementwise_data(inputs: Sequence[Tensor], output: Tensor) -> tuple[Tensor, ...]:
+    computed = tuple(tensor for tensor in inputs if not tensor.is_constant)
+    is_alike = all(tensor.shape == output.shape for tensor in computed)
+    constants = [tensor for tensor in inputs if tensor.is_constant]
+    return computed if is_alike and _is_constant_of(constants, output.shape[-1]) else ()
+
+
+def _joins_channels(operator: Operator, inputs: Sequence[Tensor]) -> bool:
+    rank = len(operator.outputs[0].shape)
+    is_last = operator.option("axis", 0) % rank == rank - 1
+    return is_last and len(set(inputs)) == len(inputs) and not any(tensor.is_constant for tensor in inputs)
 
 
 def _tied(operator: Operator) -> Sequence[Tensor]:
     """Return the inputs whose channels go to the same channels of the output."""
-    data = _data(operator)
-    return () if data is None or operator.name in (*_SUMS, "CONCATENATION") else data
+    return () if operator.name in (*_SUMS, "CONCATENATION") else _data(operator)
 
 
 def _beside(operator: Operator) -> Iterator[Tensor]:
     """Yield computed inputs that are no data, such as a shape."""
-    data = _data(operator) or ()
+    data = _data(operator)
     return (tensor for tensor in operator.present_inputs() if not tensor.is_constant and tensor not in data)
 
 
@@ -240,9 +252,17 @@ def _is_constant_of(tensors: Any, channels: int) -> bool:
     return all(values(each) is not None and (not each.shape or each.shape[-1] in (1, channels)) for each in tensors)
 
 
+def _has_a_filter_each(operator: Operator) -> bool:
+    """Return whether a depthwise convolution has one filter for each channel, a constant, and such a bias."""
+    source, *constants = operator.present_inputs()
+    channels = operator.outputs[0].shape[-1]
+    return source.shape[-1] == channels == _weights(operator).shape[-1] and _is_constant_of(constants, channels)
+
+
 def _keeps_channels(operator: Operator) -> bool:
-    source = operator.inputs[0]
-    assert source is not None
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.shape[-1] != output.shape[-1]:
+        return False
     if operator.name == "PAD":
         amounts = integers(operator.inputs[1])
         return amounts is not None and not amounts[-2:].any()
@@ -254,12 +274,20 @@ def _keeps_channels(operator: Operator) -> bool:
     return operator.name != "QUANTIZE" or not any(map(is_per_channel, (source.quantization,)))
 
 
+_OF_THE_FIRST: Mapping[str, Callable[[Operator], bool]] = {
+    **dict.fromkeys(_SAME, _keeps_channels),
+    **dict.fromkeys(_SUMS, _is_plain_sum),
+    "DEPTHWISE_CONV_2D": _has_a_filter_each,
+}
+"""For kinds that read channels of their first input alone, whether an operator of the kind may lose some."""
+
+
 def _shrink_operands(model: Model, operator: Operator, masks: _Masks) -> None:
     """Give an operator constants for the channels that stay."""
     data = _data(operator)
-    output = operator.outputs[0] if operator.outputs else None
-    if data is None or output is None:
+    if not data:
         return
+    output = operator.outputs[0]
     kept = masks.of(output) if masks.has(output) else None
     for slot, tensor in enumerate(operator.inputs):
         if tensor is None or not tensor.is_constant or tensor in data:

@@ -63,26 +63,41 @@ class Attention:
 
 
 def _check(match: Match) -> Attention | None:
-    """Return the attention whose second product is the anchor. Nothing is said of other products."""
+    """Return the attention whose second product is the anchor. Nothing is said of other products.
+
+    queries -- turn --+
+               keys --+-- chain[0], a product -- ... --+
+                                              values --+-- chain[-1], a product -- back -- maybe a reshape
+    """
     chain = _chain_to(match.anchor)
-    if not chain or any(each.option("adjX", False) for each in (chain[0], chain[-1])) or len(chain[0].inputs) != 2:
+    if not chain or len(chain[0].inputs) != 2:
         return None
-    turned, keys = chain[0].inputs
-    turn, back = None if turned is None else turned.producer, _only_reader(chain[-1].outputs[0])
-    if turn is None or keys is None or back is None or not (_swaps(turn) and _swaps(back)):
+    (turned, keys), values_of_heads = chain[0].inputs, chain[-1].inputs[1]
+    turn = None if turned is None else _swap(turned.producer)
+    back = _swap(_only_reader(chain[-1].outputs[0]))
+    if turn is None or back is None or keys is None or values_of_heads is None:
         return None
-    queries, matrix = turn.inputs[0], chain[-1].inputs[1]
-    if queries is None or matrix is None:
+    if not all(_is_free(match, each.outputs[0]) for each in (turn, *chain)):
         return None
-    then = _only_reader(back.outputs[0])
+    queries, then = turn.inputs[0], _only_reader(back.outputs[0])
+    if queries is None:
+        return None
     behind = (back,) if then is None or not _is_free_reshape(match, then) else (back, then)
-    found = Attention(queries, _steps_to(match, queries, turn), turn, chain, (keys, matrix), behind)
-    scores = chain[0].outputs[0].shape
-    is_plain = len(scores) == 4 and scores[0] == 1 and all(len(each.shape) == 4 for each in found.matrices)
-    if not is_plain or any(each.shape[:2] != scores[:2] or each.is_constant for each in found.matrices):
-        return None
-    is_free = all(_is_free(match, each.outputs[0]) for each in (turn, *chain))
-    return found if is_free and len({each.dtype for each in (queries, *found.matrices)}) == 1 else None
+    before = _steps_to(match, queries, turn)
+    found = Attention(queries, before, turn, chain, (keys, values_of_heads), behind)
+    return found if _is_of_one_image(found) else None
+
+
+def _is_of_one_image(found: Attention) -> bool:
+    """Tell whether each head multiplies its scores by a computed matrix of its own, as it lies, all of one type."""
+    scores = found.chain[0].outputs[0].shape
+    if len(scores) != 4 or scores[0] != 1:
+        return False
+    if any(each.option("adjX", False) for each in (found.chain[0], found.chain[-1])):
+        return False
+    if any(len(each.shape) != 4 or each.shape[:2] != scores[:2] or each.is_constant for each in found.matrices):
+        return False
+    return len({each.dtype for each in (found.queries, *found.matrices)}) == 1
 
 
 def _chain_to(last: Operator) -> tuple[Operator, ...]:
@@ -105,10 +120,10 @@ def _only_reader(tensor: Tensor) -> Operator | None:
     return tensor.uses[0].operator if len(tensor.uses) == 1 else None
 
 
-def _swaps(operator: Operator) -> bool:
-    """Tell whether it is a TRANSPOSE that lets heads and rows change places."""
-    order = integers(operator.inputs[1]) if operator.name == "TRANSPOSE" else None
-    return order is not None and tuple(order.tolist()) == _HEADS_FIRST
+def _swap(operator: Operator | None) -> Operator | None:
+    """Return a TRANSPOSE that lets heads and rows change places; None for any other operator."""
+    order = integers(operator.inputs[1]) if operator is not None and operator.name == "TRANSPOSE" else None
+    return operator if order is not None and tuple(order.tolist()) == _HEADS_FIRST else None
 
 
 def _rewrite(found: Attention, edit: Editor) -> None:

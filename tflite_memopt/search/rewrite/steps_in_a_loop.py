@@ -217,36 +217,60 @@ def _joined(
     graph: Graph, operators: tuple[Operator, ...], steps: tuple[_Step, ...], used: set[Operator]
 ) -> Steps | str:
     """Return the values that steps take from each other and give to others, or the value that no loop can carry."""
-    made = [tensor for op in operators for tensor in op.outputs]
     states, rows, same = dict[Tensor, Tensor](), dict[Tensor, _Rows](), list[Tensor]()
     for tensor in steps[0].taken:
-        found = [step.taken[tensor] for step in steps]
-        is_state = found[1] in made and all(s.made(found[1]) is t for s, t in zip(steps, found[1:], strict=False))
-        of_row = None if is_state else _rows_of(found)
-        if all(each is tensor for each in found):
+        every = [step.taken[tensor] for step in steps]
+        if set(every) == {tensor}:
             same.append(tensor)
-        elif is_state:
-            states[tensor] = found[1]
-        elif of_row is not None:
+        elif _is_state(steps, every):
+            states[tensor] = every[1]
+        elif (of_row := _rows_of(every)) is not None:
             rows[tensor] = of_row
         else:
             return f"'{stem(tensor)}' is neither made by the step before nor a row of one tensor"
+    made = [tensor for op in operators for tensor in op.outputs]
+    items = _items_of(graph, steps, used, {tensor: tensor in states.values() for tensor in made})
+    if isinstance(items, str):
+        return items
+    scales = _common_scales(steps, made, states)
+    joined = Steps(operators, steps, states, rows, tuple(same), items, scales)
+    return _reason_against_scales(joined) or joined
+
+
+def _is_state(steps: Sequence[_Step], every: Sequence[Tensor]) -> bool:
+    """Tell whether each step makes what the next one takes; ``every``: what the steps take in one place.
+
+    s0 -- step -- s1 -- step -- s2 -- step -- s3        every: s0, s1, s2
+    """
+    first = every[1]
+    if first.producer not in steps[0].operators:
+        return False
+    return all(step.made(first) is tensor for step, tensor in zip(steps, every[1:], strict=False))
+
+
+def _items_of(
+    graph: Graph, steps: Sequence[_Step], used: set[Operator], is_state: Mapping[Tensor, bool]
+) -> dict[Tensor, tuple[_Pack, _Rows]] | str:
+    """Return what is packed of every step, and where, or the value that others read in another way.
+
+    ``is_state``: for all that the first step makes, whether the next one takes it; the state after the last step may
+    be read by anybody.
+    """
     items: dict[Tensor, tuple[_Pack, _Rows]] = {}
-    for tensor in made:
-        reads = [_read_outside(graph, step.made(tensor), used) for step in steps]
-        if not any(reads[:-1]):
-            if reads[-1] and tensor not in states.values():
+    for tensor, is_taken in is_state.items():
+        every = [step.made(tensor) for step in steps]
+        *reads, of_last = [_read_outside(graph, each, used) for each in every]
+        if not any(reads):
+            if of_last and not is_taken:
                 return f"others read '{stem(tensor)}' of the last step alone, and it is no state"
             continue
-        packed = _packed(reads, [step.made(tensor) for step in steps], tensor in states.values())
+        packed = _packed([*reads, of_last], every, is_taken)
         if packed is None or any(op.outputs[0] in graph.outputs for op in packed[0].operators[1:]):
             return f"'{stem(tensor)}' is read outside, and not as an item of every step"
         if any(packed[1].whole is rows.whole for _, rows in items.values()):
             return f"'{stem(packed[1].whole)}' takes several tensors of every step"
         items[tensor] = packed
-    scales = _common_scales(steps, made, states)
-    joined = Steps(operators, steps, states, rows, tuple(same), items, scales)
-    return _reason_against_scales(joined) or joined
+    return items
 
 
 def _reason_against_scales(found: Steps) -> str | None:

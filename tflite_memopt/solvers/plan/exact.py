@@ -275,9 +275,9 @@ class PairSearch:
                 break
             end = code.run_pairs(data, state, min(most, registers[NODES] + chunk), work)
             if end == FULL:
-                for name in _TRAIL:
-                    tables[name] = 2 * tables[name]
-                    setattr(state, name, tables[name])
+                tables |= {name: 2 * tables[name] for name in _TRAIL}
+                state.trail_kind, state.trail_at = tables["trail_kind"], tables["trail_at"]
+                state.trail_value, state.trail_cause = tables["trail_value"], tables["trail_cause"]
         allowance.left -= registers[WORK]
         offsets = tuple(state.least[k] for k in range(items)) if end == FOUND else ()
         return SearchRun(LIMIT if end == FULL else end, registers[NODES], offsets)
