@@ -16,8 +16,8 @@ Code that cuts operators or lays them along another axis asks the table, and kno
    ``_LAYERS`` of ``target/kernels/support.py`` goes.
 4. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
 5. If ``overwrites`` is set, the order in which its kernel reads and writes, in ``evidence/proof/orders.py``: the proof
-   refuses a plan without it. What it computes is in ``contracts.py`` and ``kinds.py`` there; a kind that is not there is
-   equal to the same operator on equal inputs alone, and cannot be cut.
+   refuses a plan without it. What it computes is in ``contracts.py`` and ``kinds.py`` there; a kind that is not there
+   is equal to the same operator on equal inputs alone, and cannot be cut.
 6. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
    ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
    place in ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes. A
