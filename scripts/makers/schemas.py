@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
-from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import DataclassSchema
 
-from tflite_memopt.evidence.equivalence import verdict
-from tflite_memopt.model.io import plan_label
-from tflite_memopt.model.ir import change
-from tflite_memopt.report import answer, model
 from tflite_memopt.report.model import SCHEMA_VERSION, schema_id
 from tflite_memopt.report.schema import KINDS
 from tflite_memopt.run.parts.files import schema_text as program_schema_text
-from tflite_memopt.search.memory import figures, reserve
-from tflite_memopt.target.kernels import support
 
 FOLDER = Path(__file__).parents[2] / "schema"
 _COMMANDS = {
@@ -45,11 +37,7 @@ def main() -> None:
 
 def schema_text(kind: str) -> str:
     """The text of the file in the folder ``schema``; ``kind`` is one of ``KINDS``."""
-    texts = _descriptions()
-    made: dict[str, Any] = _with_infinity(TypeAdapter(KINDS[kind]).json_schema(mode="serialization"))
-    for name, described in {KINDS[kind].__name__: made, **made.get("$defs", {})}.items():
-        for field, value in described.get("properties", {}).items():
-            value["description"] = texts[name][field]
+    made = _with_infinity(_described(KINDS[kind]))
     extra = {
         "$schema": {"const": schema_id(kind), "description": "Which schema this is.", "type": "string"},
         "schema_version": {"description": "Grows after the dot with new fields.", "type": "string"},
@@ -66,23 +54,24 @@ def schema_text(kind: str) -> str:
     return json.dumps(head | rest, indent=2) + "\n"
 
 
-def _descriptions() -> dict[str, Mapping[str, str]]:
-    """Return the string below each field of the report's dataclasses, by the name of the class and of the field."""
-    modules = (model, answer, reserve, figures, verdict, plan_label, change, support)
-    there = {name: each for module in modules for name, each in vars(module).items() if isinstance(each, type)}
-    return {name: _described(each) for name, each in there.items() if is_dataclass(each)}
+class _Inheriting(GenerateJsonSchema):
+    """Pydantic describes a field by the string below it, but not in classes that inherit the field."""
+
+    def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
+        made = super().dataclass_schema(schema)
+        for base in filter(is_dataclass, schema["cls"].__mro__[1:]):
+            made["properties"] |= _described(base)["properties"]
+        for field in made["properties"].values():
+            field["description"] = " ".join(field["description"].split())
+        return made
 
 
-def _described(owner: type) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for base in filter(is_dataclass, reversed(owner.__mro__)):
-        (tree,) = ast.parse(dedent(inspect.getsource(base))).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, below in zip(tree.body, tree.body[1:], strict=False):
-            match field, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = " ".join(text.split())
-    return found
+def _described(owner: type) -> dict[str, Any]:
+    # Only a type without a configuration of its own takes one.
+    adapter = TypeAdapter(tuple[owner], config=ConfigDict(use_attribute_docstrings=True))  # type: ignore[valid-type]
+    classes = adapter.json_schema(schema_generator=_Inheriting, mode="serialization")["$defs"]
+    made: dict[str, Any] = classes.pop(owner.__name__)
+    return {"$defs": classes} | made if classes else made
 
 
 def _with_infinity(schema: Any) -> Any:

@@ -145,7 +145,7 @@ NO_SUMMARY = Summary("", (), (), ())
 
 @dataclass(frozen=True)
 class ProofUse:
-    """A proof for all inputs, of the result or of its memory plan; see ``proof/``."""
+    """A proof for all inputs, of the result or of its memory plan; see ``evidence/proof/``."""
 
     status: str
     """"proved", "reassociated" (proved as real polynomials), "different" or "unknown"."""
@@ -154,7 +154,7 @@ class ProofUse:
     chance: float
     """Upper bound on the probability that the proof is false, over its random keys."""
     facts: tuple[str, ...] = ()
-    """Names of the facts about kernels that the proof uses (``proof/facts.py``)."""
+    """Names of the facts about kernels that the proof uses (``evidence/proof/facts.py``)."""
     finite_only: bool = False
     """True if it holds for finite floats that do not overflow on the way; false: for any."""
 

@@ -1,7 +1,7 @@
 """Two models on real kernels: every runtime runs both on the same inputs, and TFLM executes the plan.
 
-That the models compute the same for all inputs is the proof's to say (``proof/``). A run shows that kernels take the
-file, in exactly the arena that is promised.
+The proof (``evidence/proof/``) says whether the models compute the same for all inputs. A run shows that kernels take
+the file, in exactly the arena that is promised.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ Code that cuts operators or lays them along another axis asks the table, and kno
 3. What its kernels take from the arena, in ``kernels/requests.py``: a kind without a row counts as one that TFLM lacks,
    and models with it are refused. The sizes are those of the kernel's OpData; ``tests/kernels/test_requests.py``
    compares them with what the wheel allocates, and counts the kinds. If TFLM lacked it before, its advice in
-   ``_LAYERS`` of ``kernels/support.py`` goes.
+   ``_LAYERS`` of ``target/kernels/support.py`` goes.
 4. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
-5. If ``overwrites`` is set, the order in which its kernel reads and writes, in ``proof/orders.py``: the proof refuses a
-   plan without it. What it computes is in ``proof/contracts.py`` and ``proof/kinds.py``; a kind that is not there is
-   equal to the same operator on equal inputs alone, and cannot be cut.
+5. If ``overwrites`` is set, the order in which its kernel reads and writes, in ``evidence/proof/orders.py``: the proof
+   refuses a plan without it. What it computes is in ``contracts.py`` and ``kinds.py`` there; a kind that is not there
+   is equal to the same operator on equal inputs alone, and cannot be cut.
 6. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
    ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
    place in ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes. A
