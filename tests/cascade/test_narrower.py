@@ -125,6 +125,7 @@ def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
         assert optimize(model, PLAIN, cache=cache).model == optimize(model, PLAIN).model
 
 
+@pytest.mark.slow
 def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_least_ram(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_l
     assert optimize(model, replace(options, budget=least)).report.within_budget
 
 
+@pytest.mark.slow
 def test_the_search_on_an_older_tflm_looks_no_further_than_what_would_take_the_place_of_loops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

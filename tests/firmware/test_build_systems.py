@@ -157,6 +157,7 @@ def test_a_model_over_its_budget_stops_the_build(folder: Path) -> None:
         assert "does not fit 1 KB" in said or "over" in said
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -281,6 +282,7 @@ endmacro()
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", [None, "esp32"])
 def test_the_project_for_esp_idf_compiles_where_it_is_written(
     target: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tests.faults import raises
 from tests.firmware.generated import generate
 from tests.memory.loops import placement_of
 from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
-from tflite_memopt.errors import ModelFormatError
+from tflite_memopt.errors import ErrorKind, ModelFormatError
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.model.io.reader import read_model
@@ -92,7 +93,7 @@ def test_a_model_without_a_plan_has_no_label() -> None:
 def test_a_damaged_label_is_refused(data: bytes) -> None:
     model = concat_model()
     model.metadata.append((LABEL_NAME, Buffer(np.frombuffer(data, np.uint8))))
-    with pytest.raises(ModelFormatError, match="is damaged"):
+    with raises(ModelFormatError, ErrorKind.DAMAGED, LABEL_NAME):
         plan_label.decode(model)
 
 

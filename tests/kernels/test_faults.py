@@ -262,6 +262,7 @@ MENDED = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", MENDED)
 def test_padding_apart_mends_and_computes_the_same(name: str) -> None:
     profile, wrong, _ = CASES[name]
@@ -341,6 +342,7 @@ def test_a_state_that_is_lost_between_inferences_is_no_wrong_inference() -> None
     assert [(each.fault.effect, each.fault.is_wrong) for each in found] == [("forgets its state", False)]
 
 
+@pytest.mark.slow
 def test_networks_of_stock_layers_meet_none_when_written() -> None:
     """``scripts/fuzz kernels`` tries more."""
     met = met_by("esp32s3", 0, 6, Options(target="esp32s3", verify=False, effort="quick"))
@@ -349,6 +351,7 @@ def test_networks_of_stock_layers_meet_none_when_written() -> None:
     assert not met.after
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", ["esp32s3", None])
 def test_no_result_of_random_networks_meets_a_new_fault(target: str | None) -> None:
     for data in random_networks(6, 40):
@@ -357,6 +360,7 @@ def test_no_result_of_random_networks_meets_a_new_fault(target: str | None) -> N
         assert not new_faults(read_model(optimize(data, options).model), original, options.profile)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernels", ["cmsis-nn-mve", "portable", "cmsis-nn-dsp"])
 def test_a_form_that_leads_there_cannot_be_measured(kernels: str) -> None:
     model, profile = tall(2), profile_named(kernels)

@@ -51,6 +51,7 @@ def wide() -> Model:
 MODELS = {**CELLS, "late_reader": (late_reader, ("h:out:h:in",)), "wide": (wide, ("h:out:h:in",))}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_states_are_planned_in_one_place_and_verified_in_sequence(name: str) -> None:
     build, ties = MODELS[name]

@@ -182,6 +182,7 @@ def test_what_is_outside_of_a_contract_is_not_proved(name: str) -> None:
     assert clause in str(proof)
 
 
+@pytest.mark.few(5)
 @needs_wheel
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_kernels_do_otherwise_outside_of_a_contract(name: str) -> None:

@@ -71,6 +71,7 @@ def test_no_mutant_that_computes_otherwise_is_proved() -> None:
     assert counts.ends["different"] > 20
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_no_plan_that_computes_otherwise_is_proved() -> None:
     """Of every sort: chains, loops, and what is tied, fed in rows, or in parts."""

@@ -231,7 +231,7 @@ def test_a_convolution_that_others_need_is_left_whole() -> None:
     driver = Driver(model)
     driver.apply_everywhere((SPLIT_ELEMENTWISE,))
     reasons = [refused.reason for refused in driver.refused.values()]
-    assert reasons == ["its operand 'conv0' can neither be cut along the channels nor shared"]
+    assert ["'conv0'" in each for each in reasons] == [True]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ def open_cluster(workers: int | None, memory: int | None, address: str | None) -
                 threads_per_worker=1,
                 memory_limit=memory or "auto",
                 dashboard_address=None,
+                # Its server of health pages would ask for port 8787 all the same, and warn where that is taken.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 preload=[__name__],
             )
             address = opened.enter_context(local)
