@@ -73,6 +73,7 @@ def test_a_model_in_parts_needs_what_its_program_says(model: Path) -> None:
     assert (found[AFTER], found[HEAD]) == (str(program.arena), str(program.head))
 
 
+@pytest.mark.slow
 def test_hops_of_a_window_are_those_of_the_report(tmp_path: Path) -> None:
     path = tmp_path / "window.tflite"
     path.write_bytes(write_model(keywords()))

@@ -94,6 +94,7 @@ def test_what_is_no_model_is_told_with_the_others(repository: Path) -> None:
     assert done.stdout.startswith("RAM of 3 models: 1 with an error\n")
     assert "broken.tflite: " in done.stdout
     assert "| models/broken.tflite |  |  |  | " in (repository / "ram.md").read_text(encoding="utf-8")
+    assert check(repository, "--budget", "64").returncode == _BAD  # which counts for more than a budget
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,6 @@ def test_verbose_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     assert "applied rewrites, and" in shown
     assert "dead, dead_weight" in shown
     source.write_bytes(write_model(dense_model()))
-    assert "is not one NHWC tensor" in run("optimize", source, *options, "-v").stdout
     assert "no rule fits" in run("optimize", source, *options, "-v", "--changes", "rewrites").stdout
 
 
@@ -435,7 +434,6 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert done.returncode == 0, done.stderr
     assert "ways to run the model" in done.stdout
     assert "fits 1 MB with " in done.stdout
-    assert "verified bit-exact on" in done.stdout
     assert "% --changes all --max-slowdown 100: reading" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     points = tmp_path / "points.json"

@@ -133,6 +133,7 @@ def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list
     assert all_gone(started)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stage", ["stripes", "ordering", "verifying"])
 def test_an_interruption_ends_the_interpreters(stage: str, started: list[runner.Interpreter]) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -166,6 +167,7 @@ def test_a_failed_proof_ends_the_interpreters(
     assert all_gone(started)
 
 
+@pytest.mark.slow
 def test_what_died_before_the_proof_is_started_anew(started: list[runner.Interpreter]) -> None:
     def kill(message: str) -> None:
         if message.startswith("verifying"):

@@ -81,6 +81,7 @@ def test_a_wider_limit_never_gives_more_bytes_and_each_is_kept(data: bytes, ever
     assert all(narrow >= wide for (_, narrow, _), (_, wide, _) in pairwise(found))
 
 
+@pytest.mark.slow
 @models
 def test_more_effort_never_gives_more_bytes(data: bytes) -> None:
     needs = [run(data, replace(OPTIONS, effort=effort), {})[0] for effort in EFFORTS]

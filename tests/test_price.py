@@ -83,6 +83,7 @@ def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: fl
     assert max(slowdowns(before, instructions(found.model, options.profile)).values()) <= limit
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None:
     options = Options(kernels=kernels, verify=False, effort="quick")

@@ -94,6 +94,7 @@ def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
     assert any(found.startswith("step: ") for found in mismatches(receipt, wrong, result.model, lambda _: None))
 
 
+@pytest.mark.few(1)
 @needs_wheel
 @pytest.mark.parametrize(
     ("model", "slide"),
@@ -108,6 +109,7 @@ def test_other_windows_slide(model: Model, slide: str) -> None:
     assert report.proofs["step"].status == "proved"
 
 
+@pytest.mark.slow
 def test_a_budget_buys_run_time() -> None:
     data = write_model(keywords())
     small, large = (

@@ -51,12 +51,22 @@ def test_a_narrower_run_of_a_wider_one_has_no_others_than_that() -> None:
     assert narrower(PLAIN) == []
 
 
+@pytest.mark.parametrize(("asked", "wider"), [(0.1, []), (0.15, [0.2]), (0.2, [0.3]), (1.0, [])])
+def test_the_wider_limit_of_a_run_is_above_its_own(asked: float, wider: list[float]) -> None:
+    options = replace(PLAIN, max_slowdown=asked)
+    limits = tried(options)
+    assert [each.max_slowdown for each in limits[limits.index(options.search) + 1 :]] == wider
+
+
 def narrower(options: Options) -> list[SearchOptions]:
     """The limits that are tried before those that are asked for."""
-    model = mobile_chain(32)
-    run = RunContext(b"", model, options.profile, None, StageClock(), lambda _: None, {})
-    limits = [each.limits for each in attempts_of(run, options.search)]
+    limits = tried(options)
     return limits[: limits.index(options.search)]
+
+
+def tried(options: Options) -> list[SearchOptions]:
+    run = RunContext(b"", mobile_chain(32), options.profile, None, StageClock(), lambda _: None, {})
+    return [each.limits for each in attempts_of(run, options.search)]
 
 
 def without_label(data: bytes) -> bytes:

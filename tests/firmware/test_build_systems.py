@@ -113,7 +113,6 @@ def test_on_this_machine_the_build_optimizes_and_links_it(folder: Path) -> None:
     said = cmake(folder)
     assert not said.endswith("failed"), said
     optimized = run(folder / "build" / "app")
-    assert "verified bit-exact" in said
     assert (folder / "build/tflite_memopt/my_model/arena.h").is_file()
     assert "no work to do" in cmake(folder)
 
@@ -259,7 +258,6 @@ def test_the_example_for_esp_idf_does_not_fit_without_the_tool(folder: Path, mon
     # The stand-in has the reference kernels, which the table for esp-nn refuses.
     done = subprocess.run(folder / "build" / "main" / "main_component", capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "another model, or other kernels" in done.stdout
 
 
 # What codegen writes

@@ -164,6 +164,7 @@ def test_custom_operators_of_your_own_are_declared(tmp_path: Path) -> None:
     text = generate(write_model(model))["resolver.h"].decode()
     assert "const TFLMRegistration* Register_my_layer();" in text
     assert 'AddCustom("my-layer", Register_my_layer())' in text
+    assert "MicroMutableOpResolver<1>" in text
     assert check_against_the_interface(write(tmp_path, write_model(model))) == ""
     opcode.name, opcode.custom_code = "LSH_PROJECTION", None
     with raises(UnsupportedModelError, ErrorKind.NO_KERNEL, "LSH_PROJECTION"):
@@ -233,7 +234,7 @@ def test_the_chip_is_what_sdkconfig_says(tmp_path: Path) -> None:
     assert arena_bytes(tmp_path, (f"-I{tmp_path}",)) == said
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", ["esp32", "esp32s3", "esp32p4", "cortex-m4", "host"])
 def test_sizes_for_one_library_compile_with_no_other(target: str, tmp_path: Path) -> None:
     """Also where the plan itself is right with any kernels."""

@@ -46,7 +46,7 @@ def changed(folder: Path, file: str, pattern: str, by: str) -> None:
     (folder / file).write_text(other)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_tflm_takes_the_table(name: str, tmp_path: Path) -> None:
     data = optimized(name, HOST)
@@ -111,7 +111,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
     file, pattern, by, why = DAMAGE[damage]

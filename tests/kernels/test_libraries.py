@@ -376,3 +376,10 @@ def test_every_window_has_a_path(case: Operator) -> None:
     else:
         found = {depthwise_path(terms, build) for build in BUILDS}
         assert found <= {"3x3", "opt", "generic", "convolution"}
+
+
+@pytest.mark.parametrize(("outputs", "path"), [(1, "opt"), (2, "convolution"), (5, "convolution")])
+def test_with_helium_several_outputs_of_one_channel_are_a_convolution(outputs: int, path: str) -> None:
+    terms = window_of(window(DEPTHWISE, (6, 6, 1), outputs))
+    assert depthwise_path(terms, "mve") == path
+    assert depthwise_path(terms, "dsp") != "convolution"

@@ -71,3 +71,9 @@ def test_the_check_sees_what_is_overwritten() -> None:
     first, second = space((), ((0, 64),)), space(((0, 64),), (), 48)
     with raises(InfeasibleError, ErrorKind.OVERLAP, "0 to 64"):
         check_handover(first, second, 512, Handover((), ()))
+
+
+def test_the_check_moves_blocks_of_16_as_firmware_does() -> None:
+    first, second = space((), ((0, 8), (72, 80))), space(((64, 72), (72, 80)), (), 48)
+    with raises(InfeasibleError, ErrorKind.OVERLAP, "72 to 80"):
+        check_handover(first, second, 512, Handover((Move(0, 64, 8),), ()))

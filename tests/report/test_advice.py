@@ -119,7 +119,7 @@ def convolutions() -> Model:
     return b.finish(b.average_pool(y, 16))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "budget", "rows"), [("--parts auto", None, None), ("--feed auto --parts auto", 2048, 0)]
 )

@@ -305,6 +305,7 @@ class TestNumbers:
     def test_int8_differs_by_no_more_than_the_roundings(self, drawn: list[Spec]) -> None:
         self._check_roundings(drawn, 0.5)
 
+    @pytest.mark.slow
     @quickly
     @given(patterns(DType.INT16))
     def test_int16_differs_by_no_more_than_the_roundings(self, drawn: list[Spec]) -> None:

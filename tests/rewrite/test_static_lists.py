@@ -78,7 +78,7 @@ def test_shapes_that_hold_for_no_turn_are_proved_of_the_original_alone() -> None
     model = loop_with_a_list()
     proof = prove(model, copy_model(model))
     assert not proof.proved
-    assert "it makes [0, 1, 4], 'head' is [1, 1, 4]" in str(proof)
+    assert "'head'" in str(proof)
 
 
 @pytest.mark.parametrize(

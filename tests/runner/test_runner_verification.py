@@ -68,6 +68,7 @@ def test_the_report_has_the_runners_verdict_and_figures() -> None:
     assert optimize(MODEL, OPTIONS).report.runner is None
 
 
+@pytest.mark.slow
 def test_a_runner_is_enough_where_the_wheel_has_no_word() -> None:
     report = optimize(MODEL, replace(ON_WHEEL, runtimes=("litert",))).report
     assert report.basis.executed_by == ("runner",)
