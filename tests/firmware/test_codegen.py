@@ -164,11 +164,17 @@ def test_custom_operators_of_your_own_are_declared(tmp_path: Path) -> None:
     text = generate(write_model(model))["resolver.h"].decode()
     assert "const TFLMRegistration* Register_my_layer();" in text
     assert 'AddCustom("my-layer", Register_my_layer())' in text
-    assert "MicroMutableOpResolver<1>" in text
     assert check_against_the_interface(write(tmp_path, write_model(model))) == ""
     opcode.name, opcode.custom_code = "LSH_PROJECTION", None
     with raises(UnsupportedModelError, ErrorKind.NO_KERNEL, "LSH_PROJECTION"):
         generate(write_model(model))
+
+
+def test_the_resolver_has_room_for_all_kinds_of_operators() -> None:
+    b = ModelBuilder()
+    model = b.finish(b.softmax(b.dense(b.input("x", (1, 8)), 4)))
+    model.main.operators[0].opcode.name, model.main.operators[0].opcode.custom_code = "CUSTOM", "my-layer"
+    assert "MicroMutableOpResolver<2>" in generate(write_model(model))["resolver.h"].decode()
 
 
 def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
