@@ -284,6 +284,7 @@ def test_what_is_left_at_the_end_is_not_looked_through_once_more() -> None:
     assert done.stdout.splitlines()[-1] == "True"
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     code = (

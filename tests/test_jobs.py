@@ -85,6 +85,7 @@ def test_two_processes_give_what_one_gives_for_a_target(name: str, divided: set[
     assert divided
 
 
+@pytest.mark.slow
 def test_wrong_shapes_are_seen_with_two_processes() -> None:
     model, options = write_model(dilated_with_a_batch_of_one()), Options(samples=2)
     assert made(model, replace(options, jobs=2)) == made(model, options)

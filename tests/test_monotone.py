@@ -72,7 +72,7 @@ def by_limit(data: bytes, options: Options) -> Iterator[tuple[float, int, float]
         yield limit, *run(data, replace(options, max_slowdown=limit), cache)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @models
 @pytest.mark.parametrize("every_byte", [False, True])
 def test_a_wider_limit_never_gives_more_bytes_and_each_is_kept(data: bytes, every_byte: bool) -> None:

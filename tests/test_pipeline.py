@@ -48,7 +48,7 @@ def schema(name: str) -> Any:
     return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ALL)
 def test_planned_head_is_what_tflm_reports_and_never_above_stock(name: str) -> None:
     result = tflite_memopt.optimize(write_model(ALL[name]()), QUICK)
@@ -77,6 +77,7 @@ def test_reordering_is_proved_optimal_and_in_force() -> None:
     assert (kept.report.after.peak_bytes, kept.report.schedule.optimal) == (report.before.peak_bytes, False)
 
 
+@pytest.mark.slow
 def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
     model, as_written = irregular_model(), replace(QUICK, rewrite=False, verify=False)
     for method in METHODS:

@@ -52,6 +52,7 @@ def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
         assert slowest(model, optimize(model, options).model, options) <= limit
 
 
+@pytest.mark.slow
 def test_stripes_that_are_too_slow_with_another_library_give_way_to_others() -> None:
     """Run time is priced as on Helium; here the reference kernels get slowest, since rows are computed twice."""
     model = write_model(mobile_chain(80))

@@ -96,6 +96,7 @@ def test_a_line_is_what_optimize_says(cluster: Any, tmp_path: Path) -> None:
     assert lines["fault"]["error"].startswith("ValueError: a fault of the tool (works.py, line ")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_restarted_and_its_model_tried_again(cluster: Any, tmp_path: Path) -> None:
     write_models(tmp_path / "in", *SMALL)
     write_fates(tmp_path / "in", f"once {tmp_path / 'mark'}")
@@ -116,6 +117,7 @@ def test_a_model_that_ends_every_worker_costs_only_itself(fate: str, tmp_path: P
         assert run(client, tmp_path) == ({DONE: 4, LOST: 1}, [f"{fate}.tflite"])  # only that one is tried again
 
 
+@pytest.mark.slow
 def test_a_second_run_works_on_what_is_new(cluster: Any, tmp_path: Path) -> None:
     write_fates(tmp_path / "in", "refuse")
     write_models(tmp_path / "in", "dense_model")
@@ -134,6 +136,7 @@ def test_a_second_run_works_on_what_is_new(cluster: Any, tmp_path: Path) -> None
     assert run(cluster, tmp_path)[1] == ["refuse.tflite"]
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_off_is_written_again(cluster: Any, tmp_path: Path) -> None:
     write_models(tmp_path / "in", "dense_model", "branches")
     run(cluster, tmp_path)

@@ -204,6 +204,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
     assert any(each.startswith("--allow-approximate") for each in unmeasured)
 
 
+@pytest.mark.slow
 def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     def change(model: Model) -> None:
         take_integers(nudged(model, "depthwise2/bias", 2_000))

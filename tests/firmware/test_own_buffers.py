@@ -202,6 +202,7 @@ def test_temporaries_may_lie_apart(name: str, memories: dict[str, int], tmp_path
         changed(tmp_path, "arena.h", rf"(std::size_t {constant} = ForThisCompiler\([^)]*\)) - 16", r"\1")
 
 
+@pytest.mark.slow
 def test_the_report_says_both_sizes(tmp_path: Path) -> None:
     b = ModelBuilder()
     y = b.input("x", (1, 8))

@@ -296,6 +296,7 @@ def test_the_least_head_has_a_budget_of_its_own(tmp_path: Path) -> None:
     assert "--objective head" in said
 
 
+@pytest.mark.slow
 def test_steps_of_a_sequence_are_rows_as_well(tmp_path: Path) -> None:
     s = Sequences(192, 2)
     y = s.flat(s.pool(s.conv(s.pool(s.conv(s.lie(s.x), 8, 9, stride=2), 2), 8, 5), 4))
@@ -400,7 +401,7 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
     assert "'other'" in (costs.why_none() or "")
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [

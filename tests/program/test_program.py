@@ -126,7 +126,7 @@ def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest
     assert asked_for(shared, (0, end - 1)) < asked_for(alone, (0, end - 1))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "work", "why"),
     [

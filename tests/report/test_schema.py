@@ -84,6 +84,7 @@ def test_every_field_is_described(kind: str) -> None:
     assert [name for name, each in found if not each.get("description", "").strip().endswith(".")] == []
 
 
+@pytest.mark.slow
 def test_two_runs_of_the_same_differ_in_their_timing_alone() -> None:
     data = write_model(mobile_chain())
     first, second = (

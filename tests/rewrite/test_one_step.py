@@ -101,6 +101,7 @@ def gru() -> tuple[bytes, Result]:
     return data, optimize(data, STEP)
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_other_commands_know_a_step(gru: tuple[bytes, Result]) -> None:
     data, result = gru

@@ -289,6 +289,7 @@ def patterns(dtype: DType) -> st.SearchStrategy[list[Spec]]:
 
 
 class TestNumbers:
+    @pytest.mark.slow
     @quickly
     @given(patterns(DType.FLOAT32))
     def test_floats_are_equal_up_to_the_stated_error(self, drawn: list[Spec]) -> None:

@@ -298,6 +298,7 @@ def windows_work(model: Model, prices: Prices) -> int:
     return sum(operator_work(each, prices) for each in model.main.operators if each.name in kinds)
 
 
+@pytest.mark.slow
 def test_a_sequence_in_stripes_is_written_as_rows() -> None:
     """CMSIS-NN takes 1.5 times the instructions for a filter of 40 rows: no stripe kept the limit on run time."""
     s = Sequences(1024, 1)
