@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,19 @@ from tflite_memopt.evidence.equivalence import runner
 from tflite_memopt.evidence.equivalence.runner import Interpreter
 
 __all__ = ["profiles"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with the mark ``few``, leave so many cases for every change, spread evenly; the others are slow."""
+    for _, group in groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
+        cases = list(group)
+        few = cases[0].get_closest_marker("few")
+        if few is not None:
+            kept = {at * len(cases) // few.args[0] for at in range(few.args[0])}
+            for at, case in enumerate(cases):
+                if at not in kept:
+                    case.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

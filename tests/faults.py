@@ -7,17 +7,26 @@ from contextlib import contextmanager
 
 import pytest
 
-from tflite_memopt.errors import ErrorKind, MemoptError
+from tflite_memopt.errors import ErrorKind, MemoptError, OptionError
 from tflite_memopt.evidence.equivalence.subject import FailedVerificationError
 
 
 @contextmanager
-def raises(error: type[MemoptError], kind: ErrorKind, *names: str) -> Iterator[None]:
-    """Expect an error of a kind; ``names``: places, tensors, and figures that its message must have."""
+def raises(error: type[MemoptError], kind: ErrorKind | None, *names: str) -> Iterator[None]:
+    """Expect an error of a kind, on one line; ``names``: places, tensors, and figures that its message must have."""
     with pytest.raises(error) as caught:
         yield
     assert caught.value.kind is kind, caught.value
-    assert [name for name in names if name not in str(caught.value)] == [], caught.value
+    _check_names(caught.value, names)
+
+
+@contextmanager
+def wrong_option(field: str) -> Iterator[None]:
+    """Expect that an option is refused: its field has no such value."""
+    with pytest.raises(OptionError) as caught:
+        yield
+    assert caught.value.field == field, caught.value
+    _check_names(caught.value, (field,))
 
 
 @contextmanager
@@ -26,4 +35,19 @@ def differs_on(runtime: str, *names: str) -> Iterator[None]:
     with pytest.raises(FailedVerificationError) as caught:
         yield
     assert caught.value.runtime == runtime, caught.value
-    assert [name for name in names if name not in str(caught.value)] == [], caught.value
+    _check_names(caught.value, names)
+
+
+@contextmanager
+def refuted(proof: str, *names: str) -> Iterator[None]:
+    """Expect that a proof ends with a difference; ``proof``: its name in a report."""
+    with pytest.raises(FailedVerificationError) as caught:
+        yield
+    assert caught.value.proof == proof, caught.value
+    _check_names(caught.value, names)
+
+
+def _check_names(error: MemoptError, names: tuple[str, ...]) -> None:
+    said = str(error)
+    assert "\n" not in said, said
+    assert [name for name in names if name not in said] == [], said

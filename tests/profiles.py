@@ -1,4 +1,4 @@
-"""How many examples Hypothesis draws: a fifth of them for every change, all of them with ``scripts/test --all``."""
+"""How many examples are drawn: a tenth of them for every change, all of them with ``scripts/test --all``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import settings
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
-_SHARES = {"dev": 5, "ci": 1}
+_SHARES = {"dev": 10, "ci": 1}
 _LEAST = 5
 
 for _name in _SHARES:
@@ -18,6 +18,10 @@ settings.load_profile(PROFILE)
 
 
 def examples(count: int, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Draw ``count`` examples, or the share that the profile takes of them."""
-    least = min(count, _LEAST)
-    return settings(max_examples=max(least, count // _SHARES[PROFILE]), deadline=None, **more)
+    """Let Hypothesis draw ``count`` examples, or the share that the profile takes of them."""
+    return settings(max_examples=share(count), deadline=None, **more)
+
+
+def share(count: int) -> int:
+    """Return how many of ``count`` examples the profile takes."""
+    return max(min(count, _LEAST), count // _SHARES[PROFILE])

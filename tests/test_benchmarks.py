@@ -46,6 +46,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_kinds_of_the_tail_add_up_to_it_and_the_least_is_no_more(model: Path) -> None:
     (found,) = _runs("tail", "tail", str(model))
     report = optimize(model, Options(target="cortex-m4", verify=False, every_byte=True)).report
@@ -65,12 +66,14 @@ def test_models_have_the_figures_of_the_report_and_say_why_one_is_refused(model:
     assert fine[AFTER] == str(report.answer.reserve)
 
 
+@pytest.mark.slow
 def test_a_model_in_parts_needs_what_its_program_says(model: Path) -> None:
     (found,) = _runs("programs", "programs", str(model), "--way", IN_PARTS)
     program = optimize_in_parts(model, Options(target="cortex-m7", verify=False)).program
     assert (found[AFTER], found[HEAD]) == (str(program.arena), str(program.head))
 
 
+@pytest.mark.slow
 def test_hops_of_a_window_are_those_of_the_report(tmp_path: Path) -> None:
     path = tmp_path / "window.tflite"
     path.write_bytes(write_model(keywords()))
@@ -85,6 +88,7 @@ def test_hops_of_a_window_are_those_of_the_report(tmp_path: Path) -> None:
     assert (found["products before"], found["products after"]) == (str(report.before.macs), str(report.after.macs))
 
 
+@pytest.mark.slow
 def test_ablations_sum_random_networks_in_one_row_with_a_figure_for_each_part() -> None:
     (found,) = _runs("ablations_of_parts", "ablations", "--parts", "--random", "1", "--effort", "quick")
     assert int(found[BEFORE]) > int(found[AFTER])

@@ -18,6 +18,7 @@ from tflite_memopt.report.model import to_json
 SCHEMA = json.loads((Path(__file__).parent.parent / "schema" / "report.schema.json").read_text())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ALL)
 def test_it_fits_into_the_head_and_reaches_the_bound(name: str) -> None:
     report = tflite_memopt.optimize(write_model(ALL[name]()), Options(verify=False, cascade=False, budget=1)).report

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from tests.command import run
 from tests.models import dense_model, mobile_chain
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.repository import MARK, ModelRam, ram_markdown
@@ -45,8 +46,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tflite_memopt", "check", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return run("check", *arguments, folder=folder)
 
 
 def test_it_tells_all_models_and_fails_where_one_has_grown(repository: Path) -> None:
@@ -94,6 +94,7 @@ def test_what_is_no_model_is_told_with_the_others(repository: Path) -> None:
     assert done.stdout.startswith("RAM of 3 models: 1 with an error\n")
     assert "broken.tflite: " in done.stdout
     assert "| models/broken.tflite |  |  |  | " in (repository / "ram.md").read_text(encoding="utf-8")
+    assert check(repository, "--budget", "64").returncode == _BAD  # which counts for more than a budget
 
 
 @pytest.mark.parametrize(
@@ -195,6 +196,7 @@ def test_the_action_comments_and_fails_where_a_model_has_grown(repository: Path,
     )
 
 
+@pytest.mark.slow
 def test_the_next_run_replaces_the_comment(repository: Path, tmp_path: Path) -> None:
     job = Job(repository, tmp_path, {"against": "", "budget": "1M"})
     assert job.run(*STEPS) + job.run(*STEPS) == [0] * 6
@@ -217,6 +219,7 @@ def test_what_is_given_to_the_action_is_data(repository: Path, tmp_path: Path) -
     assert not (repository / "hacked").exists()
 
 
+@pytest.mark.slow
 def test_a_comment_that_cannot_be_written_is_a_warning(repository: Path, tmp_path: Path) -> None:
     job = Job(repository, tmp_path, {"against": ""})
     (tmp_path / "bin" / "gh").write_text("#!/bin/sh\nexit 1\n")
@@ -233,8 +236,7 @@ def test_the_hook_stops_a_commit_that_needs_more(repository: Path) -> None:
     assert words.pop(0) == "tflite-memopt"
 
     def code(*arguments: str) -> int:
-        command = [sys.executable, "-m", "tflite_memopt", *words, *arguments, *_NAMES]
-        return subprocess.run(command, cwd=repository, capture_output=True, check=False).returncode
+        return run(*words, *arguments, *_NAMES, folder=repository).returncode
 
     assert code() == 0
     assert code("--budget", "64") == _OVER

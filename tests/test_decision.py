@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cascade.test_search import wide_inside
+from tests.command import run
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.rewrite.test_channel_tiles import text_model
 from tests.rewrite.test_sequences_along_h import network as sequence
-from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.errors import ErrorKind, InfeasibleError, OptionError, UsageError
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -60,8 +60,9 @@ def test_no_decision_prints_too() -> None:
 
 @pytest.mark.parametrize("text", ["upside down", "order 1,x", "order 0-2; order 0-2", "sites 3 4y", "1-4 knitted 2"])
 def test_what_is_no_decision_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is not an? (decision|order|site|tiling)"):
+    with pytest.raises(UsageError) as caught:
         optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
+    assert isinstance(caught.value, OptionError) or caught.value.kind is ErrorKind.SYNTAX
 
 
 MODELS = {
@@ -94,19 +95,19 @@ def test_what_was_decided_is_done_again_without_a_search(name: str, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("0-99 masked 1", "the model has steps 0 to"),
-        ("order 0-2", "none of"),
-        ("sites 99", "the rewritten model has"),
-        ("along H", "no sequence"),
-        ("steps in loops", "no unrolled steps"),
-        ("0-2 masked 1; 1-3 masked 1", "in common"),
-        ("0-1 unrolled 3,2 rolling pad", "cannot be cut"),
+        "0-99 masked 1",
+        "order 0-2",
+        "sites 99",
+        "along H",
+        "steps in loops",
+        "0-2 masked 1; 1-3 masked 1",
+        "0-1 unrolled 3,2 rolling pad",
     ],
 )
-def test_what_does_not_fit_the_model_is_refused_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(InfeasibleError, match=said):
+def test_what_does_not_fit_the_model_is_refused_in_one_line(text: str) -> None:
+    with raises(InfeasibleError, ErrorKind.DECISION):
         optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
 
 
@@ -119,6 +120,7 @@ def test_the_command_replays_a_file(tmp_path: Path) -> None:
     assert "no decision" in _optimize(source, tmp_path / "c.tflite", "--replay", source)
 
 
+@pytest.mark.slow
 def test_the_search_logs_its_bound(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "tflite_memopt")
     optimize(write_model(wide_inside()), replace(OPTIONS, effort="quick"))
@@ -164,5 +166,4 @@ def test_what_another_version_made_is_told(changed: dict[str, Any], said: str, t
 
 def _optimize(source: Path, output: Path, *more: str | Path) -> str:
     """Return the text on stderr."""
-    command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", output, "--no-verify", *more]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    return run("optimize", source, "-o", output, "--no-verify", *more).stderr

@@ -45,9 +45,10 @@ def tree_of(file: str) -> ast.Module:
     return ast.parse(FILES[file].read_text())
 
 
-def imported(file: str) -> Iterator[str]:
+@cache
+def imported(file: str) -> tuple[str, ...]:
     """Files of the package that a file imports from, wherever in it, whether relatively or by name."""
-    yield from _imported(file, ast.walk(tree_of(file)))
+    return tuple(_imported(file, ast.walk(tree_of(file))))
 
 
 def imported_to_run(file: str) -> Iterator[str]:

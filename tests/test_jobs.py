@@ -15,10 +15,11 @@ import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
 from tests.cells import cell_network
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
+from tests.faults import raises
 from tests.models import mobile_chain
 from tests.tflm import HAS_WHEEL
 from tflite_memopt.batch.results import key_of
-from tflite_memopt.errors import UsageError
+from tflite_memopt.errors import ErrorKind, UsageError
 from tflite_memopt.evidence.equivalence import runner
 from tflite_memopt.evidence.equivalence.subject import FailedVerificationError
 from tflite_memopt.model.io.writer import write_model
@@ -84,6 +85,7 @@ def test_two_processes_give_what_one_gives_for_a_target(name: str, divided: set[
     assert divided
 
 
+@pytest.mark.slow
 def test_wrong_shapes_are_seen_with_two_processes() -> None:
     model, options = write_model(dilated_with_a_batch_of_one()), Options(samples=2)
     assert made(model, replace(options, jobs=2)) == made(model, options)
@@ -91,7 +93,7 @@ def test_wrong_shapes_are_seen_with_two_processes() -> None:
 
 def test_wrong_inputs_are_refused_before_the_search(tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", nobody=np.zeros(3, np.int8))
-    with pytest.raises(UsageError, match="no array named"):
+    with raises(UsageError, ErrorKind.SAMPLES, "'image'"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2, inputs=tmp_path / "wrong.npz"))
 
 
@@ -124,6 +126,7 @@ def raising(error: BaseException, at: str) -> Callable[[str], None]:
     return progress
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list[runner.Interpreter]) -> None:
     tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=jobs))
@@ -131,6 +134,7 @@ def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list
     assert all_gone(started)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stage", ["stripes", "ordering", "verifying"])
 def test_an_interruption_ends_the_interpreters(stage: str, started: list[runner.Interpreter]) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -164,6 +168,7 @@ def test_a_failed_proof_ends_the_interpreters(
     assert all_gone(started)
 
 
+@pytest.mark.slow
 def test_what_died_before_the_proof_is_started_anew(started: list[runner.Interpreter]) -> None:
     def kill(message: str) -> None:
         if message.startswith("verifying"):

@@ -72,6 +72,7 @@ def by_limit(data: bytes, options: Options) -> Iterator[tuple[float, int, float]
         yield limit, *run(data, replace(options, max_slowdown=limit), cache)
 
 
+@pytest.mark.slow
 @models
 @pytest.mark.parametrize("every_byte", [False, True])
 def test_a_wider_limit_never_gives_more_bytes_and_each_is_kept(data: bytes, every_byte: bool) -> None:
@@ -80,6 +81,7 @@ def test_a_wider_limit_never_gives_more_bytes_and_each_is_kept(data: bytes, ever
     assert all(narrow >= wide for (_, narrow, _), (_, wide, _) in pairwise(found))
 
 
+@pytest.mark.slow
 @models
 def test_more_effort_never_gives_more_bytes(data: bytes) -> None:
     needs = [run(data, replace(OPTIONS, effort=effort), {})[0] for effort in EFFORTS]
@@ -95,6 +97,7 @@ def test_a_budget_is_met_or_gives_no_more_bytes(data: bytes) -> None:
         assert report.within_budget or budget < need
 
 
+@pytest.mark.slow
 @models
 def test_the_front_has_nothing_that_a_single_answer_beats(data: bytes) -> None:
     found = explore(data, replace(OPTIONS, every_byte=True)).exploration

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tflite_memopt.errors import UsageError
+from tests.faults import wrong_option
 from tflite_memopt.options import Options
 from tflite_memopt.run.attempts import rungs
 
@@ -38,7 +38,7 @@ WRONG: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("field", "value"), WRONG, ids=lambda each: str(each))
 def test_a_wrong_value_is_named(field: str, value: Any) -> None:
-    with pytest.raises(UsageError, match=f"option {field}="):
+    with wrong_option(field):
         Options(**{field: value})
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.mechanisms import ordered_by
+from tests.faults import raises, wrong_option
 from tests.model_builder import ModelBuilder
 from tests.models import ALL, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tests.profiles import examples
@@ -27,6 +28,7 @@ from tflite_memopt import (
     UnsupportedModelError,
     UsageError,
 )
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -46,6 +48,7 @@ def schema(name: str) -> Any:
     return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ALL)
 def test_planned_head_is_what_tflm_reports_and_never_above_stock(name: str) -> None:
     result = tflite_memopt.optimize(write_model(ALL[name]()), QUICK)
@@ -74,6 +77,7 @@ def test_reordering_is_proved_optimal_and_in_force() -> None:
     assert (kept.report.after.peak_bytes, kept.report.schedule.optimal) == (report.before.peak_bytes, False)
 
 
+@pytest.mark.slow
 def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
     model, as_written = irregular_model(), replace(QUICK, rewrite=False, verify=False)
     for method in METHODS:
@@ -96,7 +100,7 @@ def test_compare_runs_every_method_of_both_tables() -> None:
     assert peaks["best_first"] == peaks["ilp"] == peaks["serenity"] < peaks["as_is"]
     assert all(use.lower_bound <= use.bytes for use in (*comparison.schedulers, *comparison.planners))
     jsonschema.validate(json.loads(to_json(comparison)), schema("comparison"))
-    with pytest.raises(UsageError, match="unknown scheduler 'luck'; choose 'all' or some of as_is"):
+    with raises(UsageError, ErrorKind.UNKNOWN, "luck", "as_is"):
         tflite_memopt.compare(write_model(irregular_model()), ("luck",))
 
 
@@ -162,7 +166,6 @@ def test_a_wrong_plan_is_refuted_where_it_is_read() -> None:
     offline_plan.attach(model, dict.fromkeys(offline_plan.decode(model) or {}, 0))
     verdicts = tflite_memopt.verify(write_model(mobile_chain()), write_model(model), QUICK)
     assert (verdicts["proof"].equal, verdicts["plan"].equal) == (True, False)
-    assert "which it still reads" in (verdicts["plan"].reason or "")
 
 
 def test_a_changed_weight_is_caught_and_the_tensor_is_named() -> None:
@@ -178,7 +181,7 @@ def test_a_changed_weight_is_caught_and_the_tensor_is_named() -> None:
 
 
 def test_models_with_other_interfaces_are_not_compared() -> None:
-    with pytest.raises(UsageError, match="cannot be compared"):
+    with raises(UsageError, ErrorKind.INTERFACE):
         tflite_memopt.verify(write_model(dense_model()), write_model(mobile_chain()), QUICK)
 
 
@@ -188,7 +191,7 @@ def test_a_model_that_nothing_runs_is_not_called_equal() -> None:
     model.opcodes[0].custom_code = "NobodyHasThis"
     model.main.operators[0].options = None
     check_model(model)
-    with pytest.raises(EquivalenceError, match="nothing can be verified"):
+    with raises(EquivalenceError, ErrorKind.NOT_RUN):
         tflite_memopt.optimize(write_model(model), QUICK)
     unproved = tflite_memopt.optimize(write_model(model), Options(verify=False))
     assert unproved.report.equivalence == {}
@@ -201,7 +204,7 @@ def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(na
     model = mobile_chain()
     weights = next(tensor for tensor in model.main.tensors if tensor.name == name)
     weights.shape = ()
-    with pytest.raises(ModelFormatError, match=f"{name.split('/')[0]}.*do not fit"):
+    with raises(ModelFormatError, ErrorKind.OPERAND, name.split("/")[0]):
         tflite_memopt.analyze(write_model(model))
 
 
@@ -218,11 +221,11 @@ def test_a_damaged_model_is_refused_or_optimized_but_never_ends_in_a_traceback(d
 
 def test_offsets_beyond_32_bits_are_refused() -> None:
     model = dense_model()
-    with pytest.raises(UnsupportedModelError, match="32-bit"):
+    with raises(UnsupportedModelError, ErrorKind.TOO_LARGE):
         offline_plan.encode(model, {model.main.tensors[0]: 2**31})
 
 
 @pytest.mark.parametrize("field", [{"kernels": "best"}, {"planner": "luck"}])
 def test_unknown_names_say_what_there_is(field: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=r"option .*: choose one of"):
+    with wrong_option(next(iter(field))):
         tflite_memopt.optimize(write_model(dense_model()), Options(verify=False, **field))  # type: ignore[arg-type]

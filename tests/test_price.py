@@ -52,6 +52,7 @@ def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
         assert slowest(model, optimize(model, options).model, options) <= limit
 
 
+@pytest.mark.slow
 def test_stripes_that_are_too_slow_with_another_library_give_way_to_others() -> None:
     """Run time is priced as on Helium; here the reference kernels get slowest, since rows are computed twice."""
     model = write_model(mobile_chain(80))
@@ -83,6 +84,7 @@ def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: fl
     assert max(slowdowns(before, instructions(found.model, options.profile)).values()) <= limit
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None:
     options = Options(kernels=kernels, verify=False, effort="quick")

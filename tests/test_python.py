@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import tflite_memopt
+from tests.faults import raises
 from tests.models import mobile_chain
 from tflite_memopt import Options, UsageError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run.pipeline import Result
 
@@ -31,12 +33,12 @@ def test_a_result_is_saved_and_replaces_nothing_unasked(result: Result, tmp_path
     result.save(target)
     assert target.read_bytes() == result.model
     target.write_bytes(b"mine")
-    with pytest.raises(UsageError, match="exists; give another name, or --force to replace it"):
+    with raises(UsageError, ErrorKind.EXISTS, str(target)):
         result.save(str(target))
     assert target.read_bytes() == b"mine"
     result.save(target, force=True)
     assert target.read_bytes() == result.model
-    with pytest.raises(UsageError, match="does not exist"):
+    with raises(UsageError, ErrorKind.NOT_WRITABLE, "absent"):
         result.save(tmp_path / "absent" / "small.tflite")
     assert [path.name for path in tmp_path.iterdir()] == ["small.tflite"]
 

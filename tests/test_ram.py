@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.cells import cell_network
 from tests.dump import dump_model
+from tests.faults import wrong_option
 from tests.models import ALL, mobile_chain
-from tflite_memopt import ModelFormatError, Options, UsageError, analyze, optimize, ram_of
+from tflite_memopt import ModelFormatError, Options, analyze, optimize, ram_of
 from tflite_memopt.model.io.writer import write_model
 
 TARGETS = (None, "cortex-m4", "cortex-m55", "esp32s3", "riscv32")
@@ -50,7 +51,7 @@ def test_optimized_is_the_arena_of_the_file_that_optimize_writes(seed: int, targ
 
 
 def test_wrong_models_and_targets_are_refused() -> None:
-    with pytest.raises(UsageError, match="unknown target"):
+    with wrong_option("target"):
         ram_of(mobile_chain(), "cortex-m99")
     with pytest.raises(ModelFormatError):
         ram_of(b"no model")

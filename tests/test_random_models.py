@@ -93,6 +93,7 @@ def test_shared_bytes_compute_the_same(seed: int, kernels: str) -> None:
     assert not any("please report" in warning for warning in report.warnings)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_plan_computes_the_same_and_takes_what_it_says(seed: int) -> None:
     planner = NAMES[seed % len(NAMES)]

@@ -83,6 +83,7 @@ def in_header(header: str, target: str, tflm: str) -> int:
     return arena + (0 if profile.abi.is_static else more)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("target", "tflm"),
     [
@@ -183,6 +184,7 @@ def seeded(seed: int) -> Callable[[], Model]:
     return lambda: cell_network(seed)
 
 
+@pytest.mark.few(8)
 @needs_wheel
 @pytest.mark.parametrize("make", [*ALL.values(), *map(seeded, range(18))])
 def test_tflm_loads_a_model_in_the_stated_size_and_not_in_16_bytes_less(make: Callable[[], Model]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.faults import raises
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate
 from tests.model_builder import ModelBuilder
@@ -19,6 +20,7 @@ from tests.tflm import litert_and_tflm, needs_wheel
 from tflite_memopt import Options, Result, UnsupportedModelError, UsageError, optimize
 from tflite_memopt.api import verify
 from tflite_memopt.cli import cli
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
@@ -81,7 +83,7 @@ def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
         ("proof", "plan", "litert", "tflm"), True
     )
     assert verdicts["tflm"].samples == 1000
-    with pytest.raises(UsageError, match="the second one is a step of a different model"):
+    with raises(UsageError, ErrorKind.INTERFACE):
         verify(write_model(dense_model()), result.model)
     receipt = receipt_of(result.report, result.model, "stream.tflite")
     assert json.loads(receipt)["predicate"]["proofs"]["step"]["status"] == "proved"
@@ -92,6 +94,7 @@ def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
     assert any(found.startswith("step: ") for found in mismatches(receipt, wrong, result.model, lambda _: None))
 
 
+@pytest.mark.few(1)
 @needs_wheel
 @pytest.mark.parametrize(
     ("model", "slide"),
@@ -106,6 +109,7 @@ def test_other_windows_slide(model: Model, slide: str) -> None:
     assert report.proofs["step"].status == "proved"
 
 
+@pytest.mark.slow
 def test_a_budget_buys_run_time() -> None:
     data = write_model(keywords())
     small, large = (
@@ -157,33 +161,33 @@ def wide() -> Model:
 
 
 @pytest.mark.parametrize(
-    ("model", "slide", "reason"),
+    ("model", "slide", "names"),
     [
-        (keywords(), "1", "CONV_2D 'conv0': a hop moves its input by 1, no multiple of its stride, 2$"),
-        (wide(), "2", "CONV_2D 'conv0': 2 of its 8 rows depend on no padding, and a hop makes 2 new$"),
-        (matrix(), "2", r"the input 'x' of shape \[1, 40\] has no rows"),
+        (keywords(), "1", ("CONV_2D 'conv0'", "by 1,", "stride, 2")),
+        (wide(), "2", ("CONV_2D 'conv0'", "2 of its 8 rows", "2 new")),
+        (matrix(), "2", ("'x'", "[1, 40]")),
     ],
 )
-def test_what_cannot_slide_is_refused_by_name(model: Model, slide: str, reason: str) -> None:
-    with pytest.raises(UnsupportedModelError, match=f"^--slide: .*{reason}"):
+def test_what_cannot_slide_is_refused_by_name(model: Model, slide: str, names: tuple[str, ...]) -> None:
+    with raises(UnsupportedModelError, ErrorKind.FORM, "--slide", *names):
         optimize(write_model(model), Options(slide=slide))
 
 
 @pytest.mark.parametrize(
     ("model", "slide", "reason"),
     [
-        (keywords(), "24", "--slide 24: the window, input 'frames', has 24 rows, a hop has fewer"),
-        (keywords(), "2/25", "--slide 2/25: the window, input 'frames', has 24 rows"),
-        (keywords(), "2,input=y", "--slide: no input is named 'y'; inputs are frames"),
+        (keywords(), "24", "--slide 24: "),
+        (keywords(), "2/25", "--slide 2/25: "),
+        (keywords(), "2,input=y", "'y'; inputs are frames"),
         (
             keywords(beside=True),
             "2",
-            "--slide: name the one input that moves, as in --slide 2,input=NAME: frames, bias",
+            "--slide 2,input=NAME: frames, bias",
         ),
-        (keywords(), "0", "'0' is no number of rows from 1, such as 2"),
-        (keywords(), "two", "'two' is no number of rows from 1"),
-        (keywords(), "2,input=frames,input=bias", "names no input; one moves, as in 2,input=NAME"),
-        (keywords(), "2,frames", "'frames' names no input"),
+        (keywords(), "0", "'0'"),
+        (keywords(), "two", "'two'"),
+        (keywords(), "2,input=frames,input=bias", "input=frames,input=bias"),
+        (keywords(), "2,frames", "'frames'"),
     ],
 )
 def test_bad_input_is_one_line(model: Model, slide: str, reason: str, tmp_path: Path) -> None:
@@ -199,7 +203,7 @@ def test_a_model_that_streams_already_has_nothing_to_gain() -> None:
     b = ModelBuilder()
     x = b.input("x", (1, 4), F32)
     b.operator("VAR_HANDLE", (), (b.tensor("state", (), DType.RESOURCE),), "VarHandleOptions", sharedName=b"state")
-    with pytest.raises(UnsupportedModelError, match="VAR_HANDLE keeps a state between calls: the model streams"):
+    with raises(UnsupportedModelError, ErrorKind.FORM, "VAR_HANDLE"):
         optimize(write_model(b.finish(b.add(x, x))), Options(slide="1"))
 
 
@@ -229,9 +233,9 @@ def test_explore_shows_hops(tmp_path: Path) -> None:
     points = {point["limits"]: point for point in found["points"]}
     assert [point["hop"] for point in found["points"] if point["hop"]] == [2, 4]
     assert -1 < points["--slide 2"]["slowdown"] < points["--slide 4"]["slowdown"] < 0
-    assert [each for each in found["warnings"] if each.startswith("--slide 1: no row of a layer is kept")]
+    assert [each for each in found["warnings"] if each.startswith("--slide 1: ")]
     wrong = CliRunner().invoke(cli, [*command[:3], "1,0"])
-    assert "'1,0' has something else than numbers of rows from 1" in wrong.output
+    assert "'1,0'" in wrong.output
 
 
 @needs_wheel

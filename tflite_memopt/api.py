@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from .errors import InfeasibleError, UsageError
+from .errors import ErrorKind, InfeasibleError, UsageError
 from .evidence.equivalence.subject import Subject
 from .evidence.equivalence.verdict import PLAN, PROOF, Verdict
 from .evidence.equivalence.verification import exactness_of, verdict_of, verify_steps
@@ -123,7 +123,9 @@ def _verify_calls(
     """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
     model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
     if not (hops_of(result, model)[1] if slides else is_step_of(result, model)):
-        raise UsageError("the models cannot be compared: the second one is a step of a different model")
+        raise UsageError(
+            "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
+        )
     proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
     loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
     runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
@@ -180,5 +182,8 @@ def ram_of(
     if planner == "tflm":
         return need.required
     if need.table is None:
-        raise UsageError("codegen writes a plan table only for a target whose kernels were measured: name the target")
+        raise UsageError(
+            "codegen writes a plan table only for a target whose kernels were measured: name the target",
+            ErrorKind.NO_TARGET,
+        )
     return need.table

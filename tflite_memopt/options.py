@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Literal, get_args
 
-from .errors import OptionError, UsageError
+from .errors import ErrorKind, OptionError, UsageError
 from .model.ir.change import Decision, decision_in
 from .solvers.graph.limits import SearchLimit
 from .solvers.plan.methods import NAMES as PLANNERS
@@ -69,9 +69,9 @@ class Hop:
         key, _, name = rest.partition("=")
         rows, slash, window = count.partition("/")
         if not rows.isdecimal() or not int(rows) or (slash and not window.isdecimal()):
-            raise UsageError(f"'{count}' is no number of rows from 1, such as 2")
+            raise UsageError(f"'{count}' is no number of rows from 1, such as 2", ErrorKind.SYNTAX)
         if comma and (key != "input" or not name or ",input=" in name):
-            raise UsageError(f"'{rest}' names no input; one moves, as in 2,input=NAME")
+            raise UsageError(f"'{rest}' names no input; one moves, as in 2,input=NAME", ErrorKind.SYNTAX)
         return cls(int(rows), name or None, int(window) if slash else None)
 
 
@@ -182,7 +182,7 @@ class Options:
         for name, types in _TYPES.items():
             if not isinstance(getattr(self, name), types):
                 said = " or ".join("None" if each is type(None) else each.__name__ for each in types)
-                raise UsageError(f"option {name}={getattr(self, name)!r}: must be of type {said}")
+                raise OptionError(name, getattr(self, name), f"must be of type {said}")
         if self.target is not None:
             try:
                 device = device_named(self.target)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 
 from tflite_memopt.evidence.equivalence.adapter import REFERENCE, TIMEOUT_SECONDS, ModelRun, RunJob, Sample
 from tflite_memopt.evidence.equivalence.external_runner import run_external_jobs
-from tflite_memopt.evidence.equivalence.runner import Interpreter, ModelRunner
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 
 
 def run_models(
@@ -17,13 +16,13 @@ def run_models(
     arena_bytes: int,
     kernels: str = REFERENCE,
 ) -> dict[str, ModelRun]:
-    """Run each model (label -> bytes) over all samples: by a runner, or in a process of its own making.
+    """Run each model (label -> bytes) over all samples: by a runner, or in a process of the runtime.
 
     A crash ends only that one. ``samples`` are the same for all models, or by label.
     """
     if isinstance(runtime, str):
-        with closing(Interpreter(runtime)) as interpreter:
-            return run_models(interpreter, models, samples, arena_bytes, kernels)
+        with Interpreters((), ProcessLimits()) as interpreters:
+            return run_models(interpreters[runtime], models, samples, arena_bytes, kernels)
     given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     return {
         label: runtime.run(RunJob(model, given[label], arena_bytes, kernels=kernels)) for label, model in models.items()

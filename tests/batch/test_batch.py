@@ -6,12 +6,15 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import models
+from tests.faults import raises
 from tests.interrupts import heed_interrupts
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UsageError, optimize
@@ -27,13 +31,17 @@ from tflite_memopt.batch.find import find_models
 from tflite_memopt.batch.results import DONE, FAILED, LOST, REFUSED, RESULTS, Results
 from tflite_memopt.batch.run import run_batch
 from tflite_memopt.cli import cli
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.schema import from_json
 
 from .works import by_fate, worker_of
 
-pytest.importorskip("distributed", reason="the extra dask is not installed")
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("batch")]
+pytestmark = [
+    pytest.mark.skipif(find_spec("distributed") is None, reason="the extra dask is not installed"),
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.xdist_group("batch"),
+]
 
 ROOT = Path(__file__).parent.parent.parent
 OPTIONS = Options(verify=False, cascade=False)
@@ -93,6 +101,7 @@ def test_a_line_is_what_optimize_says(cluster: Any, tmp_path: Path) -> None:
     assert lines["fault"]["error"].startswith("ValueError: a fault of the tool (works.py, line ")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_restarted_and_its_model_tried_again(cluster: Any, tmp_path: Path) -> None:
     write_models(tmp_path / "in", *SMALL)
     write_fates(tmp_path / "in", f"once {tmp_path / 'mark'}")
@@ -113,6 +122,7 @@ def test_a_model_that_ends_every_worker_costs_only_itself(fate: str, tmp_path: P
         assert run(client, tmp_path) == ({DONE: 4, LOST: 1}, [f"{fate}.tflite"])  # only that one is tried again
 
 
+@pytest.mark.slow
 def test_a_second_run_works_on_what_is_new(cluster: Any, tmp_path: Path) -> None:
     write_fates(tmp_path / "in", "refuse")
     write_models(tmp_path / "in", "dense_model")
@@ -131,6 +141,7 @@ def test_a_second_run_works_on_what_is_new(cluster: Any, tmp_path: Path) -> None
     assert run(cluster, tmp_path)[1] == ["refuse.tflite"]
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_off_is_written_again(cluster: Any, tmp_path: Path) -> None:
     write_models(tmp_path / "in", "dense_model", "branches")
     run(cluster, tmp_path)
@@ -164,7 +175,7 @@ def test_models_are_named_from_the_folder_that_holds_all(tmp_path: Path) -> None
     assert [(model.name, model.nbytes) for model in found] == [("b/x.tflite", 1), ("c/y.tflite", 1)]
     assert found[0].content == hashlib.sha256(b"x").hexdigest()
     assert find_models([str(tmp_path)]) == tuple(found)
-    with pytest.raises(UsageError, match="no model matches"):
+    with raises(UsageError, ErrorKind.NOT_A_FILE, "nothing*"):
         find_models([str(tmp_path / "nothing*")])
 
 
@@ -177,7 +188,7 @@ def test_virtual_environments_and_links_are_left_out_and_an_empty_folder_says_so
     assert [each.path for each in find_models([str(tmp_path)])] == [tmp_path / "a" / "x.tflite"]
     assert find_models([str(tmp_path / "link.tflite")])  # what is named is meant
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"^no .tflite file in '"):
+    with raises(UsageError, ErrorKind.NOT_A_FILE, str(tmp_path / "empty")):
         find_models([str(tmp_path / "empty")])
 
 
@@ -244,8 +255,20 @@ def test_the_command_on_a_cluster_writes_what_it_writes_on_this_machine(tmp_path
         assert both[0] == both[1]
 
 
+def test_a_port_that_somebody_has_taken_is_not_asked_for() -> None:
+    """Dask warns where 8787 is taken."""
+    with socket.socket() as other, warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with suppress(OSError):  # then it is taken already
+            other.bind(("", 8787))
+            other.listen()
+        with open_cluster(1, None, None) as client:
+            assert client.submit(os.getpid).result() != os.getpid()
+    assert [each for each in seen if "8787" in str(each.message)] == []
+
+
 def test_an_address_that_leads_nowhere_is_said() -> None:
-    with pytest.raises(UsageError, match="no Dask scheduler"), open_cluster(None, None, "nothing://here"):
+    with raises(UsageError, ErrorKind.UNREACHABLE, "nothing://here"), open_cluster(None, None, "nothing://here"):
         pass
 
 
@@ -255,7 +278,7 @@ def test_without_dask_a_line_says_what_to_install(module: str, tmp_path: Path, m
     monkeypatch.setitem(sys.modules, module, None)
     done = CliRunner().invoke(cli, ["batch", str(tmp_path / "in"), "-o", str(tmp_path / "out")])
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception) == "batch needs Dask: run pip install 'tflite-memopt[dask]'"
+    assert done.exception.kind is ErrorKind.NOT_INSTALLED
     assert not (tmp_path / "out").exists()
 
 
@@ -263,7 +286,8 @@ def test_models_are_not_overwritten_by_their_results(tmp_path: Path) -> None:
     write_models(tmp_path / "models", "dense_model")
     before = (tmp_path / "models" / "dense_model.tflite").read_bytes()
     refused = CliRunner().invoke(cli, ["batch", str(tmp_path / "models"), "-o", str(tmp_path)])
-    assert "give another OUT" in str(refused.exception)
+    assert isinstance(refused.exception, UsageError)
+    assert refused.exception.kind is ErrorKind.IS_INPUT
     assert (tmp_path / "models" / "dense_model.tflite").read_bytes() == before
     assert not (tmp_path / RESULTS).exists()
 

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, TYPES, random_network, regions
+from tests.faults import raises
 from tests.memory.loops import looped, placement_of, plain
 from tests.model_builder import ModelBuilder
 from tflite_memopt import ModelFormatError, analyze, optimize
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.analysis.loops import loops_of, mark_placeholders
 from tflite_memopt.model.analysis.macs import model_macs, operator_macs
 from tflite_memopt.model.io import offline_plan
@@ -134,7 +136,7 @@ def test_a_loop_whose_body_is_not_there_is_refused(command: Callable[[bytes], ob
     (operator,) = (each for each in model.main.operators if each.name == "WHILE")
     assert operator.options is not None
     operator.options = replace(operator.options, fields={**operator.options.fields, "bodySubgraphIndex": 99})
-    with pytest.raises(ModelFormatError, match="subgraph"):
+    with raises(ModelFormatError, ErrorKind.NO_SUCH_SUBGRAPH, "99"):
         command(write_model(model))
 
 

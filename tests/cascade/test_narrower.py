@@ -51,12 +51,22 @@ def test_a_narrower_run_of_a_wider_one_has_no_others_than_that() -> None:
     assert narrower(PLAIN) == []
 
 
+@pytest.mark.parametrize(("asked", "wider"), [(0.1, []), (0.15, [0.2]), (0.2, [0.3]), (1.0, [])])
+def test_the_wider_limit_of_a_run_is_above_its_own(asked: float, wider: list[float]) -> None:
+    options = replace(PLAIN, max_slowdown=asked)
+    limits = tried(options)
+    assert [each.max_slowdown for each in limits[limits.index(options.search) + 1 :]] == wider
+
+
 def narrower(options: Options) -> list[SearchOptions]:
     """The limits that are tried before those that are asked for."""
-    model = mobile_chain(32)
-    run = RunContext(b"", model, options.profile, None, StageClock(), lambda _: None, {})
-    limits = [each.limits for each in attempts_of(run, options.search)]
+    limits = tried(options)
     return limits[: limits.index(options.search)]
+
+
+def tried(options: Options) -> list[SearchOptions]:
+    run = RunContext(b"", mobile_chain(32), options.profile, None, StageClock(), lambda _: None, {})
+    return [each.limits for each in attempts_of(run, options.search)]
 
 
 def without_label(data: bytes) -> bytes:
@@ -125,6 +135,7 @@ def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
         assert optimize(model, PLAIN, cache=cache).model == optimize(model, PLAIN).model
 
 
+@pytest.mark.slow
 def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_least_ram(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -140,6 +151,7 @@ def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_l
     assert optimize(model, replace(options, budget=least)).report.within_budget
 
 
+@pytest.mark.slow
 def test_the_search_on_an_older_tflm_looks_no_further_than_what_would_take_the_place_of_loops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -26,6 +26,13 @@ def residual() -> tuple[ModelBuilder, Tensor]:
     return b, y
 
 
+def reason(b: ModelBuilder, first: int, end: int | None = None) -> str:
+    """Why these steps are no region."""
+    found = region(b, first, end)
+    assert isinstance(found, str)
+    return found
+
+
 def test_a_residual_block_is_a_region_with_one_input() -> None:
     b, _ = residual()
     found = region(b, 1)
@@ -46,13 +53,13 @@ def test_two_tensors_from_outside_are_two_inputs() -> None:
 
 def test_an_inner_tensor_that_is_read_outside_is_a_reason() -> None:
     b, _ = residual()
-    assert region(b, 0, 3) == "'x' is read outside the region as well"
+    assert "'x'" in reason(b, 0, 3)
 
 
 def test_an_inner_tensor_that_is_returned_is_a_reason() -> None:
     b, y = residual()
     b.finish(*b.graph.outputs, y)
-    assert region(b, 1) == f"'{y.name}' is read outside the region as well"
+    assert f"'{y.name}'" in reason(b, 1)
 
 
 def test_an_inner_tensor_that_nothing_reads_is_a_reason() -> None:
@@ -60,7 +67,7 @@ def test_an_inner_tensor_that_nothing_reads_is_a_reason() -> None:
     x = b.input("x", SHAPE)
     dead = b.conv(x, 4)
     b.finish(b.conv(x, 4))
-    assert region(b, 0) == f"nothing reads '{dead.name}'"
+    assert f"'{dead.name}'" in reason(b, 0)
 
 
 def test_a_variable_is_a_reason() -> None:
@@ -68,7 +75,7 @@ def test_a_variable_is_a_reason() -> None:
     x, state = b.input("x", SHAPE), b.tensor("state", SHAPE)
     state.is_variable = True
     b.finish(b.add(x, state))
-    assert region(b, 0) == "'state' is a variable, or needed whole inside the region"
+    assert "'state'" in reason(b, 0)
 
 
 def test_an_inner_tensor_that_is_broadcast_is_a_reason() -> None:
@@ -78,7 +85,7 @@ def test_an_inner_tensor_that_is_broadcast_is_a_reason() -> None:
     product = b.tensor("product", x.shape)
     b.operator("MUL", (x, gate), (product,), "MulOptions")
     b.finish(product)
-    assert region(b, 0) == f"'{gate.name}' is a variable, or needed whole inside the region"
+    assert f"'{gate.name}'" in reason(b, 0)
     alone = region(b, 1)
     assert isinstance(alone, Region)
     assert alone.inputs == (x,)
@@ -89,9 +96,7 @@ def test_the_reason_of_an_operator_names_it() -> None:
     x = b.input("x", SHAPE)
     y = b.conv(x, 4)
     b.finish(b.reshape(y, (1, 192)))
-    found = region(b, 0)
-    assert isinstance(found, str)
-    assert found.startswith("RESHAPE 'reshape1': ")
+    assert reason(b, 0).startswith("RESHAPE 'reshape1': ")
 
 
 @pytest.mark.parametrize("dtype", [DType.UINT8, DType.FLOAT16, DType.INT64])
@@ -103,8 +108,8 @@ def test_a_type_that_tflm_cannot_slice_is_a_reason(dtype: DType) -> None:
     back = b.tensor("back", SHAPE, dtype)
     b.operator("QUANTIZE", (z,), (back,))
     b.finish(back)
-    assert region(b, 0, 2) == f"TFLM cannot slice 'x', which is {dtype.label}"
-    assert region(b, 1, 3) == f"TFLM cannot slice 'back', which is {dtype.label}"
+    assert [name for name in ("'x'", dtype.label) if name not in reason(b, 0, 2)] == []
+    assert [name for name in ("'back'", dtype.label) if name not in reason(b, 1, 3)] == []
     assert isinstance(region(b, 1, 2), Region)
 
 
@@ -114,7 +119,7 @@ def test_a_zero_point_that_is_no_value_of_its_type_is_a_reason(zero: int, is_one
     b.finish(b.conv(b.input("x", SHAPE, zero_point=zero), 4, kernel=3))
     found = region(b, 0)
     assert isinstance(found, Region) == is_one
-    assert is_one or found == "'x' cannot be padded: its zero point is no int8"
+    assert is_one or "'x'" in reason(b, 0)
 
 
 def test_constants_are_no_inputs() -> None:
@@ -134,4 +139,4 @@ def test_of_several_tensors_that_are_read_outside_the_first_is_named() -> None:
     for number in range(20):
         inner.append(b.conv(inner[-1], 4, seed=number))
     b.finish(*inner[1:])
-    assert region(b, 0) == f"'{inner[1].name}' is read outside the region as well"
+    assert f"'{inner[1].name}'" in reason(b, 0)

@@ -78,6 +78,7 @@ def test_stripes_lower_the_head_and_are_proved_on_all_runtimes(best: Report) -> 
     assert any(use.rule.startswith("cascade in ") and use.saved_bytes > 0 for use in best.rewrites)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [wide_inside(12), pointwise(48)], ids=["small", "large"])
 def test_the_total_is_never_above_the_unstriped_one(model: Model) -> None:
     unstriped, striped = run(model, replace(QUICK, cascade=False)), run(model, QUICK)
@@ -118,6 +119,7 @@ def test_without_extra_macs_no_row_is_made_twice() -> None:
     assert report.after.macs == report.before.macs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("halo", get_args(Halo))
 def test_both_treatments_of_halos_are_found(halo: Halo) -> None:
     with halo_alone(halo):

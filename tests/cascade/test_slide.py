@@ -215,5 +215,6 @@ def test_sliding_ends_where_a_stride_does_not_divide_the_hop() -> None:
     graph = b.finish(z).main
     found = sliding(graph, graph.inputs[0], 1)
     assert [each.outputs[0] for each in found.steps] == [y]
-    assert list(found.ends.values()) == ["a hop moves its input by 1, no multiple of its stride, 2"]
+    (why,) = found.ends.values()
+    assert [name for name in ("by 1,", "stride, 2") if name not in why] == []
     assert [each.outputs[0] for each in sliding(graph, graph.inputs[0], 2).steps] == [y, z]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import figures_of, space_of
 from tests.dump import dump_model
+from tests.faults import raises
 from tests.models import mobile_chain
-from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.errors import ErrorKind, InfeasibleError, UsageError
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.search.cascade.space import UNROLLED
@@ -74,32 +75,28 @@ def test_the_text_is_what_the_manual_shows() -> None:
     ],
 )
 def test_what_is_no_tiling_is_said_in_one_line(part: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with raises(UsageError, ErrorKind.SYNTAX, f"'{part}'"):
         tilings_in(f"0-2 clamped 1; {part}")
-    said = str(caught.value)
-    assert said.startswith(f"'{part}' is not a tiling; an example is ")
-    assert "\n" not in said
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "names"),
     [
-        ("0-2 unrolled 3,2,24 rolling pad", "24 rows cannot be cut at"),
-        ("0-2 unrolled 8,16 rolling pad", "24 rows cannot be cut at"),
-        ("0-2 clamped 24", "24 rows are all of 24"),
-        ("0-9 masked 1", "do not form a region"),
-        ("7-7 masked 1", "the model has steps 0 to"),
-        ("0-1000 masked 1", "the model has steps 0 to"),
-        ("1-2 masked 1; 0-2 clamped 1", "'0-2 clamped 1' and '1-2 masked 1' have steps in common"),
-        ("1-2 phases 3", "not one sequence of 3 phases"),
+        ("0-2 unrolled 3,2,24 rolling pad", ("24 rows",)),
+        ("0-2 unrolled 8,16 rolling pad", ("24 rows",)),
+        ("0-2 clamped 24", ("24 rows",)),
+        ("0-9 masked 1", ("0 to 9",)),
+        ("7-7 masked 1", ("0 to",)),
+        ("0-1000 masked 1", ("0 to",)),
+        ("1-2 masked 1; 0-2 clamped 1", ("'0-2 clamped 1'", "'1-2 masked 1'")),
+        ("1-2 phases 3", ("3 phases",)),
     ],
 )
-def test_what_does_not_fit_the_model_is_refused(text: str, reason: str) -> None:
+def test_what_does_not_fit_the_model_is_refused(text: str, names: tuple[str, ...]) -> None:
     model = mobile_chain(48)
     assert model.main.operators[1].outputs[0].shape[1] == 24
-    with pytest.raises(InfeasibleError, match=reason) as caught:
+    with raises(InfeasibleError, ErrorKind.DECISION, *names):
         apply_tilings(model, tilings_in(text))
-    assert "\n" not in str(caught.value)
 
 
 def test_the_documentation_has_every_form() -> None:

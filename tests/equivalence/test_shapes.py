@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one, looked_at
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, optimize
-from tflite_memopt.errors import UnsupportedModelError
+from tflite_memopt.errors import ErrorKind, UnsupportedModelError
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.equivalence.shapes import shaped_by_litert
 from tflite_memopt.model.io import offline_plan
@@ -77,7 +78,7 @@ def test_a_dilated_convolution_is_restored_and_tflm_computes_what_litert_does() 
     assert result.report.equivalence["litert"].equal
     on_tflm = result.report.equivalence["tflm"]
     assert on_tflm.equal is None  # of the original: TFLM pads its blocks with whatever its memory holds
-    assert "differs from what LiteRT computes of the original by at most 0" in (on_tflm.reason or "")
+    assert "LiteRT" in (on_tflm.reason or "")
 
 
 def padded_blocks() -> Model:
@@ -107,5 +108,5 @@ def places_of_positive_values() -> tuple[Model, Tensor]:
 
 def test_a_shape_that_depends_on_values_is_refused_by_name(interpreters: Interpreters) -> None:
     model, _ = places_of_positive_values()
-    with pytest.raises(UnsupportedModelError, match=r"operator 1 \(WHERE.*the shape of 'places' depends on the input"):
+    with raises(UnsupportedModelError, ErrorKind.DYNAMIC, "operator 1 (WHERE", "'places'"):
         looked_at(model, interpreters)

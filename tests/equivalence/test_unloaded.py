@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UnsupportedModelError, optimize
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.unloaded import explained, is_refusal
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, OpCode, Operator
@@ -35,12 +37,12 @@ def multiplied() -> Model:
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
-        (enlarged, r"convert to int8 or float.* \(operator 0 RESIZE_BILINEAR 'y': int16, int32\)"),
-        (multiplied, r"batch_size=1\)\) \(operator 0 REDUCE_PROD 'y': float32, int32\)"),
+        (enlarged, "(operator 0 RESIZE_BILINEAR 'y': int16, int32)"),
+        (multiplied, "(operator 0 REDUCE_PROD 'y': float32, int32)"),
     ],
 )
 def test_the_refusal_says_what_stands_in_the_way(make: Callable[[], Model], wanted: str) -> None:
-    with pytest.raises(UnsupportedModelError, match=wanted):
+    with raises(UnsupportedModelError, ErrorKind.NO_KERNEL, wanted):
         optimize(write_model(make()), Options(samples=2))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.papers.incremental import extend_plan, plan_incrementally
+from tests.faults import raises
 from tests.plan.test_relations import related_problems
 from tests.profiles import examples
 from tflite_memopt.errors import UsageError
@@ -61,5 +61,5 @@ def test_extending_keeps_what_is_placed() -> None:
 
 
 def test_passes_must_match_items() -> None:
-    with pytest.raises(UsageError, match="1 passes are given for 0 items"):
+    with raises(UsageError, None, "1", "0"):
         plan_incrementally(PlanProblem(()), (0,))

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tflite_memopt import MemoptError, analyze
 from tflite_memopt.cli import cli
+from tflite_memopt.errors import ErrorKind, ModelFormatError, UnsupportedModelError, UsageError
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.firmware.esphome import manifest_of
 from tflite_memopt.model.io.writer import write_model
@@ -99,37 +101,37 @@ def test_all_else_stays() -> None:
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (dense_model, "its input is not int8 of 1 x stride x 40"),
-        (lambda: wake_word(features=41), "its input is not int8 of 1 x stride x 40"),
-        (lambda: wake_word(output=DType.INT8), "its output is not one uint8"),
-        (lambda: wake_word(keeps_state=False), "it keeps no state in variables"),
-        (lambda: wake_word(kind="RELU"), "ESPHome does not register RELU"),
+        (dense_model, "input"),
+        (lambda: wake_word(features=41), "input"),
+        (lambda: wake_word(output=DType.INT8), "output"),
+        (lambda: wake_word(keeps_state=False), "state"),
+        (lambda: wake_word(kind="RELU"), "RELU"),
     ],
 )
 def test_a_model_that_esphome_cannot_run_is_refused(build: Callable[[], Model], said: str) -> None:
-    with pytest.raises(MemoptError, match=f"^ESPHome's micro_wake_word does not run this model: {said}"):
+    with raises(UnsupportedModelError, ErrorKind.FORM, said):
         made(build())
 
 
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
-        ([], "is not a version 2 manifest"),
-        (MANIFEST | {"version": 1}, "is not a version 2 manifest"),
-        (MANIFEST | {"type": "macro"}, "is not a version 2 manifest"),
-        (MANIFEST | {"author": None}, "'author' is missing"),
-        (MANIFEST | {"micro": {"feature_step_size": 10}}, "'probability_cutoff' is missing"),
-        (MANIFEST | {"micro": 1}, "'micro' is missing"),
+        ([], "version 2"),
+        (MANIFEST | {"version": 1}, "version 2"),
+        (MANIFEST | {"type": "macro"}, "version 2"),
+        (MANIFEST | {"author": None}, "'author'"),
+        (MANIFEST | {"micro": {"feature_step_size": 10}}, "'probability_cutoff'"),
+        (MANIFEST | {"micro": 1}, "'micro'"),
     ],
 )
 def test_a_manifest_that_esphome_would_refuse_is_refused(manifest: object, said: str) -> None:
-    with pytest.raises(MemoptError, match=said):
+    with raises(ModelFormatError, ErrorKind.FORMAT, said):
         made(wake_word(), manifest)
 
 
 @pytest.mark.parametrize("target", [None, "cortex-m7"])
 def test_the_kernels_must_be_those_of_a_chip(target: str | None) -> None:
-    with pytest.raises(MemoptError, match="give --target esp32"):
+    with raises(UsageError, ErrorKind.NO_TARGET, "esp32"):
         made(wake_word(), target=target)
 
 
@@ -145,4 +147,4 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     manifest.write_text("{")
     done = CliRunner().invoke(cli, [*words, "--force"])
     assert isinstance(done.exception, MemoptError)
-    assert "'w.json' is not JSON" in str(done.exception)
+    assert done.exception.kind is ErrorKind.FORMAT

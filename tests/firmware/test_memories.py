@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command import run
+from tests.faults import raises
 from tests.firmware.generated import generate
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import UsageError, analyze
-from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.model.io.writer import write_model
@@ -68,16 +68,15 @@ def test_the_memories_of_the_chip_count_where_the_fastest_is_too_small() -> None
 def test_memories_that_cannot_be_are_refused() -> None:
     with pytest.raises(InfeasibleError):
         analyze(DATA, target="cortex-m7", memories={"a": 64, "b": 12_000})
-    with pytest.raises(UsageError, match="--target"):
+    with raises(UsageError, ErrorKind.NO_TARGET):
         analyze(DATA, memories={"a": 4096, "b": 1 << 20})
 
 
 def test_the_command_says_it(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(DATA)
-    command = [sys.executable, "-m", "tflite_memopt", "analyze", str(path), "--target", "cortex-m7"]
-    command += ["--memory", "dtcm=8K", "--memory", "sram=256K"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    words = ("analyze", path, "--target", "cortex-m7", "--memory", "dtcm=8K", "--memory", "sram=256K")
+    said = run(*words).stdout
     assert "dtcm (fastest): " in said
-    told = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout)
+    told = json.loads(run(*words, "--json").stdout)
     assert [each["name"] for each in told["memories"]] == ["dtcm", "sram"]

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from tests.faults import raises
 from tests.firmware.compiled import HOST, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate
 from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
 from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tflite_memopt import Options, UsageError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.firmware.files import PLANNER_FILE
 from tflite_memopt.firmware.plan_table import planned_buffers
 from tflite_memopt.model.io import offline_plan
@@ -44,6 +46,7 @@ def changed(folder: Path, file: str, pattern: str, by: str) -> None:
     (folder / file).write_text(other)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_tflm_takes_the_table(name: str, tmp_path: Path) -> None:
     data = optimized(name, HOST)
@@ -68,6 +71,7 @@ def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> No
     assert outputs(said) == expected(data)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["mobile_chain", "streaming_model", "if_model"])
 def test_its_arena_is_smaller_and_the_smallest(name: str, tmp_path: Path) -> None:
     data = optimized(name, HOST)
@@ -107,6 +111,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
     file, pattern, by, why = DAMAGE[damage]
@@ -126,6 +131,7 @@ SOUND = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("wrong", SOUND)
 def test_a_sound_table_of_another_model_is_refused(wrong: str, tmp_path: Path) -> None:
     """The checksum is right, as in a table that was made for other kernels or with other options."""
@@ -200,6 +206,7 @@ def test_each_model_refuses_the_plans_of_all_others(tmp_path: Path) -> None:
     assert {pair for pair, taken in found.items() if taken} == {(name, name) for name in STALE_MODELS}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
     assert check_against_the_interface(made(tmp_path, optimized(name, HOST))) == ""
@@ -220,10 +227,11 @@ def test_rows_are_the_plan(tmp_path: Path) -> None:
 
 
 def test_a_table_is_for_one_library() -> None:
-    with pytest.raises(UsageError, match="for one kernel library: name your chip or core with --target"):
+    with raises(UsageError, ErrorKind.NO_TARGET):
         generate(optimized("mobile_chain"), planner="table")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("target", ["cortex-m3", "cortex-m7", "esp32", "host"])
 def test_the_size_is_that_of_the_report(target: str) -> None:
     made = tflite_memopt.optimize(

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tflite_memopt
+from tests.faults import raises
 from tests.firmware.compiled import (
     HOST,
     SMALL,
@@ -28,6 +29,7 @@ from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UsageError
 from tflite_memopt.cli import cli
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.evidence.equivalence.sequences import zeros_of
@@ -96,6 +98,7 @@ def firmware(folder: Path, data: bytes, expected: Expected) -> Path:
     return folder
 
 
+@pytest.mark.few(2)
 @needs_wheel
 @pytest.mark.parametrize("main", ["main.cc", "main_two_arenas.cc"])
 @pytest.mark.parametrize("name", MODELS)
@@ -153,7 +156,7 @@ def test_without_expected_outputs_it_says_that_nothing_was_checked() -> None:
 
 @needs_wheel
 def test_an_original_with_other_inputs_is_refused() -> None:
-    with pytest.raises(UsageError, match="--original 'other' has other inputs than the model"):
+    with raises(UsageError, ErrorKind.INTERFACE, "'other'", "inputs"):
         expected_outputs(write_model(dense_model()), original=("other", write_model(mobile_chain())))
 
 

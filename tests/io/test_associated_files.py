@@ -7,8 +7,9 @@ import zipfile
 
 import pytest
 
+from tests.faults import raises
 from tests.models import dense_model
-from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
+from tflite_memopt.errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.model.io.associated_files import append, split
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -52,7 +53,7 @@ def test_an_archive_cut_anywhere_is_refused(file: AssociatedFile) -> None:
     data = append(MODEL, (file,))
     header = 30  # bytes of a local file header; a shorter rest is no archive yet, only a torn file
     for length in range(len(MODEL) + header, len(data)):
-        with pytest.raises(ModelFormatError, match="associated files"):
+        with raises(ModelFormatError, ErrorKind.DAMAGED):
             read_model(data[:length])
 
 
@@ -63,7 +64,7 @@ def test_files_out_of_all_proportion_are_refused_before_they_are_unpacked() -> N
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("labels.txt", "w") as member:
         for _ in range(100):
             member.write(bytes(1 << 20))
-    with pytest.raises(UnsupportedModelError, match="associated files behind the model take 104,857,600 bytes"):
+    with raises(UnsupportedModelError, ErrorKind.TOO_LARGE, "104,857,600"):
         split(stream.getvalue())
 
 
@@ -74,11 +75,11 @@ def test_a_damaged_entry_is_refused() -> None:
         for position in range(start, start + 4):
             damaged = data.copy()
             damaged[position] ^= 0xFF
-            with pytest.raises(ModelFormatError, match="associated files"):
+            with raises(ModelFormatError, ErrorKind.DAMAGED):
                 split(bytes(damaged))
 
 
 def test_a_name_that_is_not_text_is_refused() -> None:
     data = append(MODEL, (UNICODE,))
-    with pytest.raises(ModelFormatError, match="associated files"):
+    with raises(ModelFormatError, ErrorKind.DAMAGED):
         split(data.replace(UNICODE.name.encode(), b"\xff" * len(UNICODE.name.encode())))

@@ -74,16 +74,15 @@ def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
 def test_a_missing_folder_leaves_the_other_files_alone(tmp_path: Path) -> None:
     (tmp_path / "first").write_bytes(b"old")
     missing = tmp_path / "missing" / "second"
-    with pytest.raises(OutputError, match="No such file") as caught:
+    with raises(OutputError, None, str(tmp_path / "missing")):
         write_files({tmp_path / "first": b"new", missing: b"new"})
-    assert str(tmp_path / "missing") in str(caught.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"first": b"old"}
 
 
 def test_a_folder_as_target_is_refused_and_kept(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     target.mkdir()
-    with pytest.raises(OutputError, match="folder"):
+    with raises(OutputError, None, str(target)):
         write_files({target: b"new"})
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert target.is_dir()
@@ -121,7 +120,7 @@ def test_a_full_disk_leaves_no_new_folders(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fsync", full)
     for folder in ("old", "new/inner"):
-        with pytest.raises(OutputError, match="cannot write"):
+        with raises(OutputError, None, folder):
             write_folder(tmp_path / folder, {"a": b"a", "deep/b": b"b"}, (), force=False)
     assert [path.name for path in tmp_path.rglob("*")] == ["old"]
 

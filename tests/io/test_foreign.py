@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import tflite_memopt
+from tests.command import run
+from tests.faults import raises
 from tests.models import dense_model
 from tflite_memopt import ModelFormatError, UsageError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.associated_files import append
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -48,10 +49,8 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_another_format_is_called_what_it_is(name: str) -> None:
     data, said = FILES[name]
-    with pytest.raises(ModelFormatError, match=r"not a \.tflite model but") as caught:
+    with raises(ModelFormatError, ErrorKind.FORMAT, said):
         read_model(data)
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_model_with_files_behind_it_is_still_a_model() -> None:
@@ -65,16 +64,15 @@ def test_errors_name_the_file(command: str, tmp_path: Path) -> None:
     wrong.write_bytes(FILES["keras"][0])
     output = ("-o", tmp_path / "output") if command in ("optimize", "codegen") else ()
     sources = (good, wrong) if command == "verify" else (wrong,)
-    run = [sys.executable, "-m", "tflite_memopt", command, *sources, *output]
-    done = subprocess.run(list(map(str, run)), capture_output=True, text=True, check=False)
+    done = run(command, *sources, *output)
     assert done.returncode == 2
     assert done.stderr.startswith("tflite-memopt: 'net.keras': not a .tflite model but a Keras model (.keras): convert")
     assert done.stderr.count("\n") == 1
 
 
 def test_a_folder_is_called_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is a folder; give a \.tflite file"):
+    with raises(UsageError, ErrorKind.NOT_A_FILE, str(tmp_path)):
         tflite_memopt.analyze(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(UsageError, match="is a TensorFlow SavedModel: convert it with"):
+    with raises(UsageError, ErrorKind.NOT_A_FILE, "SavedModel"):
         tflite_memopt.analyze(tmp_path)

@@ -13,9 +13,11 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 
 import tflite_memopt
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import branches, dense_model, irregular_model
 from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io import reader
 from tflite_memopt.model.io.associated_files import append
 from tflite_memopt.model.io.files import read_file
@@ -67,9 +69,9 @@ def test_tables_named_again_and_again_are_not_unpacked(monkeypatch: pytest.Monke
         raise AssertionError("unpacked")
 
     monkeypatch.setattr(schema.ModelT, "InitFromObj", never)
-    with pytest.raises(ModelFormatError, match="more tables than its"):
+    with raises(ModelFormatError, ErrorKind.DAMAGED):
         read_model(repeated(200))
-    with pytest.raises(ModelFormatError, match="more tables than"):
+    with raises(ModelFormatError, ErrorKind.DAMAGED):
         read_model(repeated(20_000))
 
 
@@ -92,7 +94,7 @@ def test_a_zip_within_a_buffer_is_no_archive_behind_the_model() -> None:
 
 def test_an_archive_that_lost_its_end_is_refused_all_the_same() -> None:
     data = append(write_model(with_metadata(dense_model(), "M", zipped())), (AssociatedFile("a.txt", b"some text"),))
-    with pytest.raises(ModelFormatError, match="directory is missing"):
+    with raises(ModelFormatError, ErrorKind.DAMAGED):
         read_model(data[:-10])
 
 
@@ -110,7 +112,7 @@ def test_inputs_of_packed_types_have_a_verdict_or_a_reason(dtype: DType) -> None
     b.operator("RESHAPE", (x, shape), (y,), "ReshapeOptions")
     data = write_model(b.finish(y))
     if dtype is DType.UINT4:
-        with pytest.raises(UnsupportedModelError, match="TFLM has no tensors of type uint4"):
+        with raises(UnsupportedModelError, ErrorKind.NO_SUCH_TYPE, "uint4"):
             tflite_memopt.optimize(data, Options(samples=2))
         return
     report = tflite_memopt.optimize(data, Options(samples=2)).report
@@ -123,10 +125,10 @@ def test_over_2_gb_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "huge.tflite"
     with path.open("wb") as file:
         os.ftruncate(file.fileno(), 2**31)  # sparse: takes no room
-    with pytest.raises(UsageError, match="over 2 GB"):
+    with raises(UsageError, ErrorKind.TOO_LARGE, str(path)):
         read_file(path)
     monkeypatch.setattr(reader, "LARGEST_FILE", 100)
-    with pytest.raises(UnsupportedModelError, match="over 2 GB"):
+    with raises(UnsupportedModelError, ErrorKind.TOO_LARGE):
         read_model(write_model(dense_model()))
 
 
@@ -151,29 +153,47 @@ def said_sizes(name: str, operands: list[list[int]], table: str | None = None, *
 
 _NO_PADS = [[0, 0], [0, 0]]
 SIZES = {
-    "a resize to nothing": ("RESIZE_BILINEAR", [[0, 8]], ModelFormatError, "resizes to 0 x 8"),
-    "a resize to billions": ("RESIZE_NEAREST_NEIGHBOR", [[40_000, 40_000]], UnsupportedModelError, "40000 x 40000"),
-    "a padding of billions": ("PAD", [[[0, 0], [20_000] * 2, [20_000] * 2, [0, 0]]], UnsupportedModelError, "40004"),
-    "copies": ("TILE", [[1, 20_000, 20_000, 1]], UnsupportedModelError, "80000"),
-    "a fill": ("BROADCAST_TO", [[40_000, 40_000]], UnsupportedModelError, "40000"),
-    "a block of nothing": ("SPACE_TO_BATCH_ND", [[0, 2], _NO_PADS], ModelFormatError, "a block of 0"),
-    "a block of nothing, backwards": ("BATCH_TO_SPACE_ND", [[2, 0], _NO_PADS], ModelFormatError, "a block of 0"),
+    "a resize to nothing": ("RESIZE_BILINEAR", [[0, 8]], ModelFormatError, ErrorKind.OPERAND, ("0 x 8",)),
+    "a resize to billions": (
+        "RESIZE_NEAREST_NEIGHBOR",
+        [[40_000, 40_000]],
+        UnsupportedModelError,
+        ErrorKind.TOO_LARGE,
+        ("40000 x 40000",),
+    ),
+    "a padding of billions": (
+        "PAD",
+        [[[0, 0], [20_000] * 2, [20_000] * 2, [0, 0]]],
+        UnsupportedModelError,
+        ErrorKind.TOO_LARGE,
+        ("40004",),
+    ),
+    "copies": ("TILE", [[1, 20_000, 20_000, 1]], UnsupportedModelError, ErrorKind.TOO_LARGE, ("80000",)),
+    "a fill": ("BROADCAST_TO", [[40_000, 40_000]], UnsupportedModelError, ErrorKind.TOO_LARGE, ("40000",)),
+    "a block of nothing": ("SPACE_TO_BATCH_ND", [[0, 2], _NO_PADS], ModelFormatError, ErrorKind.OPERAND, ("0",)),
+    "a block of nothing, backwards": (
+        "BATCH_TO_SPACE_ND",
+        [[2, 0], _NO_PADS],
+        ModelFormatError,
+        ErrorKind.OPERAND,
+        ("0",),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_sizes_that_operands_say_are_looked_at_before_anything_is_made(name: str) -> None:
-    operator, operands, error, said = SIZES[name]
+    operator, operands, error, kind, names = SIZES[name]
     data = write_model(said_sizes(operator, operands))  # type: ignore[arg-type]
     for call in (tflite_memopt.analyze, lambda data: tflite_memopt.optimize(data, Options(verify=False))):
-        with pytest.raises(error, match=said):
+        with raises(error, kind, *names):
             call(data)
 
 
 @pytest.mark.parametrize("name", ["SPACE_TO_DEPTH", "DEPTH_TO_SPACE"])
 def test_a_block_option_of_nothing_is_refused(name: str) -> None:
     table = "SpaceToDepthOptions" if name == "SPACE_TO_DEPTH" else "DepthToSpaceOptions"
-    with pytest.raises(ModelFormatError, match="a block of 0"):
+    with raises(ModelFormatError, ErrorKind.OPERAND, name):
         tflite_memopt.analyze(write_model(said_sizes(name, [], table, blockSize=0)))
 
 

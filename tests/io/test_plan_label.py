@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tests.faults import raises
 from tests.firmware.generated import generate
 from tests.memory.loops import placement_of
 from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
-from tflite_memopt.errors import ModelFormatError
+from tflite_memopt.errors import ErrorKind, ModelFormatError
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.model.io.reader import read_model
@@ -36,7 +37,7 @@ def overlapping() -> bytes:
 
 def _made(kernels: str, target: str | None, overlaps: bool) -> PlanLabel:
     """By this version, without stripes, where nothing was decided."""
-    return PlanLabel(kernels, target, overlaps, "as it is", __version__, {"cascade": False})
+    return PlanLabel(kernels, target, overlaps, str(NOTHING_DECIDED), __version__, {"cascade": False})
 
 
 def test_a_label_survives_the_file() -> None:
@@ -77,7 +78,7 @@ def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> N
     assert any(use.kind != "view" for use in reuse_in_force(placement))
     attach_plan(model, profile_named("portable"), placement, model, NOTHING_DECIDED, {})
     data = write_model(model)
-    assert analyze(data).planned_for == PlanLabel("portable", None, False, "as it is", __version__)
+    assert analyze(data).planned_for == PlanLabel("portable", None, False, str(NOTHING_DECIDED), __version__)
     assert b"Correct with any kernels." in generate(data, "cortex-m7")["arena.h"]
 
 
@@ -92,7 +93,7 @@ def test_a_model_without_a_plan_has_no_label() -> None:
 def test_a_damaged_label_is_refused(data: bytes) -> None:
     model = concat_model()
     model.metadata.append((LABEL_NAME, Buffer(np.frombuffer(data, np.uint8))))
-    with pytest.raises(ModelFormatError, match="is damaged"):
+    with raises(ModelFormatError, ErrorKind.DAMAGED, LABEL_NAME):
         plan_label.decode(model)
 
 
@@ -104,7 +105,7 @@ def test_what_the_original_says_of_itself_stays_where_nothing_is_decided() -> No
         "portable",
         None,
         False,
-        "as it is",
+        str(NOTHING_DECIDED),
         __version__,
         {"cascade": False, "planner": "greedy_by_breadth", "loops": False},
     )
@@ -115,3 +116,11 @@ def test_analyze_says_what_made_the_file() -> None:
     console = Console(width=400, record=True, file=StringIO())
     console.print(render_analysis(analyze(made)))
     assert f"made by tflite-memopt {__version__} with cascade=false" in console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("overlaps", "kernels", "is_wrong"),
+    [(True, "cmsis-nn", False), (True, "esp-nn", True), (False, "cmsis-nn", False), (False, "esp-nn", False)],
+)
+def test_a_plan_without_overlaps_is_right_with_any_kernels(overlaps: bool, kernels: str, is_wrong: bool) -> None:
+    assert PlanLabel("cmsis-nn", None, overlaps).is_wrong_with(kernels) is is_wrong

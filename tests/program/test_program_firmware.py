@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import raises
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.generated import generate_program
 from tests.firmware.test_example import BODY, RAMP, lines
@@ -17,6 +18,7 @@ from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UsageError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.files import write_folder
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
@@ -164,5 +166,5 @@ def test_other_kernels_do_not_compile(tmp_path: Path) -> None:
 
 def test_a_program_for_any_kernels_needs_a_target() -> None:
     _, result = in_parts("separable")
-    with pytest.raises(UsageError, match="name your chip or core with --target"):
+    with raises(UsageError, ErrorKind.NO_TARGET):
         generate_program(replace(result.program, target=None), [part.model for part in result.parts])

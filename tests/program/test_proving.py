@@ -28,6 +28,7 @@ RUNNING_MEANS = ("mean_of_image", "mean_of_sequence", "pooled", "pooled_late")
 """A mean as a float sum, rounded twice: equal for every possible sum, as total.py finds out; no fact says so."""
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("name", "rows", "pieces"), FRONTS)
 def test_fronts_are_proved(name: str, rows: int, pieces: int) -> None:
     model, file = front_of(name, rows, pieces)

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.faults import raises
 from tests.firmware.compiled import HOST, OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed
 from tests.models import dense_model, mobile_chain, streaming_model
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.firmware.files import files_of_networks
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run.parts.sharing import Sharing, share
@@ -138,16 +140,16 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     paths = list(map(str, sources(tmp_path, "cortex-m7", "chain", "separable")))
     done = CliRunner().invoke(cli, ["codegen", *paths, "-o", str(tmp_path / "firmware")])
     assert done.exit_code == 0, done.output
-    assert "for all in one arena on cortex-m7" in done.output
+    assert "cortex-m7" in done.output
     assert (tmp_path / "firmware" / "models.h").is_file()
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--planner", "table"), "for one model, not for several"),
-        (("--memory", "sram=64K"), "for one model, not for several"),
-        (("--temporaries-apart",), "for one model, not for several"),
+        (("--planner", "table"), "--planner, --original"),
+        (("--memory", "sram=64K"), "--planner, --original"),
+        (("--temporaries-apart",), "--planner, --original"),
     ],
 )
 def test_options_of_one_model_are_refused_for_several(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -157,14 +159,14 @@ def test_options_of_one_model_are_refused_for_several(more: tuple[str, ...], sai
     assert said in done.output
     alone = CliRunner().invoke(cli, ["codegen", paths[0], "-o", str(tmp_path / "firmware"), "--one-at-a-time"])
     assert alone.exit_code == 2
-    assert "--one-at-a-time is for several models" in alone.output
+    assert "--one-at-a-time" in alone.output
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda paths: [paths[0], paths[0]], "two networks are called chain: rename a file"),
-        (lambda paths: [paths[0], paths[1].parent], "holds no program.json"),
+        (lambda paths: [paths[0], paths[0]], "chain"),
+        (lambda paths: [paths[0], paths[1].parent], "program.json"),
         (lambda paths: [paths[0], paths[1] / "program.json"], "program.json"),
     ],
 )
@@ -180,5 +182,5 @@ def test_what_cannot_be_shared_is_told(change: object, said: str, tmp_path: Path
 def test_a_model_for_any_kernels_needs_a_target(tmp_path: Path) -> None:
     for name in ("chain", "dense"):
         (tmp_path / f"{name}.tflite").write_bytes(write_model(WHOLE[name]()))
-    with pytest.raises(UsageError, match="name your chip or core with --target"):
+    with raises(UsageError, ErrorKind.NO_TARGET):
         share([tmp_path / "chain.tflite", tmp_path / "dense.tflite"])

@@ -237,6 +237,7 @@ def broken(name: str, text: str) -> list[tuple[bytes, Model]]:
     return found
 
 
+@pytest.mark.few(50)
 @pytest.mark.parametrize(("name", "text"), CASES)
 def test_a_broken_clause_is_named(name: str, text: str) -> None:
     proofs = [prove(model, model) for _, model in broken(name, text)]
@@ -287,6 +288,7 @@ def run_alike(data: bytes, model: Model, interpreters: Interpreters) -> list[boo
     return found
 
 
+@pytest.mark.few(30)
 @needs_wheel
 @pytest.mark.parametrize(("name", "text"), CASES)
 def test_kernels_do_otherwise_where_a_clause_is_broken(name: str, text: str, interpreters: Interpreters) -> None:

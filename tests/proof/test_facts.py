@@ -315,6 +315,7 @@ def test_every_fact_has_a_case() -> None:
     assert set(CASES) == set(FACTS)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("fact", "make", "dtype"),
     [
@@ -537,6 +538,7 @@ def test_every_fact_has_an_end() -> None:
     assert set(BEYOND) == set(FACTS)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("fact", BEYOND)
 def test_what_is_beyond_a_fact_is_not_proved_and_differs_on_kernels(fact: str) -> None:
     one, other = BEYOND[fact]()

@@ -102,6 +102,7 @@ def test_known_integers_are_moved_and_computed_as_kernels_do() -> None:
         assert np.array_equal(keys.constant(found), keys.constant(run.outputs[at][0])), outputs[at].producer
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("dtype", [I8, F32])
 @pytest.mark.parametrize("kind", sorted({*OPERATORS, *KEEPING_ROWS}))
 def test_an_output_element_depends_on_no_more_than_a_proof_says(kind: str, dtype: DType) -> None:

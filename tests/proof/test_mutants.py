@@ -71,6 +71,7 @@ def test_no_mutant_that_computes_otherwise_is_proved() -> None:
     assert counts.ends["different"] > 20
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_no_plan_that_computes_otherwise_is_proved() -> None:
     """Of every sort: chains, loops, and what is tied, fed in rows, or in parts."""
@@ -81,6 +82,7 @@ def test_no_plan_that_computes_otherwise_is_proved() -> None:
     assert sorts >= {"tied", "fed", "part 1", "chain of layers", "loop", "rows", "cells", "while_model"}
 
 
+@pytest.mark.slow
 def test_a_tie_is_kept_in_the_file_that_has_it() -> None:
     """The plan of a file is proved with the ties that it was made with: one end alone is nowhere else."""
     tied = next(each for each in planned(0, 0) if each.kind.startswith("tied"))

@@ -87,8 +87,6 @@ MODELS: dict[str, Callable[[], Model]] = {
     **{name: lambda name=name: moved(name) for name in _OPERANDS},  # type: ignore[misc]
     "SOFTMAX of rows": lambda: softmax(),
 }
-_QUICK = (*_OPERANDS, *(label for label in _WINDOWS if "3x3" in label), *(f"{name} int8" for name in MAKERS))
-"""Of these, those of the suite for every change."""
 
 
 def distances(model: Model, source: Tensor) -> Iterator[dict[Tensor, int]]:
@@ -134,10 +132,9 @@ def apart(model: Model) -> dict[Tensor, int]:
     return places
 
 
+@pytest.mark.few(10)
 @needs_wheel
-@pytest.mark.parametrize(
-    "name", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_what_an_order_permits_is_right_on_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "ALIGNMENT", 1)
     model = MODELS[name]()
@@ -166,6 +163,7 @@ BOLD = (
 )
 
 
+@pytest.mark.few(3)
 @needs_wheel
 @pytest.mark.parametrize("name", BOLD)
 def test_an_order_that_says_more_is_wrong_on_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,7 @@ def found_in(model: Model) -> list[int]:
     return [] if mask is None else np.flatnonzero(mask).tolist()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", BEHIND)
 def test_silent_channels_are_the_zero_point_on_both_runtimes(kind: str) -> None:
     b = ModelBuilder()

@@ -146,6 +146,7 @@ def test_out_of_time_or_states_the_order_is_no_worse_than_kahns(time_limit: floa
     assert answer.lower_bound < peak(problem, answer)
 
 
+@pytest.mark.slow
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = cells(1, 2000)
     answer = hmcos_with(problem, SearchLimit(effort=0.01), 5_000)

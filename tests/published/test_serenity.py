@@ -174,6 +174,7 @@ def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProble
     assert answer.lower_bound <= brute_force(problem)
 
 
+@pytest.mark.slow
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = parallel(2000)
     answer = serenity_with(problem, SearchLimit(effort=0.01), SerenityParts(states=20_000))

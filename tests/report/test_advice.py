@@ -94,6 +94,7 @@ def test_what_was_declined_is_what_all_changes_give() -> None:
     assert said.startswith(f"{need(every):,} bytes ")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("option", "make", "before", "after"),
     [
@@ -118,6 +119,7 @@ def convolutions() -> Model:
     return b.finish(b.average_pool(y, 16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "budget", "rows"), [("--parts auto", None, None), ("--feed auto --parts auto", 2048, 0)]
 )
@@ -129,6 +131,7 @@ def test_parts_and_rows_that_are_advised_save_memory(option: str, budget: int | 
     assert program.arena < need(whole)
 
 
+@pytest.mark.slow
 def test_parts_are_not_advised_where_to_make_them_takes_more_time_than_is_allowed() -> None:
     whole = report_of(mobile_chain(24))
     assert whole.after.tail_for_target > 0.25 * need(whole)

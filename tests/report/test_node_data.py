@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import tflite_memopt
+from tests.command import run
 from tests.models import ALL, mobile_chain
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.report.node_data import node_data
@@ -34,9 +33,9 @@ def test_each_subgraph_has_values_of_its_own() -> None:
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, folder = tmp_path / "m.tflite", tmp_path / "explorer"
     source.write_bytes(write_model(mobile_chain()))
-    command = [sys.executable, "-m", "tflite_memopt", "analyze", str(source), "--node-data", str(folder)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    words = ("analyze", source, "--node-data", folder)
+    assert run(*words).returncode == 0
     assert sorted(path.name for path in folder.iterdir()) == sorted(node_data(tflite_memopt.analyze(source).arena))
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    again = run(*words)
     assert again.returncode == 2
     assert "--force" in again.stderr

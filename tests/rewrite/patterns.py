@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.model_builder import ModelBuilder
+from tests.profiles import share
 from tests.two_models import compare_models
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.proof import Status, prove
@@ -117,7 +118,11 @@ def assert_exact(
     count: int,
     runtimes: Sequence[str] = (LITERT, TFLM),
 ) -> None:
-    """The rule applies in every branch, and each runtime computes the same bits as before, proved for all inputs."""
+    """The rule applies in every branch, and each runtime computes the same bits as before, proved for all inputs.
+
+    ``count``: of branches with ``scripts/test --all``.
+    """
+    count = share(count)
     model, owners = model_of(pattern, seed, count)
     original = write_model(model)
     driver = Driver(model)
@@ -151,6 +156,12 @@ def refusals(model: Model, rule: AnyRule) -> list[str]:
     driver.apply_everywhere((rule,))
     assert not driver.applied
     return [refused.reason for refused in driver.refused.values()]
+
+
+def assert_refused(model: Model, rule: AnyRule, *names: str) -> None:
+    """The rule changes nothing, and the reason names these: tensors, figures, or what it is about."""
+    reason, *_ = refusals(model, rule)
+    assert [name for name in names if name not in reason] == [], reason
 
 
 def weights_quantization(branch: Branch, channels: int, axis: int) -> Quantization:

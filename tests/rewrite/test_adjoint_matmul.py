@@ -91,4 +91,4 @@ def test_a_matrix_that_others_read_is_left_alone() -> None:
     driver = Driver(attention(is_read=True))
     driver.apply_everywhere((RIGHT,))
     assert not driver.applied
-    assert "needed by others" in next(iter(driver.refused.values())).reason
+    assert "others" in next(iter(driver.refused.values())).reason

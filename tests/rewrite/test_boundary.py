@@ -11,9 +11,11 @@ import pytest
 
 import tflite_memopt
 from tests.cascade.test_narrower import without_label
+from tests.faults import differs_on, raises, wrong_option
 from tests.model_builder import ModelBuilder, per_channel
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, UsageError
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.proof import Status, prove
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -83,11 +85,11 @@ def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
     for runtime in ("litert", "tflm"):
         options = replace(INT8, runtimes=(runtime,))
         verify_result(Subject(original, good), options, lambda _: None)
-        with pytest.raises(EquivalenceError, match=f"not equal on {runtime}: output 0"):
+        with differs_on(runtime, "output 0"):
             verify_result(Subject(original, bad), options, lambda _: None)
-    with pytest.raises(EquivalenceError, match="without --io int8"):
+    with raises(EquivalenceError, ErrorKind.INTERFACE, "--io int8"):
         verify_result(Subject(original, good), replace(INT8, io="keep"), lambda _: None)
-    with pytest.raises(UsageError, match=r"input 0 is 'image' float32 \[1, 6, 6, 3\] in one, 'image' int8"):
+    with raises(UsageError, ErrorKind.INTERFACE, "input 0 is 'image' float32 [1, 6, 6, 3]", "'image' int8"):
         tflite_memopt.verify(original, good, INT8)
 
 
@@ -99,7 +101,7 @@ def test_own_inputs_are_the_originals_and_quantized_for_the_new_model(tmp_path: 
     assert {(verdict.samples, verdict.equal) for verdict in report.equivalence.values()} == {(2, True)}
     values[0, 0, 0, 0, 0] = np.nan
     np.savez(path, image=values)
-    with pytest.raises(UsageError, match="'image' has a value that QUANTIZE does not define"):
+    with raises(UsageError, ErrorKind.SAMPLES, "'image'"):
         tflite_memopt.optimize(write_model(quantized_at_the_boundary()), replace(INT8, inputs=path))
 
 
@@ -258,7 +260,7 @@ def test_refusals_are_warnings_and_unknown_words_are_refused() -> None:
     report = tflite_memopt.optimize(write_model(float_layer()), replace(INT8, verify=False)).report
     assert report.warnings[0] == "--io int8: 'x' keeps its type: ADD 'add0' reads it as float32"
     assert [each.rule for each in report.refused][:2] == ["boundary", "boundary"]
-    with pytest.raises(UsageError, match="choose one of keep, int8"):
+    with wrong_option("io"):
         tflite_memopt.optimize(write_model(mobile_chain()), replace(INT8, io="int4"))  # type: ignore[arg-type]
 
 

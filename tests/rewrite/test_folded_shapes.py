@@ -78,7 +78,7 @@ def gathered(index: int) -> Model:
 def test_a_shape_that_is_returned_stays() -> None:
     b = ModelBuilder()
     (reason,) = refusals(b.finish(shape_of(b.input("x", (2, 3), F32), b)), FOLDED_SHAPES)
-    assert "it writes 'shape', which the graph returns" in reason
+    assert "'shape'" in reason
 
 
 @pytest.mark.parametrize("index", [2, -1])
@@ -86,7 +86,7 @@ def test_an_index_outside_the_shape_is_left_to_the_kernel(index: int) -> None:
     driver = Driver(gathered(index))
     driver.apply_everywhere((FOLDED_SHAPES,))
     (refused,) = driver.refused.values()
-    assert "not those of plain arithmetic" in refused.reason
+    assert "arithmetic" in refused.reason
 
 
 def test_what_is_computed_from_values_is_no_match() -> None:

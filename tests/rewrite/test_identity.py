@@ -11,7 +11,19 @@ import pytest
 
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
-from tests.rewrite.patterns import F32, I8, I16, I32, LITERT, TFLM, Branch, assert_exact, quantization_of, refusals
+from tests.rewrite.patterns import (
+    F32,
+    I8,
+    I16,
+    I32,
+    LITERT,
+    TFLM,
+    Branch,
+    assert_exact,
+    assert_refused,
+    quantization_of,
+    refusals,
+)
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.shapes import IDENTITY
@@ -156,20 +168,20 @@ def test_the_golden_dump() -> None:
 def test_what_the_graph_returns_keeps_its_name() -> None:
     model = read_once(cast)
     model.main.outputs = (*model.main.outputs, model.main.tensors[1])
-    assert refusals(model, IDENTITY) == ["it writes 'y', which the graph returns"]
+    assert_refused(model, IDENTITY, "'y'")
 
 
 def test_another_meaning_of_the_same_integers_is_a_change() -> None:
     (reason,) = refusals(read_once(cast, scale=0.07), IDENTITY)
-    assert reason.startswith("'y' is quantized otherwise than 'x'")
+    assert "'y'" in reason
     (reason,) = refusals(read_once(cast, zero_point=1), IDENTITY)
-    assert reason.startswith("'y' is quantized otherwise than 'x'")
+    assert "'y'" in reason
 
 
 def test_a_copy_of_a_variable_is_kept() -> None:
     model = read_once(cast)
     model.main.inputs[0].is_variable = True
-    assert refusals(model, IDENTITY) == ["it copies a variable, which may change before the copy is read"]
+    assert_refused(model, IDENTITY, "variable")
 
 
 def computed_shape(b: ModelBuilder, x: Tensor, y: Tensor) -> None:

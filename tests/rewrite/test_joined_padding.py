@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.model_builder import ModelBuilder
-from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
+from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, assert_refused, quantization_of, refusals
 from tflite_memopt import Options
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import DType, Model
@@ -76,7 +76,7 @@ def image(amounts: list[list[int]], dtype: DType = I8, is_computed: bool = False
 
 def test_refusals() -> None:
     rows, columns = [[0, 0], [1, 0], [0, 0], [0, 0]], [[0, 0], [1, 1], [1, 1], [0, 0]]
-    assert refusals(image(rows, is_computed=True), JOINED_PADDING) == ["its paddings are computed"]
+    assert_refused(image(rows, is_computed=True), JOINED_PADDING, "computed")
     more = "it pads more than whole rows: what it copies is no range of its output"
     assert refusals(image(columns), JOINED_PADDING) == [more]
     assert refusals(image(columns[:1] + rows[:1] + rows[1:2] + rows[:1]), JOINED_PADDING) == [more]

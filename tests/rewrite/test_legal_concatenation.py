@@ -7,7 +7,7 @@ import pytest
 
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
-from tests.rewrite.patterns import ARENA, F32, I8, I16, LITERT, TFLM, Branch, assert_exact, refusals
+from tests.rewrite.patterns import ARENA, F32, I8, I16, LITERT, TFLM, Branch, assert_exact, assert_refused
 from tests.tflm import run_models
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.model.io.reader import read_model
@@ -107,7 +107,7 @@ def test_refusals() -> None:
     y = b.tensor("y", (1, 11))
     parts = [b.input(f"x{number}", (1, 1)) for number in range(11)]
     b.operator("CONCATENATION", parts, (y,), "ConcatenationOptions", axis=1, fusedActivationFunction=1)
-    assert refusals(b.finish(y), LEGAL_CONCATENATION) == ["it has a fused activation, which TFLM does not take either"]
+    assert_refused(b.finish(y), LEGAL_CONCATENATION, "activation")
     model = joined(11)
     model.main.set_input(model.main.operators[0], 3, None)
-    assert refusals(model, LEGAL_CONCATENATION) == ["its inputs do not make up its output"]
+    assert_refused(model, LEGAL_CONCATENATION, "inputs")

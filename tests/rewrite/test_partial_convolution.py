@@ -289,6 +289,7 @@ def patterns(dtype: DType) -> st.SearchStrategy[list[Spec]]:
 
 
 class TestNumbers:
+    @pytest.mark.slow
     @quickly
     @given(patterns(DType.FLOAT32))
     def test_floats_are_equal_up_to_the_stated_error(self, drawn: list[Spec]) -> None:
@@ -305,6 +306,7 @@ class TestNumbers:
     def test_int8_differs_by_no_more_than_the_roundings(self, drawn: list[Spec]) -> None:
         self._check_roundings(drawn, 0.5)
 
+    @pytest.mark.slow
     @quickly
     @given(patterns(DType.INT16))
     def test_int16_differs_by_no_more_than_the_roundings(self, drawn: list[Spec]) -> None:

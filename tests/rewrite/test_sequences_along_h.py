@@ -125,6 +125,7 @@ def test_the_same_values_from_the_same_bytes(dtype: DType, first: dict[str, Any]
     assert {name: verdict.equal for name, verdict in verdicts.items()} == dict.fromkeys(verdicts, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [pytest.param(I8, marks=pytest.mark.slow), F32])
 def test_the_scratch_of_a_transposed_convolution_of_a_sequence_is_cut(dtype: DType) -> None:
     """TFLM's kernel adds up its whole output in 32 bits: the peak of an autoencoder."""
@@ -139,6 +140,7 @@ def test_the_scratch_of_a_transposed_convolution_of_a_sequence_is_cut(dtype: DTy
         assert result.report.after.arena_bytes < 0.6 * result.report.before.arena_bytes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("extra", [0.1, 0.3, 0.5, 0.8])
 def test_the_limit_on_run_time_counts_from_the_model_as_it_was_given(extra: float) -> None:
     """Along H it takes 26 % more instructions on Helium before anything is cut."""
@@ -296,6 +298,7 @@ def windows_work(model: Model, prices: Prices) -> int:
     return sum(operator_work(each, prices) for each in model.main.operators if each.name in kinds)
 
 
+@pytest.mark.slow
 def test_a_sequence_in_stripes_is_written_as_rows() -> None:
     """CMSIS-NN takes 1.5 times the instructions for a filter of 40 rows: no stripe kept the limit on run time."""
     s = Sequences(1024, 1)

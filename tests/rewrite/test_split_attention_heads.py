@@ -152,6 +152,7 @@ def test_stripes_run_along_the_queries_of_every_block(dtype: DType) -> None:
     assert max_breadth(after) < max_breadth(before) // 2
 
 
+@pytest.mark.slow
 def test_blocks_that_repeat_are_regions_together() -> None:
     """The scores of a head bind, in two blocks alike: no order is better before both are regions."""
     net = Attention(24, 2)

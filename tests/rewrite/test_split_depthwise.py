@@ -56,6 +56,7 @@ def operands(branch: Branch, dtype: DType, shape: tuple[int, ...]) -> tuple[Tens
     return weights, branch.constant(wide, scales) if has_bias else None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_same_bits(seed: int) -> None:
     assert_exact(SPLIT_DEPTHWISE, depthwise, seed, 70)

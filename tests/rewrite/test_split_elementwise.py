@@ -21,8 +21,8 @@ from tests.rewrite.patterns import (
     Branch,
     Pattern,
     assert_exact,
+    assert_refused,
     quantization_of,
-    refusals,
     rule_named,
 )
 from tflite_memopt.model.ir.model import DType, Model, Tensor
@@ -231,7 +231,7 @@ def test_a_convolution_that_others_need_is_left_whole() -> None:
     driver = Driver(model)
     driver.apply_everywhere((SPLIT_ELEMENTWISE,))
     reasons = [refused.reason for refused in driver.refused.values()]
-    assert reasons == ["its operand 'conv0' can neither be cut along the channels nor shared"]
+    assert ["'conv0'" in each for each in reasons] == [True]
 
 
 @pytest.mark.parametrize(
@@ -247,5 +247,4 @@ def test_a_convolution_that_others_need_is_left_whole() -> None:
 def test_an_operand_without_a_way_to_its_channels_is_refused(
     operand: Callable[[ModelBuilder], Tensor], name: str
 ) -> None:
-    found = refusals(model_with(operand), SPLIT_ELEMENTWISE)
-    assert found == [f"its operand '{name}' can neither be cut along the channels nor shared"]
+    assert_refused(model_with(operand), SPLIT_ELEMENTWISE, f"'{name}'")

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
-from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals, rule_named
+from tests.rewrite.patterns import (
+    F32,
+    I8,
+    I16,
+    I32,
+    Branch,
+    assert_exact,
+    assert_refused,
+    quantization_of,
+    refusals,
+    rule_named,
+)
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.search.rewrite.engine import Driver
 
@@ -46,11 +57,11 @@ def padded(amounts: list[list[int]], *more: Tensor) -> Model:
 
 def test_refusals() -> None:
     ordinary = [[0, 0], [1, 0], [0, 0], [0, 0]]
-    assert refusals(padded([*ordinary[:3], [0, 1]]), SPLIT_PAD) == ["it pads the channels"]
+    assert_refused(padded([*ordinary[:3], [0, 1]]), SPLIT_PAD, "channels")
     wrong = "its paddings are not constant, or not two for each dimension"
     assert refusals(padded(ordinary[:3]), SPLIT_PAD) == [wrong]
     value = ModelBuilder().constant("value", np.zeros(5, np.int8))
-    assert refusals(padded(ordinary, value), SPLIT_PAD) == ["its value is not one for all channels"]
+    assert_refused(padded(ordinary, value), SPLIT_PAD, "value")
     model = padded(ordinary)
     paddings = model.main.operators[1].inputs[1]
     assert paddings is not None

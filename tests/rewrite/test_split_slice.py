@@ -43,6 +43,7 @@ def strided(branch: Branch) -> None:
     branch.run("STRIDED_SLICE", (x, *operands), y, "StridedSliceOptions", **masks)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("pattern", [cut, strided])
 def test_the_same_bits(pattern: Pattern) -> None:
     assert_exact(SPLIT_SLICE, pattern, 0, 60)

@@ -15,6 +15,7 @@ from tests.rewrite.patterns import (
     TFLM,
     Branch,
     assert_exact,
+    assert_refused,
     quantization_of,
     refusals,
     rule_named,
@@ -79,8 +80,8 @@ def reduced(axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Model:
 
 
 def test_refusals() -> None:
-    assert refusals(reduced((1, -1), (1, 1, 4, 5)), SPLIT_SPATIAL) == ["it reduces the channels"]
-    assert refusals(reduced(None, (1, 1, 1, 5)), SPLIT_SPATIAL) == ["its axes are not constant"]
+    assert_refused(reduced((1, -1), (1, 1, 4, 5)), SPLIT_SPATIAL, "channels")
+    assert_refused(reduced(None, (1, 1, 1, 5)), SPLIT_SPATIAL, "axes")
     other = "its output has other channels than the concatenation"
     assert refusals(reduced((1, -1), (1, 1, 4, 1)), SPLIT_SPATIAL) == [other]
 

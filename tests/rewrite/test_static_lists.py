@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.faults import raises
 from tests.recurrent import loop_with_a_list
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options, UnsupportedModelError, optimize, verify
+from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.proof import prove
 from tflite_memopt.model.analysis.loops import integers_by_iteration, loops_of
@@ -35,6 +37,7 @@ def static(model: Model) -> Model:
     return read_model(write_model(changed))
 
 
+@pytest.mark.few(1)
 @needs_wheel
 @pytest.mark.parametrize(("steps", "items"), [(1, 1), (2, 1), (7, 1), (5, 3)])
 def test_tflm_computes_what_litert_does_of_the_original(steps: int, items: int) -> None:
@@ -75,7 +78,7 @@ def test_shapes_that_hold_for_no_turn_are_proved_of_the_original_alone() -> None
     model = loop_with_a_list()
     proof = prove(model, copy_model(model))
     assert not proof.proved
-    assert "it makes [0, 1, 4], 'head' is [1, 1, 4]" in str(proof)
+    assert "'head'" in str(proof)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_shapes_that_hold_for_no_turn_are_proved_of_the_original_alone() -> None
 )
 def test_what_is_no_item_of_a_list_stays_refused(model: Model) -> None:
     assert make_lists_static(copy_model(model)) == ()
-    with pytest.raises(UnsupportedModelError, match="the size of its output depends on values"):
+    with raises(UnsupportedModelError, ErrorKind.NO_KERNEL):
         optimize(write_model(model), Options(runtimes=("litert",)))
 
 
@@ -102,7 +105,7 @@ def test_operands_that_do_not_fit_are_no_items() -> None:
 
 
 def test_an_older_tflm_lacks_what_writes_items_in_place() -> None:
-    with pytest.raises(UnsupportedModelError, match="needs TFLM of 2025-11-10 or later, and --tflm is 2025-01-01"):
+    with raises(UnsupportedModelError, ErrorKind.NO_KERNEL, "2025-11-10", "2025-01-01"):
         optimize(write_model(loop_with_a_list()), Options(tflm="2025-01-01"))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
-from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals
+from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, assert_refused, quantization_of, refusals
 from tflite_memopt.evidence.proof import Status, prove
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -225,7 +225,7 @@ def test_a_transpose_between_that_others_read_is_not_joined() -> None:
     between = turned(branch, x, (0, 3, 1, 2))
     relu(branch, between)
     relu(branch, turned(branch, between, (0, 3, 1, 2)))
-    assert "is needed by others too" in refusals(b.finish(*branch.outputs), CONSECUTIVE_TRANSPOSES)[0]
+    assert_refused(b.finish(*branch.outputs), CONSECUTIVE_TRANSPOSES, "others")
 
 
 def test_a_reshape_that_cuts_through_a_dimension_ends_the_search() -> None:

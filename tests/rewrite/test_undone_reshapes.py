@@ -53,4 +53,4 @@ def test_another_shape_or_an_output_of_the_graph_is_left_alone() -> None:
     driver = Driver(model)
     driver.apply_everywhere((UNDONE_RESHAPES,))
     assert not driver.applied
-    assert "which the graph returns" in next(iter(driver.refused.values())).reason
+    assert "returns" in next(iter(driver.refused.values())).reason

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from scripts.makers.runs import run_external
+from tests.faults import raises
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary, streaming_model
 from tests.tflm import needs_wheel, run_models
-from tflite_memopt.errors import UsageError
+from tflite_memopt.errors import ErrorKind, UsageError
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.external_runner import command_of, run_external_jobs
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
@@ -24,6 +25,7 @@ WHEEL = [sys.executable, str(Path(__file__).with_name("wheel_runner.py"))]
 ANSWER = "echo model model0.tflite; echo head 1; echo tail 2; printf '%08d' 0 > outputs0.bin;"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("model", [dense_model(), mobile_chain(), streaming_model(), quantized_at_the_boundary()])
 def test_a_runner_gives_what_the_same_runtime_gives_without_one(model: Model) -> None:
     data, samples = write_model(model), seeded_inputs(model, 3, 5)
@@ -105,10 +107,10 @@ def test_a_command_may_have_arguments_and_must_be_there(tmp_path: Path) -> None:
     path = tmp_path / "a runner"
     path.write_text("#!/bin/sh\n")
     for wrong in (str(path), str(tmp_path), str(tmp_path / "absent"), ""):
-        with pytest.raises(UsageError, match="is not an executable file"):
+        with raises(UsageError, ErrorKind.RUNNER, wrong):
             command_of(wrong)
     path.chmod(0o755)
     assert command_of(path) == [str(path)]
     assert command_of(f"'{path}' --port /dev/null") == [str(path), "--port", "/dev/null"]
-    with pytest.raises(UsageError, match="cannot start the runner"):
+    with raises(UsageError, ErrorKind.RUNNER, "absent"):
         run_external([str(tmp_path / "absent")], b"", [])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from tflite_memopt.errors import InfeasibleError
+from tests.faults import raises
+from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.schedule import methods
 from tflite_memopt.solvers.schedule.check import check_problem
@@ -49,5 +50,5 @@ def test_no_method_gets_away_with_a_bound_above_its_own_result(monkeypatch: pyte
         return ScheduleAnswer((0, 1), lower_bound=33)
 
     monkeypatch.setattr(methods, "METHODS", {"boastful": boastful})
-    with pytest.raises(InfeasibleError, match="'boastful' says that every order needs 33 bytes, but its own needs 32"):
+    with raises(InfeasibleError, ErrorKind.BOUND, "'boastful'", "33", "32"):
         solve(ScheduleProblem((16, 16, 16), CHAIN, (0,), (2,)), "boastful")

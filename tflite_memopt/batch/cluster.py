@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -32,7 +32,7 @@ def open_cluster(workers: int | None, memory: int | None, address: str | None) -
     try:
         distributed, dask = importlib.import_module("distributed"), importlib.import_module("dask")
     except ImportError as error:
-        raise UsageError("batch needs Dask: run pip install 'tflite-memopt[dask]'") from error
+        raise UsageError("batch needs Dask: run pip install 'tflite-memopt[dask]'", ErrorKind.NOT_INSTALLED) from error
     with ExitStack() as opened:
         opened.enter_context(dask.config.set({_LARGE: "2GiB"}))  # a model travels with its job
         if address is None:
@@ -41,13 +41,15 @@ def open_cluster(workers: int | None, memory: int | None, address: str | None) -
                 threads_per_worker=1,
                 memory_limit=memory or "auto",
                 dashboard_address=None,
+                # Its server of health pages would ask for port 8787 all the same, and warn where that is taken.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 preload=[__name__],
             )
             address = opened.enter_context(local)
         try:
             client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise UsageError(f"no Dask scheduler answers at {address}: {error}") from error
+            raise UsageError(f"no Dask scheduler answers at {address}: {error}", ErrorKind.UNREACHABLE) from error
         yield opened.enter_context(client)
 
 
@@ -87,6 +89,8 @@ def _threads(client: Any) -> int:
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError as error:
-        raise UsageError("the cluster has no workers: start some, and run the same command to continue") from error
+        raise UsageError(
+            "the cluster has no workers: start some, and run the same command to continue", ErrorKind.UNREACHABLE
+        ) from error
     threads: dict[str, int] = client.nthreads()
     return max(1, sum(threads.values()))

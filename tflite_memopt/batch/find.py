@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 
 _SUFFIX = ".tflite"
 _PIECE = 1 << 20
@@ -38,7 +38,7 @@ def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
     if not paths:
         folders = [pattern for pattern in patterns if os.path.isdir(pattern)]
         where = f"no {_SUFFIX} file in '{folders[0]}'" if folders else f"no model matches {' or '.join(patterns)}"
-        raise UsageError(where)
+        raise UsageError(where, ErrorKind.NOT_A_FILE)
     top = Path(os.path.commonpath([path.parent for path in paths]))
     return tuple(_found(path, top) for path in paths)
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..errors import OutputError, UsageError
+from ..errors import ErrorKind, OutputError, UsageError
 from ..model.io.files import write_files
 from ..options import Options
 from ..version import __version__
@@ -97,4 +97,7 @@ def refuse_mixing(folder: Path, models: Sequence[FoundModel]) -> None:
     """Raise UsageError where results would be written over the models."""
     target = Path(os.path.abspath(folder), MODELS)
     if any(target in model.path.parents for model in models):
-        raise UsageError(f"'{folder / MODELS}' would receive the results, but it holds the models: give another OUT")
+        raise UsageError(
+            f"'{folder / MODELS}' would receive the results, but it holds the models: give another OUT",
+            ErrorKind.IS_INPUT,
+        )

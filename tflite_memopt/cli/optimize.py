@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 from ..options import Hop, Options
 from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
@@ -202,11 +202,15 @@ def _in_parts(
     from ..run.parts.run import optimize_in_parts
 
     if output.is_file():
-        raise UsageError(f"output '{output}' is a file: with --parts, name a folder")
+        raise UsageError(f"output '{output}' is a file: with --parts, name a folder", ErrorKind.NOT_WRITABLE)
     if is_program(output) and not force:
-        raise UsageError(f"output '{output}' holds a program; name another folder, or --force to replace it")
+        raise UsageError(
+            f"output '{output}' holds a program; name another folder, or --force to replace it", ErrorKind.EXISTS
+        )
     if not output.parent.is_dir():
-        raise UsageError(f"output '{output}': the folder '{output.parent}' does not exist; create it first")
+        raise UsageError(
+            f"output '{output}': the folder '{output.parent}' does not exist; create it first", ErrorKind.NOT_WRITABLE
+        )
     if any(path.suffix != ".json" for path in reports):
         raise UsageError("--report: a program has only a .json report")
     check_files(reports, (source,), force)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _KEYWORDS = """
@@ -32,7 +32,7 @@ def check_namespace(name: str) -> None:
     """Raise UsageError if this cannot name a generated C++ namespace."""
     wrong = _fault_of(name)
     if wrong is not None:
-        raise UsageError(f"{name!r} is not a name for a C++ namespace: {wrong}")
+        raise UsageError(f"{name!r} is not a name for a C++ namespace: {wrong}", ErrorKind.NAME)
 
 
 def check_array(memory: str) -> None:
@@ -41,7 +41,7 @@ def check_array(memory: str) -> None:
     if wrong is None and memory.startswith(EXTERNAL):
         wrong = f"names of external buffers begin with {EXTERNAL}; choose another one"
     if wrong is not None:
-        raise UsageError(f"--memory {memory}: {wrong}")
+        raise UsageError(f"--memory {memory}: {wrong}", ErrorKind.NAME)
 
 
 def _fault_of(name: str) -> str | None:

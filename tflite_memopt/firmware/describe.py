@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import EquivalenceError, UnsupportedModelError, UsageError
+from ..errors import EquivalenceError, ErrorKind, UnsupportedModelError, UsageError
 from ..model.analysis.loops import cleared_inputs
 from ..model.io import offline_plan
 from ..model.io.plan_label import PlanLabel
@@ -50,9 +50,12 @@ def describe(
     label, planned = label_in_force(model), offline_plan.decode(model) or {}
     profile = _profile(label, target)
     if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
-        raise UsageError("--planner metadata has one memory and no tensors elsewhere: omit it or the other options")
+        raise UsageError(
+            "--planner metadata has one memory and no tensors elsewhere: omit it or the other options",
+            ErrorKind.EXCLUDED,
+        )
     if name in request.sizes:
-        raise UsageError(f"--memory {name}: the namespace has this name; choose another one")
+        raise UsageError(f"--memory {name}: the namespace has this name; choose another one", ErrorKind.NAME)
     is_table = (
         planner == "table"
         or request.temporaries_apart
@@ -60,7 +63,9 @@ def describe(
         or (planner is None and _table_is_safe(model, profile))
     )
     if is_table and profile.libraries:
-        raise UsageError("a plan table is for one kernel library: name your chip or core with --target")
+        raise UsageError(
+            "a plan table is for one kernel library: name your chip or core with --target", ErrorKind.NO_TARGET
+        )
     ties = request.ties or labeled_ties(model)
     request = request if request.is_empty else replace(request, ties=ties)
     table = table_for(model, planned, profile, request) if is_table else None
@@ -68,7 +73,7 @@ def describe(
     sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
     support = support_of(model)
     if not support.runs and not force:
-        raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
+        raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same", ErrorKind.NO_KERNEL)
     return OneModel(
         name=name,
         data=data,
@@ -103,7 +108,8 @@ def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
     if label is not None and label.overlaps and other.name != label.kernels:
         raise EquivalenceError(
             f"the plan in the file is for {label.kernels} kernels and computes wrongly with those of {target} "
-            f"({other.name}): optimize the model again with --target {target}"
+            f"({other.name}): optimize the model again with --target {target}",
+            ErrorKind.OTHER_KERNELS,
         )
     return other
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import ModelFormatError, UnsupportedModelError, UsageError
+from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError, UsageError
 from ..model.io import offline_plan
 from ..model.ir.model import DType, Model
 from ..search.memory.figures import operator_kinds
@@ -50,9 +50,12 @@ def manifest_of(one: OneModel, text: bytes, name: str, file: str) -> bytes:
     manifest = _read(text, name)
     fault = next(_faults(one.model), None)
     if fault is not None:
-        raise UnsupportedModelError(f"ESPHome's micro_wake_word does not run this model: {fault}")
+        raise UnsupportedModelError(f"ESPHome's micro_wake_word does not run this model: {fault}", ErrorKind.FORM)
     if not one.profile.name.startswith("esp-nn"):
-        raise UsageError("a manifest for ESPHome is for the kernels of one chip: give --target esp32, esp32s3, ...")
+        raise UsageError(
+            "a manifest for ESPHome is for the kernels of one chip: give --target esp32, esp32s3, ...",
+            ErrorKind.NO_TARGET,
+        )
     planned = offline_plan.decode(one.model) or {}
     ((_, layouts),) = arena_sizes(one.model, planned, one.profile).cases.items()
     micro = {**manifest["micro"], "tensor_arena_size": layouts["int"].one}
@@ -63,15 +66,15 @@ def _read(text: bytes, name: str) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except ValueError as error:
-        raise ModelFormatError(f"'{name}' is not JSON: {error}") from None
+        raise ModelFormatError(f"'{name}' is not JSON: {error}", ErrorKind.FORMAT) from None
     if not isinstance(manifest, dict) or manifest.get("type") != "micro" or manifest.get("version") != 2:
-        raise ModelFormatError(f"'{name}' is not a version 2 manifest for micro_wake_word")
+        raise ModelFormatError(f"'{name}' is not a version 2 manifest for micro_wake_word", ErrorKind.FORMAT)
     micro = manifest.get("micro")
     given = [(_FIELDS, manifest), (_FIELDS_OF_MICRO, micro if isinstance(micro, dict) else {})]
     for fields, values in given:
         for field, kind in fields.items():
             if not isinstance(values.get(field), kind):
-                raise ModelFormatError(f"'{name}': '{field}' is missing or has the wrong type")
+                raise ModelFormatError(f"'{name}': '{field}' is missing or has the wrong type", ErrorKind.FORMAT)
     return manifest
 
 

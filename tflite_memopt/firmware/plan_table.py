@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from struct import pack
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 from ..model.ir.model import Model, Tensor
 from ..search.memory.layout import MemoryLayout, memory_layout, offsets_in_force
 from ..search.memory.problems import ties_named
@@ -145,7 +145,9 @@ def _memories(
     for name in request.sizes:
         check_array(name)
         if (same := [each for each in request.sizes if each.lower() == name.lower()]) != [name]:
-            raise UsageError(f"--memory {', '.join(same)}: names that differ only in case share one macro")
+            raise UsageError(
+                f"--memory {', '.join(same)}: names that differ only in case share one macro", ErrorKind.NAME
+            )
     return tuple(request.sizes), *capacities_for(model, profile, request.sizes, request.tail, request.planner)
 
 
@@ -159,7 +161,7 @@ def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple
         if name not in meant:
             close = get_close_matches(name, meant, 1)
             advice = f"did you mean '{close[0]}'?" if close else "write input, output or the name of a tensor"
-            raise UsageError(f"--external {name}: no tensor of the arena has this name; {advice}")
+            raise UsageError(f"--external {name}: no tensor of the arena has this name; {advice}", ErrorKind.UNKNOWN)
         chosen |= dict.fromkeys(tensor for tensor in meant[name] if tensor in layout.tensors)
     return tuple(chosen)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..errors import UnsupportedModelError
+from ..errors import ErrorKind, UnsupportedModelError
 from ..model.ir.model import Model, OpCode
 from ..target.kernels.requests import REFERENCE
 
@@ -75,7 +75,7 @@ def builtin_method(name: str) -> str:
     Raises UnsupportedModelError for one that TFLM does not have.
     """
     if name not in REFERENCE or name in CUSTOM:
-        raise UnsupportedModelError(f"operator {name}: TensorFlow Lite Micro has no kernel for it")
+        raise UnsupportedModelError(f"operator {name}: TensorFlow Lite Micro has no kernel for it", ErrorKind.NO_KERNEL)
     return _IRREGULAR.get(name) or f"Add{name.title().replace('_', '')}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 from ..evidence.equivalence.adapter import Array, RunJob, Sample
 from ..evidence.equivalence.baseline import arena_for
 from ..evidence.equivalence.compare import FLOAT_SUMS
@@ -137,7 +137,10 @@ def _check_interface(model: Model, original: Model, name: str) -> None:
     for side in ("inputs", "outputs"):
         ours, theirs = ([(t.dtype, t.shape) for t in getattr(each.main, side)] for each in (model, original))
         if ours != theirs:
-            raise UsageError(f"--original '{name}' has other {side} than the model: omit it, or name the original")
+            raise UsageError(
+                f"--original '{name}' has other {side} than the model: omit it, or name the original",
+                ErrorKind.INTERFACE,
+            )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 from ..model.ir.copying import drop_dead_tensors
 from ..model.ir.model import Model
 from ..options import Options
@@ -85,5 +85,7 @@ def compare_methods(
 def _chosen(names: Sequence[str], table: Collection[str], kind: str) -> tuple[str, ...]:
     unknown = [name for name in names if name != ALL and name not in table]
     if unknown:
-        raise UsageError(f"unknown {kind} '{unknown[0]}'; choose '{ALL}' or some of {', '.join(table)}")
+        raise UsageError(
+            f"unknown {kind} '{unknown[0]}'; choose '{ALL}' or some of {', '.join(table)}", ErrorKind.UNKNOWN
+        )
     return tuple(table) if ALL in names else tuple(names)

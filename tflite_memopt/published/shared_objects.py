@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InfeasibleError, UsageError
+from ..errors import ErrorKind, InfeasibleError, UsageError
 from ..solvers.graph.interval import intersect
 from ..solvers.graph.limits import now
 from ..solvers.plan.bounds import maximal_sections
@@ -75,16 +75,20 @@ def positional_maxima(items: Sequence[Item]) -> tuple[int, ...]:
 def check_objects(items: Sequence[Item], objects: Sequence[int]) -> None:
     """Raise InfeasibleError unless each item has an object, numbered without gaps, that no other uses meanwhile."""
     if len(objects) != len(items):
-        raise InfeasibleError(f"{len(objects)} objects are given for {len(items)} items")
+        raise InfeasibleError(f"{len(objects)} objects are given for {len(items)} items", ErrorKind.COUNT)
     if set(objects) != set(range(len(set(objects)))):
-        raise InfeasibleError(f"objects must be numbered from 0 on without gaps, not {sorted(set(objects))}")
+        raise InfeasibleError(
+            f"objects must be numbered from 0 on without gaps, not {sorted(set(objects))}", ErrorKind.PLACE
+        )
     users: dict[int, list[int]] = {}
     for index, number in enumerate(objects):
         users.setdefault(number, []).append(index)
     for number, indices in users.items():
         for a, b in combinations(indices, 2):
             if intersect(items[a], items[b]):
-                raise InfeasibleError(f"items {a} and {b} are alive at the same time and share object {number}")
+                raise InfeasibleError(
+                    f"items {a} and {b} are alive at the same time and share object {number}", ErrorKind.OVERLAP
+                )
 
 
 class Objects:
@@ -316,7 +320,9 @@ def solve(items: Items, method: str = BEST) -> Assignment:
     if method == BEST:
         return min((solve(items, name) for name in BEST_OF), key=lambda found: found.total_bytes)
     if method not in STRATEGIES:
-        raise UsageError(f"unknown shared-object planner '{method}'; choose one of {', '.join(NAMES)}")
+        raise UsageError(
+            f"unknown shared-object planner '{method}'; choose one of {', '.join(NAMES)}", ErrorKind.UNKNOWN
+        )
     started = now()
     objects = STRATEGIES[method](items)
     seconds = now() - started

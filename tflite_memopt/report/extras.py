@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 
 
 def need(module: str) -> Any:
@@ -15,5 +15,6 @@ def need(module: str) -> Any:
     except ImportError as error:
         raise UsageError(
             f"this needs the package '{module.partition('.')[0]}', which is not installed: "
-            "run pip install 'tflite-memopt[report]'"
+            "run pip install 'tflite-memopt[report]'",
+            ErrorKind.NOT_INSTALLED,
         ) from error

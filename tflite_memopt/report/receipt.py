@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 from ..evidence.equivalence.verification import infer_shapes
 from ..evidence.proof import FACTS, Proof, prove, prove_plan, prove_slide, prove_steps
 from ..model.io import offline_plan, plan_label
@@ -103,16 +103,16 @@ def _statement(text: str) -> dict[str, Any]:
         kinds = found["_type"], found["predicateType"]
         predicate = found["predicate"]
         if kinds != (STATEMENT, PREDICATE):
-            raise UsageError(f"a statement of type {kinds[1]}, not {PREDICATE}")
+            raise UsageError(f"a statement of type {kinds[1]}, not {PREDICATE}", ErrorKind.FORMAT)
         digests = found["subject"][0]["digest"]["sha256"], predicate["original"]["digest"]["sha256"]
         tables = predicate["firmware"], predicate["proofs"], predicate["runs"]
         profile_for(predicate["firmware"]["target"], predicate["firmware"]["kernels"])
         is_whole = all(isinstance(each, str) for each in digests) and all(isinstance(each, dict) for each in tables)
         is_whole &= all("status" in each for each in predicate["proofs"].values())
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UsageError(f"this is not a receipt of tflite-memopt: {error}") from error
+        raise UsageError(f"this is not a receipt of tflite-memopt: {error}", ErrorKind.FORMAT) from error
     if not is_whole:
-        raise UsageError("this is not a receipt of tflite-memopt: a field has the wrong type")
+        raise UsageError("this is not a receipt of tflite-memopt: a field has the wrong type", ErrorKind.FORMAT)
     return found
 
 

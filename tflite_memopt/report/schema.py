@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import ErrorKind, UsageError
 from .extras import need
 from .model import Analysis, Comparison, Exploration, Record, Report, Verification, schema_id
 
@@ -32,16 +32,22 @@ def from_json(text: str | bytes) -> Record:
     try:
         fields = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"this is not a report of tflite-memopt: it is not JSON ({error})") from error
+        raise UsageError(
+            f"this is not a report of tflite-memopt: it is not JSON ({error})", ErrorKind.FORMAT
+        ) from error
     named = fields.get("$schema") if isinstance(fields, dict) else None
     kind = next((kind for kind in KINDS if schema_id(kind) == named), None)
     if kind is None:
         known = ", ".join(map(schema_id, KINDS))
-        raise UsageError(f"this version cannot read the report: its $schema is {named!r}, not one of {known}")
+        raise UsageError(
+            f"this version cannot read the report: its $schema is {named!r}, not one of {known}", ErrorKind.FORMAT
+        )
     try:
         made: Record = pydantic.TypeAdapter(KINDS[kind]).validate_python(fields)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"the {kind} is damaged at {where or 'its start'}: {first['msg']}") from error
+        raise UsageError(
+            f"the {kind} is damaged at {where or 'its start'}: {first['msg']}", ErrorKind.FORMAT
+        ) from error
     return made

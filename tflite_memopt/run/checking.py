@@ -104,7 +104,7 @@ class Check:
         for name, proof in proofs.items():
             is_off = proof.status is Status.REASSOCIATED and name not in may_reassociate
             if proof.status is Status.DIFFERENT or is_off:
-                raise FailedVerificationError(f"{_REFUTED[name]}: {proof}")
+                raise FailedVerificationError(f"{_REFUTED[name]}: {proof}", proof=name)
         return proofs
 
     def _verified(self, candidate: Candidate, written: bytes, proofs: dict[str, Proof]) -> Verified:

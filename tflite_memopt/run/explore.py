@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..errors import UnsupportedModelError, UsageError
+from ..errors import ErrorKind, UnsupportedModelError, UsageError
 from ..model.io.files import Source, load
 from ..options import Options
 from ..report.answer import Answer, answer_of
@@ -52,7 +52,7 @@ def explore(
     data, name = load(source)
     read_planned(data, name)  # errors name the file
     if most_parts != 1 and options.objective != "total":
-        raise UsageError("--parts minimizes the whole arena: omit --objective head")
+        raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():

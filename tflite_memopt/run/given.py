@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..errors import EquivalenceError, UnsupportedModelError
+from ..errors import EquivalenceError, ErrorKind, UnsupportedModelError
 from ..evidence.equivalence.verification import infer_shapes
 from ..evidence.proof import prove
 from ..model.io.files import Source, load
@@ -80,7 +80,8 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
             f"{said_of(found.before)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, and "
-            f"--tflm is {options.tflm}"
+            f"--tflm is {options.tflm}",
+            ErrorKind.NO_KERNEL,
         )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
@@ -88,7 +89,9 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
         found = mended(read_model(shapes.data)) or found
     proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
     if not proof.proved:
-        raise EquivalenceError(f"{said_of(found.before)}; the rewrite that fixes it is not proved: {proof}")
+        raise EquivalenceError(
+            f"{said_of(found.before)}; the rewrite that fixes it is not proved: {proof}", ErrorKind.NO_KERNEL
+        )
     return found
 
 
@@ -102,4 +105,4 @@ def check_runs(support: TflmSupport, options: Options) -> None:
     kinds = {obstacle.kind for obstacle in support.reasons}
     is_elsewhere = kinds == {"uint8"} or (options.runner is not None and "computed_size" not in kinds)
     if not support.runs and not is_elsewhere:
-        raise UnsupportedModelError(said_of(support))
+        raise UnsupportedModelError(said_of(support), ErrorKind.NO_KERNEL)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ..errors import EquivalenceError, UnsupportedModelError, UsageError
+from ..errors import ErrorKind, UnsupportedModelError, UsageError
 from ..evidence.equivalence.runner import Interpreters
 from ..evidence.equivalence.subject import FailedVerificationError, Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, verify_steps
@@ -96,15 +96,15 @@ class InSteps:
 def in_steps(data: bytes, model: Model, options: Options) -> InSteps:
     """Make the model of one step; ``data``: the file of ``model``.
 
-    Raises UnsupportedModelError for a model that has no such step, EquivalenceError for one that is not equal.
+    Raises UnsupportedModelError for a model that has no such step, FailedVerificationError for one that is not equal.
     """
     made = one_step(model, not options.allow_approximate)
     if options.ties not in ((), made.ties):
-        raise UsageError("--step ties the states of the network by itself: omit --tie")
+        raise UsageError("--step ties the states of the network by itself: omit --tie", ErrorKind.EXCLUDED)
     found = InSteps(data, write_model(made.model), made.ties, made.calls, made.exactness)
     for proof in found.proof_of(read_model(found.data)).values():
         if proof.status is Status.DIFFERENT:
-            raise EquivalenceError(f"--step: {NOT_EQUAL}: {proof}")
+            raise FailedVerificationError(f"--step: {NOT_EQUAL}: {proof}", proof="step")
     return found
 
 
@@ -127,7 +127,7 @@ def fed_input(model: Model, name: str | None = None, flag: str = "--feed") -> in
         return max(range(len(inputs)), key=lambda at: inputs[at].nbytes, default=0)
     names = [tensor.name for tensor in inputs]
     if name not in names:
-        raise UsageError(f"{flag}: no input is named '{name}'; inputs are {', '.join(names)}")
+        raise UsageError(f"{flag}: no input is named '{name}'; inputs are {', '.join(names)}", ErrorKind.UNKNOWN)
     return names.index(name)
 
 
@@ -148,13 +148,15 @@ def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> 
     if not is_image(window):
         raise _refused(f"the input '{name}' of shape {list(window.shape)} has no rows, along which a window could move")
     if asked.rows >= height or asked.window not in (None, height):
-        raise UsageError(f"--slide {options.slide}: the window, input '{name}', has {height} rows, a hop has fewer")
+        raise UsageError(
+            f"--slide {options.slide}: the window, input '{name}', has {height} rows, a hop has fewer", ErrorKind.FORM
+        )
     found = sliding(laid.main, window, asked.rows)
     if not keepable(laid.main, found):
         raise _refused(f"no row of a layer is kept for the next window: {why_it_ends(found)}")
     made = _chosen(laid, at, asked.rows, found, _Judge(model, options, progress))
     if options.ties not in ((), made.ties):
-        raise UsageError("--slide ties what windows share by itself: omit --tie")
+        raise UsageError("--slide ties what windows share by itself: omit --tie", ErrorKind.EXCLUDED)
     use = SlideUse(asked.rows, height, made.calls, made.kept, why_it_ends(found))
     return InSteps(
         data, write_model(made.model), made.ties, made.calls, "exact", use, str(replace(asked, window=height))
@@ -162,7 +164,7 @@ def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> 
 
 
 def _refused(reason: str) -> UnsupportedModelError:
-    return UnsupportedModelError(f"--slide: {reason}")
+    return UnsupportedModelError(f"--slide: {reason}", ErrorKind.FORM)
 
 
 def _sliding_input(model: Model, asked: Hop) -> int:
@@ -173,7 +175,9 @@ def _sliding_input(model: Model, asked: Hop) -> int:
     inputs = model.main.inputs
     if len(inputs) > 1 and asked.input is None:
         names = ", ".join(tensor.name for tensor in inputs)
-        raise UsageError(f"--slide: name the one input that moves, as in --slide {asked.rows},input=NAME: {names}")
+        raise UsageError(
+            f"--slide: name the one input that moves, as in --slide {asked.rows},input=NAME: {names}", ErrorKind.UNKNOWN
+        )
     if not inputs:
         raise _refused("the model has no input")
     return fed_input(model, asked.input, "--slide")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...model.io import offline_plan
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
@@ -181,7 +181,7 @@ def _check_pointers(found: BaselineRun, options: Options) -> None:
     bits, target = found.facts.get("pointer_bits"), options.target
     wanted = options.profile.abi.word
     if target is not None and bits is not None and bits != wanted:
-        raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}")
+        raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}", ErrorKind.RUNNER)
 
 
 def _refusal(model: Model, run: ModelRun) -> str:

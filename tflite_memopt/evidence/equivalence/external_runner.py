@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...model.io.reader import read_model
 from ...model.ir.model import Tensor
 from .adapter import TIMEOUT_SECONDS, Array, ModelRun, RunJob
@@ -45,7 +45,8 @@ def command_of(text: str | os.PathLike[str]) -> list[str]:
     words = [str(text)] if os.path.exists(text) else _words(os.fspath(text))
     if not words or not os.access(words[0], os.X_OK) or Path(words[0]).is_dir():
         raise UsageError(
-            f"the runner '{text}' is not an executable file; codegen --write-runner writes the source of one"
+            f"the runner '{text}' is not an executable file; codegen --write-runner writes the source of one",
+            ErrorKind.RUNNER,
         )
     # Not resolved: a link to Python in a virtual environment is that environment.
     return [str(Path(words[0]).absolute()), *words[1:]]
@@ -132,7 +133,7 @@ def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, st
             start_new_session=True,
         )
     except OSError as error:
-        raise UsageError(f"cannot start the runner '{shlex.join(command)}': {error}") from error
+        raise UsageError(f"cannot start the runner '{shlex.join(command)}': {error}", ErrorKind.RUNNER) from error
     try:
         out, err = process.communicate(timeout=timeout)
         ended = _ended(process.returncode, err)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...model.analysis.macs import model_macs
 from ...model.ir.model import DType, Model, Tensor, Use
 from ...model.ir.tensors import affine_of, integers
@@ -127,34 +127,41 @@ def inputs_from_npz(path: str | PathLike[str], model: Model) -> list[Sample]:
     Raises UsageError when the file, a name, a type or a shape does not fit, and when there is nothing to give.
     """
     if not model.main.inputs:
-        raise UsageError(f"inputs '{path}': the model has no inputs; omit --inputs")
+        raise UsageError(f"inputs '{path}': the model has no inputs; omit --inputs", ErrorKind.SAMPLES)
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
-        raise UsageError(f"cannot read inputs '{path}': {error}") from error
+        raise UsageError(f"cannot read inputs '{path}': {error}", ErrorKind.SAMPLES) from error
     columns = [_column(arrays, tensor, path) for tensor in model.main.inputs]
     counts = {len(column) for column in columns}
     if len(counts) > 1:
-        raise UsageError(f"inputs '{path}': the arrays have different numbers of samples: {sorted(counts)}")
+        raise UsageError(
+            f"inputs '{path}': the arrays have different numbers of samples: {sorted(counts)}", ErrorKind.SAMPLES
+        )
     return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str]) -> list[Array]:
     if tensor.name not in arrays:
-        raise UsageError(f"inputs '{path}': no array named '{tensor.name}'; it has {sorted(arrays)}")
+        raise UsageError(f"inputs '{path}': no array named '{tensor.name}'; it has {sorted(arrays)}", ErrorKind.SAMPLES)
     array, wanted = arrays[tensor.name], numpy_type(tensor.dtype)
     if array.dtype != wanted:
-        raise UsageError(f"inputs '{path}': '{tensor.name}' is {array.dtype}, the model takes {wanted}")
+        raise UsageError(
+            f"inputs '{path}': '{tensor.name}' is {array.dtype}, the model takes {wanted}", ErrorKind.SAMPLES
+        )
     if array.shape == tensor.shape:
         return [array]
     if array.shape[1:] == tensor.shape:
         if not len(array):
-            raise UsageError(f"inputs '{path}': '{tensor.name}' holds no sample at all: nothing would be verified")
+            raise UsageError(
+                f"inputs '{path}': '{tensor.name}' holds no sample at all: nothing would be verified", ErrorKind.SAMPLES
+            )
         return list(array)
     raise UsageError(
         f"inputs '{path}': '{tensor.name}' has shape {list(array.shape)}, the model takes {list(tensor.shape)} "
-        "(or samples of it along a first axis)"
+        "(or samples of it along a first axis)",
+        ErrorKind.SAMPLES,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import EquivalenceError, UsageError
+from ...errors import EquivalenceError, ErrorKind, UsageError
 from ...model.ir.model import DType, Graph, Model, Signature, Tensor
 from ...model.ir.tensors import Affine, affine_of
 from .adapter import Array, Sample
@@ -49,7 +49,8 @@ class ConvertedEnd:
             quotient = (values / np.float32(_affine(self.inner).scale)).astype(np.float64)
         if not np.all(np.abs(quotient) < _MOST_STEPS):
             raise UsageError(
-                f"'{self.outer.name}' has a value that QUANTIZE does not define: not a number, or beyond 2**30 steps"
+                f"'{self.outer.name}' has a value that QUANTIZE does not define: not a number, or beyond 2**30 steps",
+                ErrorKind.SAMPLES,
             )
         # In float64 the half is added without a rounding of its own.
         rounded = np.trunc(quotient + np.copysign(0.5, quotient))
@@ -102,13 +103,17 @@ def interface_between(original: Model, optimized: Model) -> Interface:
 
 def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> dict[int, ConvertedEnd]:
     if len(outer) != len(inner):
-        raise EquivalenceError(f"the optimized model has {len(inner)} {side}s, the original {len(outer)}")
+        raise EquivalenceError(
+            f"the optimized model has {len(inner)} {side}s, the original {len(outer)}", ErrorKind.INTERFACE
+        )
     found = {}
     for at, (before, after) in enumerate(zip(outer, inner, strict=True)):
         if (before.shape, before.dtype, affine_of(before)) == (after.shape, after.dtype, affine_of(after)):
             continue
         if before.shape != after.shape or not _same_in_integers(before, after):
-            raise EquivalenceError(f"{side} {at} '{before.name}' is not the original's in other integers")
+            raise EquivalenceError(
+                f"{side} {at} '{before.name}' is not the original's in other integers", ErrorKind.INTERFACE
+            )
         found[at] = ConvertedEnd(before, after)
     return found
 

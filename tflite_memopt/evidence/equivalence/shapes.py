@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ...errors import UnsupportedModelError
+from ...errors import ErrorKind, UnsupportedModelError
 from ...model.io import offline_plan, plan_label
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
@@ -103,7 +103,8 @@ def _wrong_shapes(model: Model, run: ModelRun) -> dict[int, WrongShape]:
             if len(shapes) > 1:
                 raise UnsupportedModelError(
                     f"{where}: the shape of '{tensor.name}' depends on the input values, here "
-                    f"{' and '.join(str(list(each)) for each in sorted(shapes))}: no arena can be planned for it"
+                    f"{' and '.join(str(list(each)) for each in sorted(shapes))}: no arena can be planned for it",
+                    ErrorKind.DYNAMIC,
                 )
             for found in shapes - {tensor.shape}:
                 # One element is one element in any shape.

@@ -40,8 +40,8 @@ class Subject:
 
 
 class FailedVerificationError(EquivalenceError):
-    """The optimized model computes other outputs than the original. ``runtime``: where; None: without a run."""
+    """The optimized model computes other outputs than the original. ``runtime`` or ``proof``: what found it."""
 
-    def __init__(self, message: str, runtime: str | None = None) -> None:
+    def __init__(self, message: str, runtime: str | None = None, proof: str | None = None) -> None:
         super().__init__(message)
-        self.runtime = runtime
+        self.runtime, self.proof = runtime, proof

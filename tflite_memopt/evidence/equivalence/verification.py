@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from ...errors import EquivalenceError, UsageError
+from ...errors import EquivalenceError, ErrorKind, UsageError
 from ...model.analysis.macs import model_macs
 from ...model.io.reader import read_model
 from ...model.ir.change import Exactness
@@ -78,7 +78,9 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
         found = measure_baseline(data, model, options, interpreters)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
-        raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
+        raise EquivalenceError(
+            f"the runner does not run the original, which TFLM runs here: {runner.reason}", ErrorKind.RUNNER
+        )
     if all(each.run is None for each in found.runs.values()):
         raise _unverifiable(found, options, {name: each.reason for name, each in found.runs.items()})
     return found
@@ -113,7 +115,9 @@ def verify_result(
         optimized = read_model(subject.optimized)
         interface = interface_between(baseline.model, optimized)
         if options.io == "keep" and interface != SAME:
-            raise EquivalenceError("inputs or outputs have other types than the original's, without --io int8")
+            raise EquivalenceError(
+                "inputs or outputs have other types than the original's, without --io int8", ErrorKind.INTERFACE
+            )
         candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = judge_on_all(baseline, candidate, interpreters)
@@ -281,7 +285,8 @@ def _check_npu(model: Model, options: Options) -> None:
     )
     raise EquivalenceError(
         f"{where} runs on {npu.name} alone, so nothing can be verified here: --no-verify {does}; verify then proves "
-        "the result equal, and the chip has to run it"
+        "the result equal, and the chip has to run it",
+        ErrorKind.NOT_RUN,
     )
 
 
@@ -289,7 +294,8 @@ def _unverifiable(baseline: Baseline, options: Options, reasons: Mapping[str, st
     """Return the error where no interpreter has verified anything. ``reasons``: by runtime."""
     said = "; ".join(f"{runtime}: {reason}" for runtime, reason in reasons.items())
     return EquivalenceError(
-        f"nothing can be verified: no interpreter runs the original model ({said}); {_way_out(baseline, options)}"
+        f"nothing can be verified: no interpreter runs the original model ({said}); {_way_out(baseline, options)}",
+        ErrorKind.NOT_RUN,
     )
 
 
@@ -321,10 +327,13 @@ def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult])
 def _check_same_interface(first: Graph, second: Graph) -> None:
     for side, ones, others in (("input", first.inputs, second.inputs), ("output", first.outputs, second.outputs)):
         if len(ones) != len(others):
-            raise UsageError(f"the models cannot be compared: they have {len(ones)} and {len(others)} {side}s")
+            raise UsageError(
+                f"the models cannot be compared: they have {len(ones)} and {len(others)} {side}s", ErrorKind.INTERFACE
+            )
         for at, (a, b) in enumerate(zip(ones, others, strict=True)):
             if (a.dtype, a.shape) != (b.dtype, b.shape):
                 words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
                 raise UsageError(
-                    f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
+                    f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other",
+                    ErrorKind.INTERFACE,
                 )

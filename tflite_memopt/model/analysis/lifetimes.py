@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...errors import UnsupportedModelError
+from ...errors import ErrorKind, UnsupportedModelError
 from ...solvers.graph.alignment import aligned
 from ..ir.check import called_subgraphs
 from ..ir.model import Model, Operator, Tensor
@@ -78,7 +78,9 @@ class _Walk:
 
     def graph(self, index: int) -> None:
         if self.scope > MAX_SCOPES:
-            raise UnsupportedModelError(f"subgraph {index}: subgraph calls unfold to more than {MAX_SCOPES} steps")
+            raise UnsupportedModelError(
+                f"subgraph {index}: subgraph calls unfold to more than {MAX_SCOPES} steps", ErrorKind.RECURSION
+            )
         graph = self.model.graphs[index]
         self._born(graph.inputs)
         self._used(graph.inputs)

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 
-from ...errors import ModelFormatError, UnsupportedModelError
+from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ..ir.model import AssociatedFile, Bytes
 
 # A local file header: signature, version needed, flags, method (stored or deflated), any time, then sizes.
@@ -40,7 +40,7 @@ def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
             files = tuple(_file(archive, info) for info in archive.infolist())
             start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
     except (zipfile.BadZipFile, *_DAMAGE) as error:
-        raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
+        raise ModelFormatError(f"{_UNREADABLE}: {error}", ErrorKind.DAMAGED) from error
     return data[:start], files
 
 
@@ -48,7 +48,8 @@ def _check_size(nbytes: int) -> None:
     if nbytes > _MOST_BYTES:
         raise UnsupportedModelError(
             f"the associated files behind the model take {nbytes:,} bytes; over {_MOST_BYTES:,} are not copied: "
-            "remove them, and append them to the result"
+            "remove them, and append them to the result",
+            ErrorKind.TOO_LARGE,
         )
 
 
@@ -59,7 +60,8 @@ def refuse_cut_archive(data: bytes, buffers: Iterable[Bytes]) -> None:
     if start is not None:
         raise ModelFormatError(
             f"associated files begin at byte {start} but their directory is missing: "
-            "the file is truncated; fetch it again"
+            "the file is truncated; fetch it again",
+            ErrorKind.DAMAGED,
         )
 
 

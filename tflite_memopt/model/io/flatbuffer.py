@@ -15,7 +15,7 @@ from typing import Any
 import flatbuffers
 from ai_edge_litert import schema_py_generated as schema
 
-from ...errors import ModelFormatError
+from ...errors import ErrorKind, ModelFormatError
 from ..ir.model import DType
 
 IDENTIFIER = b"TFL3"
@@ -137,7 +137,9 @@ def check_table_budget(root: Any, size: int) -> None:
         left -= length
         if left < 0:
             raise ModelFormatError(
-                f"the file refers to more tables than its {size} bytes can hold: it names the same ones again and again"
+                f"the file refers to more tables than its {size} bytes can hold: "
+                "it names the same ones again and again",
+                ErrorKind.DAMAGED,
             )
 
 

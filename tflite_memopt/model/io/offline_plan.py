@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...errors import ModelFormatError, UnsupportedModelError
+from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ..ir.check import MAX_TENSOR_BYTES
 from ..ir.model import Model, Tensor
 from .metadata import remove_entries, replace_entry
@@ -34,7 +34,9 @@ def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
     """
     highest = max(offsets.values(), default=0)
     if highest > MAX_TENSOR_BYTES:
-        raise UnsupportedModelError(f"the plan reaches byte {highest} of the arena, beyond TFLM's 32-bit offsets")
+        raise UnsupportedModelError(
+            f"the plan reaches byte {highest} of the arena, beyond TFLM's 32-bit offsets", ErrorKind.TOO_LARGE
+        )
     tensors = tensors_in_file_order(model)
     words = [VERSION, len(model.graphs), len(tensors)]
     words += [offsets.get(tensor, UNPLANNED) for tensor in tensors]
@@ -53,13 +55,16 @@ def decode(model: Model) -> dict[Tensor, int] | None:
     data = buffers[-1].data
     tensors = tensors_in_file_order(model)
     if data is None or data.size < 4 * _HEADER_WORDS or data.size % 4:
-        raise ModelFormatError("the offline plan in the metadata is too short or not made of 32-bit words")
+        raise ModelFormatError(
+            "the offline plan in the metadata is too short or not made of 32-bit words", ErrorKind.DAMAGED
+        )
     words = np.frombuffer(data.tobytes(), dtype="<i4")
     count = int(words[2])
     if count != len(tensors) or words.size < _HEADER_WORDS + count:
         raise ModelFormatError(
             f"the offline plan in the metadata is for {count} tensors and has {words.size - _HEADER_WORDS} offsets, "
-            f"but the model has {len(tensors)} tensors: it was made for another graph"
+            f"but the model has {len(tensors)} tensors: it was made for another graph",
+            ErrorKind.DAMAGED,
         )
     offsets = words[_HEADER_WORDS : _HEADER_WORDS + count].tolist()
     return {t: o for t, o in zip(tensors, offsets, strict=True) if o != UNPLANNED}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...errors import ModelFormatError
+from ...errors import ErrorKind, ModelFormatError
 from ..ir.model import Model
 from .metadata import remove_entries, replace_entry
 
@@ -58,7 +58,9 @@ def decode(model: Model) -> PlanLabel | None:
         device = fields.get("device")
         return PlanLabel(*made_for, *told, None if device is None else str(device))
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again") from error
+        raise ModelFormatError(
+            f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again", ErrorKind.DAMAGED
+        ) from error
 
 
 def attach(model: Model, label: PlanLabel | None) -> None:

@@ -58,11 +58,11 @@ def read_model(data: bytes) -> Model:
         root = schema.ModelT.InitFromObj(table)
     except _WRONG_OFFSETS as error:
         said = f"truncated or damaged: its tables point beyond its {len(body):,} bytes"
-        raise ModelFormatError(f"not a readable .tflite model ({said})") from error
+        raise ModelFormatError(f"not a readable .tflite model ({said})", ErrorKind.DAMAGED) from error
     try:
         model = _Reader(root, body).model()
     except _WRONG_VALUES as error:
-        raise ModelFormatError(f"the model's tables are damaged: {error}") from error
+        raise ModelFormatError(f"the model's tables are damaged: {error}", ErrorKind.DAMAGED) from error
     if not files:
         associated_files.refuse_cut_archive(body, [buffer.data for buffer in model.buffers if buffer.data is not None])
     model.associated_files = files
@@ -72,12 +72,13 @@ def read_model(data: bytes) -> Model:
 def _refuse(data: bytes) -> NoReturn:
     """Name the format of a file that does not begin as a model does."""
     if not data:
-        raise ModelFormatError("the file is empty, not a .tflite model")
+        raise ModelFormatError("the file is empty, not a .tflite model", ErrorKind.FORMAT)
     known = foreign_format(data)
     if known is not None:
-        raise ModelFormatError(f"not a .tflite model but {known}")
+        raise ModelFormatError(f"not a .tflite model but {known}", ErrorKind.FORMAT)
     raise ModelFormatError(
-        f"not a .tflite model: bytes 4 to 8 are {data[4:8]!r}, not {IDENTIFIER!r} (a wrong file, or one cut short)"
+        f"not a .tflite model: bytes 4 to 8 are {data[4:8]!r}, not {IDENTIFIER!r} (a wrong file, or one cut short)",
+        ErrorKind.FORMAT,
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from .model import Model
 
 _ROLLED, _SITES, _ALONG_H, _ORDER, _NOTHING = "steps in loops", "sites ", "along H", "order ", "as it is"
@@ -104,7 +104,10 @@ def decision_in(text: str) -> Decision:
     tilings = [part for part in parts if part[0].isdigit()]
     words = parts.count(_ROLLED) + parts.count(_ALONG_H)
     if len(orders) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
-        raise UsageError(f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'")
+        raise UsageError(
+            f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'",
+            ErrorKind.SYNTAX,
+        )
     return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts)
 
 
@@ -113,7 +116,7 @@ def _order_in(text: str) -> tuple[int, ...]:
         ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
         return tuple(position for each in ends for position in range(each[0], each[-1] + 1))
     except ValueError:
-        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'") from None
+        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'", ErrorKind.SYNTAX) from None
 
 
 def _ranges(order: Sequence[int]) -> Iterator[str]:

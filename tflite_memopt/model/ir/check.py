@@ -179,7 +179,9 @@ def misfit(operator: Operator) -> ModelFormatError:
     """The error for an operator whose tensors are not those that its kind has."""
     label = operator.outputs[0].name if operator.outputs else "no output"
     shapes = [None if tensor is None else list(tensor.shape) for tensor in operator.inputs]
-    return ModelFormatError(f"{operator.opcode.label} '{label}': inputs of shapes {shapes} do not fit the operator")
+    return ModelFormatError(
+        f"{operator.opcode.label} '{label}': inputs of shapes {shapes} do not fit the operator", ErrorKind.OPERAND
+    )
 
 
 def _check_links(graph: Graph, index: int) -> None:

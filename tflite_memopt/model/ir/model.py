@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 
 
 class DType(Enum):
@@ -233,7 +233,8 @@ class Graph:
             if producer is not None:
                 raise InfeasibleError(
                     f"tensor '{tensor.name}' would get a second producer, {operator.opcode.label}; "
-                    f"it already comes from {producer.opcode.label}"
+                    f"it already comes from {producer.opcode.label}",
+                    ErrorKind.TWO_PRODUCERS,
                 )
         for tensor in operator.outputs:
             tensor.producer = operator
@@ -272,7 +273,7 @@ class Graph:
         interface = {id(tensor) for tensor in (*self.inputs, *self.outputs)}
         for tensor in doomed.values():
             if tensor.producer is not None or tensor.uses or id(tensor) in interface:
-                raise InfeasibleError(f"tensor '{tensor.name}' is still in use and cannot be removed")
+                raise InfeasibleError(f"tensor '{tensor.name}' is still in use and cannot be removed", ErrorKind.LINKS)
         self.tensors = [tensor for tensor in self.tensors if id(tensor) not in doomed]
 
     def reorder(self, order: Sequence[int]) -> None:
@@ -281,7 +282,9 @@ class Graph:
         Raises InfeasibleError when ``order`` is not a permutation.
         """
         if sorted(order) != list(range(len(self._operators))):
-            raise InfeasibleError(f"graph '{self.name}': the new order is not a permutation of its operators")
+            raise InfeasibleError(
+                f"graph '{self.name}': the new order is not a permutation of its operators", ErrorKind.ORDER
+            )
         self._operators = [self._operators[position] for position in order]
 
 

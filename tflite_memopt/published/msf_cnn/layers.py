@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import UnsupportedModelError
+from ...errors import ErrorKind, UnsupportedModelError
 from ...model.analysis.macs import operator_macs
 from ...model.ir.model import Graph, Operator, Tensor
 from ...target.operators.rows import Axis
@@ -40,7 +40,8 @@ def chain_of(graph: Graph) -> tuple[Layer, ...]:
     if not layers:
         raise UnsupportedModelError(
             "msf-CNN fuses convolutions and pools from the model's one input on, "
-            "and this model begins with none of them; omit --with msf-cnn"
+            "and this model begins with none of them; omit --with msf-cnn",
+            ErrorKind.FORM,
         )
     return tuple(layers)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ...errors import UnsupportedModelError
+from ...errors import ErrorKind, UnsupportedModelError
 from ...model.analysis.side_effects import keeps_state
 from ...model.ir.check import check_model, describe, is_fixed_by_npu
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled, drop_unused_codes
@@ -62,7 +62,7 @@ def cut(model: Model, positions: Sequence[int]) -> list[Model]:
     """
     reason = why_whole(model)
     if reason is not None and positions:
-        raise UnsupportedModelError(f"a model in parts: {reason}")
+        raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     ends = [0, *positions, len(model.main.operators)]
     return [part_of(model, first, end) for first, end in pairwise(ends)]
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelFormatError, UsageError
+from ...errors import ErrorKind, ModelFormatError, UsageError
 from ...model.io.files import read_file
 from ...report.extras import need
 
@@ -157,17 +157,21 @@ def is_program(path: Path) -> bool:
 def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     """A program, and the bytes of its parts. Raises UsageError or ModelFormatError for a folder that is not whole."""
     if not is_program(folder):
-        raise UsageError(f"'{folder}' holds no {MANIFEST}: name a folder that optimize --parts wrote")
+        raise UsageError(
+            f"'{folder}' holds no {MANIFEST}: name a folder that optimize --parts wrote", ErrorKind.NOT_A_FILE
+        )
     text = read_file(folder / MANIFEST)
     try:
         program = _program_in(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelFormatError(f"'{folder / MANIFEST}' is not a program of this version: {error}") from error
+        raise ModelFormatError(
+            f"'{folder / MANIFEST}' is not a program of this version: {error}", ErrorKind.FORMAT
+        ) from error
     parts = []
     for part in program.parts:
         path = folder / part.file
         if not path.is_file():
-            raise UsageError(f"'{path}' is missing: run optimize --parts again")
+            raise UsageError(f"'{path}' is missing: run optimize --parts again", ErrorKind.NOT_A_FILE)
         data = read_file(path)
         if sha256(data).hexdigest() != part.sha256:
             raise UsageError(f"'{path}' belongs to another run than '{folder / MANIFEST}': run optimize --parts again")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
 from ...firmware.describe import describe, profile_of
 from ...firmware.description import FedRows, Network, Networks, PartModel, State, affine_of_rows, origin_of
@@ -55,7 +55,9 @@ def describe_program(
     source = Source(name, names, tuple(parts), feed=program.feed, outputs=outputs)
     target = target or program.target
     if target is None:
-        raise UsageError("a program's arena is for one kernel library: name your chip or core with --target")
+        raise UsageError(
+            "a program's arena is for one kernel library: name your chip or core with --target", ErrorKind.NO_TARGET
+        )
     profile = one_library(source, target)
     network = _network(source, target, profile, "", "program", None, force)
     origin = origin_of(() if program.source is None else (program.source,), program.source_bytes, program.source_sha256)
@@ -94,9 +96,11 @@ def one_library(source: Source, target: str | None) -> KernelProfile:
     """The kernels for which a network's arena is counted. Raises UsageError where there is more than one library."""
     profile = profile_of(source.parts[0], target)
     if profile.target is None:
-        raise UsageError("an arena is for one kernel library: name your chip or core with --target")
+        raise UsageError(
+            "an arena is for one kernel library: name your chip or core with --target", ErrorKind.NO_TARGET
+        )
     if profile.libraries:
-        raise UsageError("an arena is for one kernel library: omit --kernels")
+        raise UsageError("an arena is for one kernel library: omit --kernels", ErrorKind.EXCLUDED)
     return profile
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 from ...firmware.description import Move
 from ...solvers.graph.alignment import aligned
 
@@ -93,7 +93,9 @@ def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Hando
     _carry_out(moves.after, bytes_)
     for number, (start, end) in enumerate(after.inputs):
         if bytes_[start:end] != [(number << 32) + at for at in range(end - start)]:
-            raise InfeasibleError(f"tensors that cross the cut are lost in bytes {start} to {end} of the arena")
+            raise InfeasibleError(
+                f"tensors that cross the cut are lost in bytes {start} to {end} of the arena", ErrorKind.OVERLAP
+            )
 
 
 def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InfeasibleError, UnsupportedModelError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
 from ...evidence.equivalence.verification import infer_shapes
 from ...model.io import offline_plan, plan_label
 from ...model.io.files import Source, load, write_folder
@@ -119,9 +119,12 @@ def optimize_in_parts(
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
-        raise UsageError(f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order")
+        raise UsageError(
+            f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order",
+            ErrorKind.SYNTAX,
+        )
     if most_parts is not None and reason is not None and most_parts > 1:
-        raise UnsupportedModelError(f"a model in parts: {reason}")
+        raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
     original = instructions(given, options.profile)
     if feed is not None and fed is not None:
@@ -168,7 +171,7 @@ def _fed(
     """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
     options, reason = costs.options, why_whole(model) or costs.why_none()
     if reason is not None:
-        raise UnsupportedModelError(f"--feed: {reason}")
+        raise UnsupportedModelError(f"--feed: {reason}", ErrorKind.FORM)
     choice = _chosen(costs, most_parts)
     if choice is None:
         raise InfeasibleError(
@@ -206,17 +209,20 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
     if options.ties:
         raise UsageError(
-            "--tie does not work with --parts: parts are re-created in every run, and states would be lost"
+            "--tie does not work with --parts: parts are re-created in every run, and states would be lost",
+            ErrorKind.EXCLUDED,
         )
     for flag in ("step", "slide"):
         if getattr(options, flag):
-            raise UsageError(f"--{flag} does not work with --parts: its state would be lost between runs")
+            raise UsageError(
+                f"--{flag} does not work with --parts: its state would be lost between runs", ErrorKind.EXCLUDED
+            )
     if options.decision is not None:
-        raise UsageError("--replay does not work with --parts: every part has its own decision")
+        raise UsageError("--replay does not work with --parts: every part has its own decision", ErrorKind.EXCLUDED)
     if options.objective != "total" and feed is None:
-        raise UsageError("--parts minimizes the whole arena: omit --objective head")
+        raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     if feed is not None and options.runner is not None:
-        raise UsageError("a runner does not work with --feed: it runs whole models")
+        raise UsageError("a runner does not work with --feed: it runs whole models", ErrorKind.EXCLUDED)
 
 
 def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) -> Model:

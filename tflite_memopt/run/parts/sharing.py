@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
 from ...firmware.describe import profile_of
 from ...firmware.description import Networks
@@ -47,7 +47,7 @@ class Sharing:
     def firmware(self, name: str) -> Networks:
         """The description of the firmware, in a namespace; errors as for ``describe_shared``."""
         if name in [network.name for network in self.networks]:
-            raise UsageError(f"--name {name}: a network has this name; choose another one")
+            raise UsageError(f"--name {name}: a network has this name; choose another one", ErrorKind.NAME)
         return describe_shared(self.networks, (self.arena, self.anew, self.tail), self.target, name)
 
 
@@ -62,7 +62,7 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     names = [network.name for network in networks]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two networks are called {twice}: rename a file")
+        raise UsageError(f"two networks are called {twice}: rename a file", ErrorKind.NAME)
     planned = (each for each in networks if profile_of(each.parts[0], target).target is not None)
     profile = one_library(next(planned, networks[0]), target)
     alone = tuple(arena_of(network.models, profile)[0] for network in networks)
@@ -81,7 +81,10 @@ def _network(path: Path, one_at_a_time: bool) -> Source:
     if path.is_dir():
         program, parts = read_program(path)
         if program.feed is not None:
-            raise UsageError(f"'{path}' takes its image in rows: several networks in one arena take their inputs whole")
+            raise UsageError(
+                f"'{path}' takes its image in rows: several networks in one arena take their inputs whole",
+                ErrorKind.NAME,
+            )
         files = tuple(part.file for part in program.parts)
     else:
         parts, files = (read_file(path),), (path.name,)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...errors import EquivalenceError
+from ...errors import EquivalenceError, ErrorKind
 from ...evidence.equivalence.adapter import Array, RunJob, Sample
 from ...evidence.equivalence.baseline import arena_for, measure_baseline
 from ...evidence.equivalence.compare import Gap, first_output_difference, gap_between
@@ -103,7 +103,8 @@ def verify_program(
             )
     if not ran:
         raise EquivalenceError(
-            "nothing can be verified: no interpreter runs the original; give inputs that it takes with --inputs"
+            "nothing can be verified: no interpreter runs the original; give inputs that it takes with --inputs",
+            ErrorKind.NOT_RUN,
         )
     proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 from ...model.analysis.lifetimes import io_lower_bound
 from ...model.ir.change import Changed, Decision, Refusal, RewriteUse
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
@@ -153,16 +153,20 @@ def _along_h(model: Model, profile: KernelProfile, options: SearchOptions, other
 def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decision) -> Changed:
     """The decision's form of the model with its tilings. Raises InfeasibleError where they do not fit it."""
     if variant is None:
-        raise InfeasibleError("no sequence of this model lies along H within the limit on run time")
+        raise InfeasibleError("no sequence of this model lies along H within the limit on run time", ErrorKind.DECISION)
     chosen = tilings_in(decision.tilings)
     if decision.order:
         if sorted(decision.order) != list(variant.order):
-            raise InfeasibleError(f"the order of the decision is none of {len(variant.order)} operators")
+            raise InfeasibleError(
+                f"the order of the decision is none of {len(variant.order)} operators", ErrorKind.DECISION
+            )
         variant = variant.in_order(decision.order)
     plans = Plans(variant.model, profile, variant.options, variant.finish)
     plans.tiled(chosen)  # says what does not fit
     if plans.full([chosen], ANY) == [None]:
-        raise InfeasibleError("the decision exceeds the limits on run time and operators: raise them")
+        raise InfeasibleError(
+            "the decision exceeds the limits on run time and operators: raise them", ErrorKind.DECISION
+        )
     return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen))
 
 

@@ -24,7 +24,7 @@ from dataclasses import astuple, dataclass
 from itertools import pairwise
 from typing import get_args
 
-from ...errors import InfeasibleError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UsageError
 from ...model.ir.copying import share_constants
 from ...model.ir.model import Graph, Model
 from .loop import LoopRows, loop_rows_of, lower_loop, lower_phases
@@ -133,7 +133,9 @@ def _tiling_in(text: str) -> Tiling:
         values = [readers.get(name, int)(field) for name, field in zip(names, fields, strict=True)]
         return Tiling(first, end, kind(*values))  # type: ignore[arg-type]
     except (ValueError, KeyError):
-        raise UsageError(f"'{text}' is not a tiling; an example is '4-11 unrolled 8,16,24 rolling pad'") from None
+        raise UsageError(
+            f"'{text}' is not a tiling; an example is '4-11 unrolled 8,16,24 rolling pad'", ErrorKind.SYNTAX
+        ) from None
 
 
 def _ends(text: str) -> Ends:
@@ -150,10 +152,12 @@ def apply_tilings(model: Model, chosen: Sequence[Tiling]) -> Model:
     for each in chosen:
         region = region_of(model.main, operators[each.first : each.end])
         if isinstance(region, str):
-            raise InfeasibleError(f"steps {each.first} to {each.end} do not form a region: {region}")
+            raise InfeasibleError(
+                f"steps {each.first} to {each.end} do not form a region: {region}", ErrorKind.DECISION
+            )
         reason = _apply(model, model.main, region, each.form)
         if reason is not None:
-            raise InfeasibleError(f"'{each}': {reason}")
+            raise InfeasibleError(f"'{each}': {reason}", ErrorKind.DECISION)
     share_constants(model, _LARGEST_OPERAND)
     return model
 
@@ -162,10 +166,10 @@ def _check_steps(chosen: Sequence[Tiling], count: int) -> None:
     """Raises InfeasibleError where steps are none of the ``count`` steps of a model, or in two tilings."""
     for each in chosen:
         if not 0 <= each.first < each.end <= count:
-            raise InfeasibleError(f"'{each}': the model has steps 0 to {count}")
+            raise InfeasibleError(f"'{each}': the model has steps 0 to {count}", ErrorKind.DECISION)
     for one, other in pairwise(sorted(chosen)):
         if other.first < one.end:
-            raise InfeasibleError(f"'{one}' and '{other}' have steps in common")
+            raise InfeasibleError(f"'{one}' and '{other}' have steps in common", ErrorKind.DECISION)
 
 
 def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None:

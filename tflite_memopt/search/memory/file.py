@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ...errors import ModelFormatError, UnsupportedModelError
+from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ...evidence.proof import Places
 from ...model.analysis.lifetimes import compute_timeline
 from ...model.analysis.loops import mark_placeholders
@@ -48,7 +48,8 @@ def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
             if in_head(tensor) and tensor not in planned:
                 raise UnsupportedModelError(
                     f"operator {operator.opcode.label}: the file has no offset for its tensor '{tensor.name}', to "
-                    "which the NPU's commands refer; compile the model with Vela again"
+                    "which the NPU's commands refer; compile the model with Vela again",
+                    ErrorKind.PLACE,
                 )
         for tensor, life in timeline.tensors.items():
             if tensor in planned and intersect(life, span):
@@ -109,7 +110,7 @@ def naming(name: str | None) -> Iterator[None]:
     except (ModelFormatError, UnsupportedModelError) as error:
         if name is None:
             raise
-        raise type(error)(f"'{name}': {error}") from error
+        raise type(error)(f"'{name}': {error}", error.kind) from error
 
 
 def attach_plan(

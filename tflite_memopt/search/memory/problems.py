@@ -18,7 +18,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InfeasibleError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UsageError
 from ...model.analysis.side_effects import side_effect_order
 from ...model.io import offline_plan, plan_label
 from ...model.ir.check import called_subgraphs
@@ -157,11 +157,11 @@ def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor
         pairs = [(text[:at], text[at + 1 :]) for at in cuts if text[:at] in outputs and text[at + 1 :] in inputs]
         if len(pairs) != 1:
             known = f"outputs are {', '.join(outputs)}; inputs are {', '.join(inputs)}"
-            raise UsageError(f"--tie {text}: write OUTPUT:INPUT with names of the model; {known}")
+            raise UsageError(f"--tie {text}: write OUTPUT:INPUT with names of the model; {known}", ErrorKind.UNKNOWN)
         output, source = outputs[pairs[0][0]], inputs[pairs[0][1]]
         for tensor in (output, source):
             if any(tensor in pair for pair in found):
-                raise UsageError(f"--tie {text}: '{tensor.name}' is in another tie")
+                raise UsageError(f"--tie {text}: '{tensor.name}' is in another tie", ErrorKind.TIE)
         _check_alike(text, output, source)
         found.append((output, source))
     return tuple(found)
@@ -230,7 +230,7 @@ def _by_name(tensors: Sequence[Tensor]) -> dict[str, Tensor]:
 
 def _check_alike(text: str, output: Tensor, source: Tensor) -> None:
     if output is source or output.is_constant:
-        raise UsageError(f"--tie {text}: no operator writes the output")
+        raise UsageError(f"--tie {text}: no operator writes the output", ErrorKind.TIE)
     pairs = (("shape", output.shape, source.shape), ("type", output.dtype, source.dtype))
     scales = [
         (t.quantization.scale.tolist(), t.quantization.zero_point.tolist()) if t.quantization else None
@@ -238,7 +238,9 @@ def _check_alike(text: str, output: Tensor, source: Tensor) -> None:
     ]
     for what, one, other in (*pairs, ("quantization", *scales)):
         if one != other:
-            raise UsageError(f"--tie {text}: the output has {what} {one} and the input {other}; they must be the same")
+            raise UsageError(
+                f"--tie {text}: the output has {what} {one} and the input {other}; they must be the same", ErrorKind.TIE
+            )
 
 
 def _check_times(layout: MemoryLayout, output: Tensor, source: Tensor) -> None:
@@ -253,7 +255,8 @@ def _check_times(layout: MemoryLayout, output: Tensor, source: Tensor) -> None:
     why = f"{late[-1]} reads '{source.name}' then, or later" if late else f"'{source.name}' is returned as well"
     raise UsageError(
         f"--tie {output.name}:{source.name}: '{output.name}' is written where '{source.name}' lies, and {why}: "
-        "copy the state in the firmware"
+        "copy the state in the firmware",
+        ErrorKind.TIE,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ...errors import InfeasibleError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UsageError
 from ...evidence.proof import Status, prove_plan
 from ...model.analysis.loops import loops_of
 from ...model.ir.model import Model, Operator, Tensor
@@ -102,12 +102,13 @@ def prices_for(sizes: Mapping[str, int], prices: Mapping[str, int]) -> tuple[int
     """
     first, *others = sizes
     if first in prices:
-        raise UsageError(f"--memory {first}: the first memory is the fastest one, and has no price")
+        raise UsageError(f"--memory {first}: the first memory is the fastest one, and has no price", ErrorKind.MEMORY)
     found = (0, *(prices.get(name, 1) for name in others))
     for name, (before, price) in zip(others, pairwise(found), strict=True):
         if price < max(1, before):
             raise UsageError(
-                f"--memory {name}: a price of {price} after one of {before}; write the fastest memory first"
+                f"--memory {name}: a price of {price} after one of {before}; write the fastest memory first",
+                ErrorKind.MEMORY,
             )
     return found
 
@@ -125,12 +126,12 @@ def capacities_for(
     """
     if tail is not None and tail not in sizes:
         known = f"there are {', '.join(sizes)}" if sizes else "there is none"
-        raise UsageError(f"--tail {tail}: no --memory has this name; {known}")
+        raise UsageError(f"--tail {tail}: no --memory has this name; {known}", ErrorKind.UNKNOWN)
     names = tuple(sizes)
     arena = len(names) - 1 if tail is None else names.index(tail)
     beside = arena_beside_head(model, profile.requests, profile.abi, planner=planner)
     if (least := beside.with_head(0).required) > sizes[names[arena]]:
-        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {least:,} bytes there")
+        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {least:,} bytes there", ErrorKind.MEMORY)
     room = sizes[names[arena]] // ARENA_ALIGNMENT * ARENA_ALIGNMENT - beside.tail
     return tuple(room if number == arena else size for number, size in enumerate(sizes.values())), arena
 

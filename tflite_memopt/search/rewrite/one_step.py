@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...errors import UnsupportedModelError
+from ...errors import ErrorKind, UnsupportedModelError
 from ...model.analysis.loops import Loop, box_of, bytes_of, integers_by_iteration, is_one_run, loops_of
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, loosest
@@ -70,7 +70,7 @@ def one_step(model: Model, is_exact: bool = True) -> Stepped:
 
 
 def _refused(reason: str) -> UnsupportedModelError:
-    return UnsupportedModelError(f"--step: {reason}")
+    return UnsupportedModelError(f"--step: {reason}", ErrorKind.FORM)
 
 
 def _frame_of(shape: Sequence[int], steps: int) -> tuple[int, ...] | None:

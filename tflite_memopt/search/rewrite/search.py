@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import InfeasibleError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UsageError
 from ...model.ir.change import Exactness, Refusal
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import label
@@ -57,7 +57,7 @@ def sites_in(text: str) -> Sites:
 def _site_in(word: str) -> Site:
     position, _, tiles = word.removesuffix("e").partition("x")
     if not position.isdigit() or not (tiles or "0").isdigit():
-        raise UsageError(f"'{word}' is not a site; examples are '12', '15e', and '30x4'")
+        raise UsageError(f"'{word}' is not a site; examples are '12', '15e', and '30x4'", ErrorKind.SYNTAX)
     return Site(int(position), word.endswith("e"), int(tiles or 0))
 
 
@@ -142,7 +142,9 @@ def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
     """
     operators = start.model.main.operators
     if sites and max(sites).position >= len(operators):
-        raise InfeasibleError(f"site {max(sites)}: the rewritten model has {len(operators)} operators")
+        raise InfeasibleError(
+            f"site {max(sites)}: the rewritten model has {len(operators)} operators", ErrorKind.DECISION
+        )
     model, by_site = start.taken_apart(sites, is_trial=False)
     uses = (SiteUse(at, label(operators[at.position]), tuple(by_site[at].applied), 0) for at in sorted(sites))
     return model, tuple(uses)

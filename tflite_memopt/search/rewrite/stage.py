@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 from ...model.ir.change import (
     BOUNDARY,
     DEAD_CHANNELS,
@@ -277,7 +277,7 @@ def _rolled(model: Model, profile: KernelProfile, options: SearchOptions, work: 
     looped = copy_model(model)
     uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
     if options.decision is not None and not uses:
-        raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal")
+        raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal", ErrorKind.DECISION)
     if not uses or not has_operators(operator_kinds(looped), options.build):
         return Changed(model, (), refused)
     decision = replace(NOTHING_DECIDED, is_rolled=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 from ..graph.alignment import aligned
 from ..graph.interval import intersect
 from .problem import BoundCertificate, Item, PlanProblem, Relation
@@ -17,7 +17,7 @@ def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:
     share no byte unless a relation between them allows their difference.
     """
     if len(offsets) != len(problem.items):
-        raise InfeasibleError(f"the plan has {len(offsets)} offsets for {len(problem.items)} items")
+        raise InfeasibleError(f"the plan has {len(offsets)} offsets for {len(problem.items)} items", ErrorKind.COUNT)
     for index, (item, offset) in enumerate(zip(problem.items, offsets, strict=True)):
         _check_item(index, item, offset)
     _check_pairs(problem, offsets, range(len(problem.items)))
@@ -32,7 +32,7 @@ def check_in_force(problem: PlanProblem, offsets: Sequence[int]) -> None:
     try:
         check_plan(problem, offsets)
     except InfeasibleError as error:
-        raise InfeasibleError(f"the plan as the runtime completes it: {error}") from error
+        raise InfeasibleError(f"the plan as the runtime completes it: {error}", error.kind) from error
 
 
 def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
@@ -45,13 +45,17 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     items = {index: problem.items[index] for index in certificate.items}
     unit = certificate.unit
     if any(item.alignment % unit for item in items.values()):
-        raise InfeasibleError(f"bound: {unit} divides not all alignments of the items {certificate.items}")
+        raise InfeasibleError(
+            f"bound: {unit} divides not all alignments of the items {certificate.items}", ErrorKind.BOUND
+        )
     sizes = {index: aligned(item.size, unit) for index, item in items.items()}
     if certificate.given:
         (item,) = items.values()
         proved = (item.offset or 0) + item.size
     elif any(not item.start <= certificate.scope < item.end for item in items.values()):
-        raise InfeasibleError(f"bound: not all of the items {certificate.items} are alive at {certificate.scope}")
+        raise InfeasibleError(
+            f"bound: not all of the items {certificate.items} are alive at {certificate.scope}", ErrorKind.BOUND
+        )
     else:
         relations = _by_pair(r for r in problem.relations if r.first in items and r.second in items)
         shared = sum(_most_shared(relations[pair], sizes, unit) for pair in relations)
@@ -61,7 +65,7 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
         padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
         proved = sum(sizes.values()) - shared - padding
     if proved < certificate.nbytes:
-        raise InfeasibleError(f"bound: {certificate.nbytes} bytes are claimed, {proved} proved")
+        raise InfeasibleError(f"bound: {certificate.nbytes} bytes are claimed, {proved} proved", ErrorKind.BOUND)
 
 
 def _by_pair(relations: Iterable[Relation]) -> dict[frozenset[int], list[Relation]]:
@@ -91,10 +95,10 @@ def _containers_in(problem: PlanProblem, certificate: BoundCertificate) -> Seque
     pairs: list[set[int]] = []
     for holder, *members in certificate.containers:
         if any(frozenset((a, b)) in related for a in members for b in members if a != b):
-            raise InfeasibleError(f"bound: two of the items {members} may share bytes")
+            raise InfeasibleError(f"bound: two of the items {members} may share bytes", ErrorKind.BOUND)
         pairs += [{holder, member} for member in members]
     if any(pair in pairs[:at] for at, pair in enumerate(pairs)):
-        raise InfeasibleError("bound: a pair of items is in two containers")
+        raise InfeasibleError("bound: a pair of items is in two containers", ErrorKind.BOUND)
     return certificate.containers
 
 
@@ -132,14 +136,16 @@ def check_given(problem: PlanProblem) -> None:
     """Raise InfeasibleError when no plan can exist: a given offset breaks a rule, or two of them collide."""
     for index, item in enumerate(problem.items):
         if item.size < 0 or item.start >= item.end:
-            raise InfeasibleError(f"item {index}: {item.size} bytes in [{item.start}, {item.end}) are no item")
+            raise InfeasibleError(
+                f"item {index}: {item.size} bytes in [{item.start}, {item.end}) are no item", ErrorKind.PLACE
+            )
         if item.offset is not None:
             _check_item(index, item, item.offset)
     given = [index for index, item in enumerate(problem.items) if item.offset is not None]
     try:
         _check_pairs(problem, [item.offset or 0 for item in problem.items], given)
     except InfeasibleError as error:
-        raise InfeasibleError(f"given offsets collide: {error}") from error
+        raise InfeasibleError(f"given offsets collide: {error}", error.kind) from error
 
 
 def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable[int]) -> None:
@@ -156,11 +162,11 @@ def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable
 
 def _check_item(index: int, item: Item, offset: int) -> None:
     if offset < 0:
-        raise InfeasibleError(f"item {index}: offset {offset} is negative")
+        raise InfeasibleError(f"item {index}: offset {offset} is negative", ErrorKind.PLACE)
     if offset % item.alignment:
-        raise InfeasibleError(f"item {index}: offset {offset} is not a multiple of {item.alignment}")
+        raise InfeasibleError(f"item {index}: offset {offset} is not a multiple of {item.alignment}", ErrorKind.PLACE)
     if item.offset is not None and offset != item.offset:
-        raise InfeasibleError(f"item {index}: offset {offset}, but it is fixed at {item.offset}")
+        raise InfeasibleError(f"item {index}: offset {offset}, but it is fixed at {item.offset}", ErrorKind.PLACE)
 
 
 def _check_sharing(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
@@ -172,5 +178,6 @@ def _check_sharing(problem: PlanProblem, offsets: Sequence[int], a: int, b: int,
     both = f"[{max(first.start, second.start)}, {min(first.end, second.end)})"
     raise InfeasibleError(
         f"items {a} and {b} are both alive in {both} and share bytes: "
-        f"[{offsets[a]}, {offsets[a] + first.size}) and [{offsets[b]}, {offsets[b] + second.size})"
+        f"[{offsets[a]}, {offsets[a] + first.size}) and [{offsets[b]}, {offsets[b] + second.size})",
+        ErrorKind.OVERLAP,
     )

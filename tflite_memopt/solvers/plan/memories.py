@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 from ..graph.interval import intersect
 from ..graph.limits import SearchLimit
 from .check import check_plan
@@ -72,7 +72,9 @@ def _spread_by(problem: MemoriesProblem, worth: Sequence[int], limit: SearchLimi
         places = solve(part, "best", limit).offsets if fitting is None else fitting
         need = arena_bytes(part, places)
         if need > capacity:
-            raise InfeasibleError(f"memory {number} of {capacity:,} bytes: {need:,} are needed for what is left")
+            raise InfeasibleError(
+                f"memory {number} of {capacity:,} bytes: {need:,} are needed for what is left", ErrorKind.MEMORY
+            )
         for item, offset in zip(chosen, places, strict=True):
             memories[item], offsets[item] = number, offset
         used.append(need)
@@ -94,7 +96,9 @@ def check_memories(problem: MemoriesProblem, found: MemoriesPlan) -> None:
         places = tuple(found.offsets[item] for item in items)
         check_plan(part, places)
         if arena_bytes(part, places) > min(capacity, found.used[number]):
-            raise InfeasibleError(f"memory {number}: more than its {capacity:,} bytes, or than the plan says")
+            raise InfeasibleError(
+                f"memory {number}: more than its {capacity:,} bytes, or than the plan says", ErrorKind.MEMORY
+            )
     slow = _price(problem, found.memories)
     if slow != found.slow_bytes:
         raise InfeasibleError(f"{slow} slow bytes where {found.slow_bytes} are said")

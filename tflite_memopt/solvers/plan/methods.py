@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...errors import InfeasibleError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UsageError
 from ..graph.limits import Allowance, SearchLimit, now
 from .bounds import section_bound
 from .check import check_bound, check_given, check_plan
@@ -135,7 +135,7 @@ def solve(
     a rule.
     """
     if method not in NAMES:
-        raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}")
+        raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}", ErrorKind.UNKNOWN)
     check_given(problem)
     run = _Portfolio(problem, limit or SearchLimit())
     if method != BEST:

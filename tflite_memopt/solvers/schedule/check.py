@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from graphlib import CycleError, TopologicalSorter
 
-from ...errors import InfeasibleError
+from ...errors import ErrorKind, InfeasibleError
 from .problem import ScheduleProblem
 
 
@@ -16,16 +16,22 @@ def check_problem(problem: ScheduleProblem) -> None:
     for index, step in enumerate(steps):
         for tensor in step.outputs:
             if writers.setdefault(tensor, index) != index:
-                raise InfeasibleError(f"operators {writers[tensor]} and {index} both write tensor {tensor}")
+                raise InfeasibleError(
+                    f"operators {writers[tensor]} and {index} both write tensor {tensor}", ErrorKind.TWO_PRODUCERS
+                )
     made = {*problem.inputs, *writers}
     for tensor in made:
         if not 0 <= tensor < len(problem.sizes):
             raise InfeasibleError(f"tensor {tensor} has no size: there are {len(problem.sizes)} tensors")
     for index, step in enumerate(steps):
         if not made.issuperset(step.inputs):
-            raise InfeasibleError(f"operator {index} reads tensor {min({*step.inputs} - made)}, which nothing writes")
+            raise InfeasibleError(
+                f"operator {index} reads tensor {min({*step.inputs} - made)}, which nothing writes", ErrorKind.UNWRITTEN
+            )
     if not made.issuperset(problem.outputs):
-        raise InfeasibleError(f"the graph returns tensor {min({*problem.outputs} - made)}, which nothing writes")
+        raise InfeasibleError(
+            f"the graph returns tensor {min({*problem.outputs} - made)}, which nothing writes", ErrorKind.UNWRITTEN
+        )
     _check_waiting([{*step.after, *(writers[t] for t in step.inputs if t in writers)} for step in steps])
 
 
@@ -39,20 +45,26 @@ def _check_waiting(needs: Sequence[AbstractSet[int]]) -> None:
         TopologicalSorter(dict(enumerate(needs))).prepare()
     except CycleError as error:
         cycle = " -> ".join(map(str, error.args[1]))
-        raise InfeasibleError(f"no order exists: operators wait for each other in a circle, {cycle}") from None
+        raise InfeasibleError(
+            f"no order exists: operators wait for each other in a circle, {cycle}", ErrorKind.CYCLE
+        ) from None
 
 
 def check_order(problem: ScheduleProblem, order: Sequence[int]) -> None:
     """Raise InfeasibleError unless ``order`` runs every operator once and after all that it needs."""
     if sorted(order) != list(range(len(problem.steps))):
-        raise InfeasibleError(f"the schedule does not run each of the {len(problem.steps)} operators once")
+        raise InfeasibleError(
+            f"the schedule does not run each of the {len(problem.steps)} operators once", ErrorKind.COUNT
+        )
     producers = {tensor: index for index, step in enumerate(problem.steps) for tensor in step.outputs}
     done: set[int] = set()
     for index in order:
         needs = {producers[t] for t in problem.steps[index].inputs if t in producers}
         missing = (needs | set(problem.steps[index].after)) - done
         if missing:
-            raise InfeasibleError(f"the schedule runs operator {index} before operator {min(missing)}, which it needs")
+            raise InfeasibleError(
+                f"the schedule runs operator {index} before operator {min(missing)}, which it needs", ErrorKind.ORDER
+            )
         done.add(index)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
-from ...errors import InfeasibleError, UsageError
+from ...errors import ErrorKind, InfeasibleError, UsageError
 from ..graph.dependency_graph import kahn_order, reverse_post_order
 from ..graph.limits import SearchLimit, now
 from .best_first import best_first
@@ -62,12 +62,13 @@ def lacking_package(method: str) -> str | None:
 def check_method(method: str) -> None:
     """Raise UsageError for a name that the table does not have, and where the method's package is not installed."""
     if method not in METHODS:
-        raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
+        raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}", ErrorKind.UNKNOWN)
     package = lacking_package(method)
     if package is not None:
         raise UsageError(
             f"the scheduler '{method}' needs the package '{package}', which is not installed: "
-            "run pip install 'tflite-memopt[published]', or choose other schedulers"
+            "run pip install 'tflite-memopt[published]', or choose other schedulers",
+            ErrorKind.NOT_INSTALLED,
         )
 
 
@@ -86,7 +87,9 @@ def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | 
     peak, bound = peak_of(problem, answer.order), max(schedule_lower_bound(problem), answer.lower_bound)
     if bound > peak:
         raise InfeasibleError(
-            f"the scheduler '{method}' says that every order needs {bound} bytes, but its own needs {peak}: report this"
+            f"the scheduler '{method}' says that every order needs {bound} bytes, but its own needs {peak}: "
+            "report this",
+            ErrorKind.BOUND,
         )
     stopped = answer.stopped_by_clock and peak > bound
     return Schedule(answer.order, peak, bound, peak == bound, method, seconds, answer.states, stopped)

@@ -28,7 +28,7 @@ from functools import partial
 from itertools import groupby
 from typing import Literal
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...model.ir.check import misfit
 from ...model.ir.model import DType, Operator
 from ...solvers.graph.alignment import aligned
@@ -325,11 +325,12 @@ def of_version(profile: KernelProfile, version: str) -> KernelProfile:
     Raises UsageError for a version that was not read, and for a profile that does not depend on it.
     """
     if profile.name not in _CHIPS:
-        raise UsageError(f"the scratch of {profile.name} does not depend on a version: omit it")
+        raise UsageError(f"the scratch of {profile.name} does not depend on a version: omit it", ErrorKind.EXCLUDED)
     meant = [each for each in VERSIONS if f"{each}.".startswith(f"{version}.")]
     if not meant:
         raise UsageError(
-            f"unknown version of esp-nn {version!r}: name one of {', '.join(VERSIONS)}, or a part as in 1.2"
+            f"unknown version of esp-nn {version!r}: name one of {', '.join(VERSIONS)}, or a part as in 1.2",
+            ErrorKind.UNKNOWN,
         )
     return _vector_profile(profile.name, tuple(map(_numbers, meant)), f"esp-nn {version}")
 

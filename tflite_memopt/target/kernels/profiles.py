@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...model.ir.model import Operator
 from .cmsis_nn import DSP, MVE, SCALAR
 from .esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3
@@ -69,5 +69,5 @@ PROFILES: Mapping[str, KernelProfile] = {
 def profile_named(name: str) -> KernelProfile:
     """Return a profile by name. Raises UsageError for an unknown one."""
     if not isinstance(name, str) or name not in PROFILES:
-        raise UsageError(f"unknown kernel profile '{name}'; choose one of {', '.join(PROFILES)}")
+        raise UsageError(f"unknown kernel profile '{name}'; choose one of {', '.join(PROFILES)}", ErrorKind.UNKNOWN)
     return PROFILES[name]

@@ -79,7 +79,7 @@ from typing import Any, Literal, NamedTuple
 
 from flatbuffers import flexbuffers
 
-from ...errors import ModelFormatError, UnsupportedModelError
+from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ...model.ir.check import misfit
 from ...model.ir.model import DType, Model, Operator, Tensor
 
@@ -199,7 +199,7 @@ def needed(operator: Operator, slot: Slot) -> Tensor:
     tensor = _at(operator, slot)
     if tensor is None:
         what = f"{operator.opcode.label} lacks its {slot.side} {slot.position}"
-        raise ModelFormatError(f"{what}; convert the model again")
+        raise ModelFormatError(f"{what}; convert the model again", ErrorKind.OPERAND)
     return tensor
 
 
@@ -699,7 +699,9 @@ def whole_number(operator: Operator, name: str) -> int:
 
 
 def _malformed(operator: Operator, what: str) -> ModelFormatError:
-    return ModelFormatError(f"custom options of {operator.opcode.label} {what}; convert the model again")
+    return ModelFormatError(
+        f"custom options of {operator.opcode.label} {what}; convert the model again", ErrorKind.OPERAND
+    )
 
 
 _ADDRESS = 8

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from .requests import Abi
 
 SINCE: Mapping[str, date] = {"DYNAMIC_UPDATE_SLICE": date(2025, 11, 10)}
@@ -84,13 +84,13 @@ def build_named(text: str) -> TflmBuild:
     if name not in BUILDS and not at:
         name, day = PRESENT.name, name
     if name not in BUILDS:
-        raise UsageError(_unknown(text))
+        raise UsageError(_unknown(text), ErrorKind.UNKNOWN)
     if not day and not at:
         return BUILDS[name]
     try:
         return replace(BUILDS[name], name=text, before=date.fromisoformat(day))
     except ValueError:
-        raise UsageError(_unknown(text)) from None
+        raise UsageError(_unknown(text), ErrorKind.UNKNOWN) from None
 
 
 def _unknown(text: str) -> str:

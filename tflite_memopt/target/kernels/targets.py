@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from ...errors import UsageError
+from ...errors import ErrorKind, UsageError
 from ...solvers.graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, plain_name, target_of_chip
@@ -107,7 +107,7 @@ def target_named(name: str) -> Target:
     ``esp32s3@esp-nn-1.1`` is a target with one version of esp-nn. Raises UsageError for an unknown one.
     """
     if not isinstance(name, str):
-        raise UsageError(f"target {name!r} is not the name of a target")
+        raise UsageError(f"target {name!r} is not the name of a target", ErrorKind.UNKNOWN)
     name, at, library = name.partition("@")
     if at:
         return _with_version(target_named(name), library)
@@ -122,7 +122,9 @@ def target_named(name: str) -> Target:
     inside = [each for each in names if len(plain) >= _LEAST_LETTERS and plain in each]
     close = inside or get_close_matches(plain, names, 1, _ALIKE)
     meant = f"did you mean {' or '.join(names[each] for each in close)}? Choose" if close else "choose"
-    raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board")
+    raise UsageError(
+        f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board", ErrorKind.UNKNOWN
+    )
 
 
 _LEAST_LETTERS = 4
@@ -132,7 +134,9 @@ _ALIKE = 0.75
 
 def _with_version(target: Target, library: str) -> Target:
     if not library.startswith(_ESP_NN):
-        raise UsageError(f"unknown library '{library}' of {target.name}: name a version as in {_EXAMPLE}")
+        raise UsageError(
+            f"unknown library '{library}' of {target.name}: name a version as in {_EXAMPLE}", ErrorKind.UNKNOWN
+        )
     version = library.removeprefix(_ESP_NN)
     of_version(profile_named(target.kernels), version)  # refuses what is unknown
     return replace(target, name=f"{target.name}@{library}", esp_nn=version)
