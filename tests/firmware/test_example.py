@@ -61,9 +61,9 @@ def lines(data: bytes, labels: list[str]) -> list[str]:
         real = float(values[largest])
         if affine is not None:
             real = float(np.float32(affine.scale) * np.float32(int(values[largest]) - affine.zero_point))
-        label = labels[largest] if labels else ""
+        label = f" {labels[largest]}" if labels else ""
         thousandths = int(np.sign(real) * np.floor(abs(float(np.float32(real) * np.float32(1000))) + 0.5))
-        found.append(f"{tensor.name}: largest is element {largest} {label}, {thousandths} thousandths")
+        found.append(f"{tensor.name}: largest is element {largest}{label}, {thousandths} thousandths")
     return found
 
 

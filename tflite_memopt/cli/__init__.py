@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
@@ -54,8 +55,11 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        return next(iter(load([cmd_name])), None)
+        found = next(iter(load([cmd_name])), None)
+        close = [] if found else get_close_matches(cmd_name, COMMANDS, 1)
+        if close:
+            ctx.fail(f"no command '{cmd_name}': did you mean '{close[0]}'?")
+        return found
 
 
 @click.group(
