@@ -49,44 +49,39 @@ def describe(
     model = read_planned(data)
     label, planned = label_in_force(model), offline_plan.decode(model) or {}
     profile = _profile(label, target)
-    if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
-        raise UsageError(
-            "--planner metadata has one memory and no tensors elsewhere: omit it or the other options",
-            ErrorKind.EXCLUDED,
-        )
+    is_table = _has_table(planner, request, model, profile)
     if name in request.sizes:
         raise UsageError(f"--memory {name}: the namespace has this name; choose another one", ErrorKind.NAME)
-    is_table = (
-        planner == "table"
-        or request.temporaries_apart
-        or not request.is_empty
-        or (planner is None and _table_is_safe(model, profile))
-    )
     if is_table and profile.libraries:
         raise UsageError(
             "a plan table is for one kernel library: name your chip or core with --target", ErrorKind.NO_TARGET
         )
     ties = request.ties or labeled_ties(model)
-    request = request if request.is_empty else replace(request, ties=ties)
-    table = table_for(model, planned, profile, request) if is_table else None
-    head = None if table is None else table.sizes[table.arena]
-    sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
+    if not is_table:
+        table, sizes = None, arena_sizes(model, planned, profile)
+    else:
+        request = request if request.is_empty else replace(request, ties=ties)
+        table = table_for(model, planned, profile, request)
+        sizes = arena_sizes(model, planned, profile, table.sizes[table.arena], request.planner)
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same", ErrorKind.NO_KERNEL)
+    device, overlaps, warm_up = None, False, 1
+    if label is not None:
+        device, overlaps, warm_up = label.device, label.overlaps, Hop.of(str(label.options.get("slide", 1))).calls
     return OneModel(
         name=name,
         data=data,
         model=model,
         registrations=registrations(model),
         source=source,
-        whom=target or (None if label is None else label.device) or profile.target or "any 32-bit target",
+        whom=target or device or profile.target or "any 32-bit target",
         profile=profile,
-        overlaps=label is not None and label.overlaps,
+        overlaps=overlaps,
         sizes=sizes,
         table=table,
         tied=tuple(source for _, source in tie_positions(model, ties)),
-        warm_up=1 if label is None else Hop.of(str(label.options.get("slide", 1))).calls,
+        warm_up=warm_up,
         clears_inputs=bool(cleared_inputs(model, planned)),
         is_apart=request.temporaries_apart,
     )
@@ -114,6 +109,18 @@ def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
     return other
 
 
-def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
-    """Return whether all that the kernels ask for is known: TFLM refuses a table that is wrong by a byte."""
+def _has_table(planner: Planner | None, request: MemoryRequest, model: Model, profile: KernelProfile) -> bool:
+    """Return whether the plan is a table in ``planner.h``; else it is in the file's metadata.
+
+    Where nothing says so, it is a table if all that the kernels ask for is known: TFLM refuses one that is wrong by a
+    byte. Raises UsageError for a request that metadata cannot fulfill.
+    """
+    is_asked = request.temporaries_apart or not request.is_empty
+    if planner == "metadata" and is_asked:
+        raise UsageError(
+            "--planner metadata has one memory and no tensors elsewhere: omit it or the other options",
+            ErrorKind.EXCLUDED,
+        )
+    if planner is not None or is_asked:
+        return planner == "table" or is_asked
     return has_table(profile) and reserve(model, 0, profile).exact

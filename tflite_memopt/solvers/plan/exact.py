@@ -372,31 +372,49 @@ def starts_of(lists: Sequence[Sequence[object]]) -> list[int]:
 
 
 def _tables(group: ItemGroup) -> Tables:
-    """Return the tables that ``disjunctive.PairData`` describes."""
-    entries = [(i, *entry) for i, own in enumerate(group.conflicts) for entry in own]
-    place = {entry: k for k, entry in enumerate(entries)}
-    rows: list[list[int]] = [[] for _ in group.items]
-    for row, (inside, _) in enumerate(group.sections):
-        for i in inside:
-            rows[i].append(row)
-    begins = starts_of(group.conflicts)
-    earlier = [sum(other < i for other, _, _ in own) for i, own in enumerate(group.conflicts)]
-    return {
+    """Return the columns that ``disjunctive.PairData`` describes, in bytes: of items, of conflicts, and of sections."""
+    items = {
         "size": [item.size for item in group.items],
         "alignment": list(group.alignments),
         "fixed": [-1 if item.offset is None else item.offset for item in group.items],
+    }
+    return items | _conflict_columns(group.conflicts) | _row_columns(group)
+
+
+def _conflict_columns(conflicts: Sequence[Sequence[Entry]]) -> Tables:
+    """Columns with one entry for each conflict of each item: each conflict has two, one by each item.
+
+    entry    owner    other    low      high     mate
+    k        a        b        low      high     m
+    m        b        a        -high    -low     k
+    """
+    entries = [(owner, *entry) for owner, own in enumerate(conflicts) for entry in own]
+    place = {entry: k for k, entry in enumerate(entries)}
+    begins = starts_of(conflicts)
+    earlier = [sum(other < owner for other, _, _ in own) for owner, own in enumerate(conflicts)]
+    return {
         "conflict_from": begins,
         "upper_from": [begin + count for begin, count in zip(begins, earlier, strict=False)],
-        "conflict_owner": [i for i, _, _, _ in entries],
+        "conflict_owner": [owner for owner, _, _, _ in entries],
         "conflict_other": [other for _, other, _, _ in entries],
         "conflict_low": [low for _, _, low, _ in entries],
         "conflict_high": [high for _, _, _, high in entries],
-        "conflict_mate": [place[other, i, -high, -low] for i, other, low, high in entries],
+        "conflict_mate": [place[other, owner, -high, -low] for owner, other, low, high in entries],
+    }
+
+
+def _row_columns(group: ItemGroup) -> Tables:
+    """Columns of the rows, one for each section: the items that are alive in it, and for each item its rows."""
+    own_rows: list[list[int]] = [[] for _ in group.items]
+    for row, (inside, _) in enumerate(group.sections):
+        for item in inside:
+            own_rows[item].append(row)
+    return {
         "row_from": starts_of([inside for inside, _ in group.sections]),
-        "row_item": [i for inside, _ in group.sections for i in inside],
+        "row_item": [item for inside, _ in group.sections for item in inside],
         "row_need": [nbytes for _, nbytes in group.sections],
-        "own_from": starts_of(rows),
-        "own_row": [row for own in rows for row in own],
+        "own_from": starts_of(own_rows),
+        "own_row": [row for own in own_rows for row in own],
     }
 
 
