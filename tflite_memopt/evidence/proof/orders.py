@@ -399,9 +399,7 @@ def _cmsis_convolution(operator: Operator, known: Known, build: str) -> Order | 
 
 def _is_refused(operator: Operator) -> bool:
     """Return whether Helium's kernel for one row writes nothing (arm_convolve_1_x_n_s8.c)."""
-    x, w, y = operator.inputs[0], operator.inputs[1], operator.outputs[0]
-    assert x is not None
-    assert w is not None
+    x, w, y = operator.required(0), operator.required(1), operator.outputs[0]
     stride = int(operator.option("strideW", 1))
     total = (y.shape[2] - 1) * stride + w.shape[2] - x.shape[2]
     is_same = int(operator.option("padding", 0)) == 0

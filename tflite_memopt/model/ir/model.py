@@ -193,6 +193,12 @@ class Operator:
         """Value of one field of ``options``; ``default`` when the table or the field is absent."""
         return default if self.options is None else self.options.fields.get(name, default)
 
+    def required(self, slot: int) -> Tensor:
+        """The tensor in an input slot that an operator of this kind never leaves empty."""
+        tensor = self.inputs[slot]
+        assert tensor is not None
+        return tensor
+
     def present_inputs(self) -> Iterator[Tensor]:
         """Yield the inputs that are there, in order; a tensor read twice comes twice."""
         return (tensor for tensor in self.inputs if tensor is not None)

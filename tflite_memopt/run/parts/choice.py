@@ -170,7 +170,7 @@ def best_path(
     """Return the path as in ``choose``, of options that are known for every stretch."""
     every = ((first, end) for at, first in enumerate(positions) for end in positions[at + 1 :])
     options = {stretch: options_of(stretch) for stretch in every}
-    needs = sorted({price.need for found in options.values() for price, _ in found})
+    needs = sorted({price.need for of_stretch in options.values() for price, _ in of_stretch})
 
     def path(need: int) -> _Path | None:
         return _path(positions, options, need, most_parts, most_work)

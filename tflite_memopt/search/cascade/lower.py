@@ -226,9 +226,7 @@ class StripeWriter:
         inputs = self._inputs(operator, row_map, job)
         self._cut_kept(cut_before)
         name = f"{self._name(operator.outputs[0])}/{self._suffix}"
-        source = inputs[0]
-        assert source is not None
-        computed = source if adds_nothing(operator, job) else self._compute(operator, row_map, job, inputs, name)
+        computed = self._compute(operator, row_map, job, inputs, name)
         self._cut_kept(cut_behind)
         return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
 
@@ -241,16 +239,15 @@ class StripeWriter:
             inputs[slot] = None if tensor is None else rows[tensor]
         return inputs
 
-    def _compute(self, operator: Operator, row_map: RowMap, job: Job, inputs: list[Tensor | None], name: str) -> Tensor:
-        """Write the operator: a window that the job pads becomes VALID, or SAME with another stride along H."""
-        computed = _activation(self._edit, name, operator.outputs[0], job.computed)
+    def _compute(
+        self, operator: Operator, row_map: RowMap, job: Job, inputs: Sequence[Tensor | None], name: str
+    ) -> Tensor:
+        """Write the operator; a PAD that pads nothing is left out."""
         source = inputs[0]
-        if not row_map.is_window or job.padding is None or source is None:
-            write_twin(self._edit, operator, inputs, computed, job.padding)
-            return computed
-        inputs[0] = padded(self._edit, source, job.padding, f"{name}/padded")
-        fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
-        self._edit.twin(operator, inputs, (computed,), **fields)
+        if source is not None and adds_nothing(operator, job):
+            return source
+        computed = _activation(self._edit, name, operator.outputs[0], job.computed)
+        write_rows(self._edit, operator, row_map, job, inputs, computed, f"{name}/padded")
         return computed
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
@@ -277,6 +274,27 @@ def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], nam
     made = edit.activation(name, (1, height + above + below, width + left + right, depth), tensor)
     edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
     return made
+
+
+def write_rows(
+    edit: Editor,
+    operator: Operator,
+    row_map: RowMap,
+    job: Job,
+    inputs: Sequence[Tensor | None],
+    computed: Tensor,
+    name: str,
+) -> None:
+    """Write the operator for the rows that a job computes, from the rows that it reads, which are in ``inputs``.
+
+    A window that the job pads becomes VALID, or SAME with another stride along H; ``name``: of its padded input.
+    """
+    source = inputs[0]
+    if not row_map.is_window or job.padding is None or source is None:
+        write_twin(edit, operator, inputs, computed, job.padding)
+        return
+    fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
+    edit.twin(operator, (padded(edit, source, job.padding, name), *inputs[1:]), (computed,), **fields)
 
 
 def write_twin(

@@ -22,11 +22,11 @@ import numpy as np
 
 from ...model.ir.check import check_model
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
-from ...model.ir.editor import VALID, Editor, stem
+from ...model.ir.editor import Editor, stem
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...target.operators.rows import RowMap, Rows, is_image
 from ...target.operators.table import kind_of, row_map_of
-from .lower import padded, rows_of, write_twin
+from .lower import rows_of, write_rows
 from .region import reason_against_types
 from .stripes import Job, RowArrays, job_in, rows_of_operator
 
@@ -279,17 +279,9 @@ class _Writer:
     def _run(self, operator: Operator, row_map: RowMap, job: Job) -> Tensor:
         output, inputs = operator.outputs[0], list(operator.inputs)
         for slot in row_map.sliced:
-            tensor = operator.inputs[slot]
-            assert tensor is not None
-            inputs[slot] = self._rows(tensor, job.read)
+            inputs[slot] = self._rows(operator.required(slot), job.read)
         computed = self._like(output, job.computed, "rows")
-        if row_map.is_window and job.padding is not None:
-            assert inputs[0] is not None
-            inputs[0] = padded(self._edit, inputs[0], job.padding, f"{stem(output)}/padded")
-            fields = {"padding": 0, "strideH": job.step} if job.step else {"padding": VALID}
-            self._edit.twin(operator, inputs, (computed,), **fields)
-        else:
-            write_twin(self._edit, operator, inputs, computed, job.padding)
+        write_rows(self._edit, operator, row_map, job, inputs, computed, f"{stem(output)}/padded")
         return rows_of(self._edit, computed, job.computed, job.wanted, f"{stem(output)}/trimmed")
 
     def _whole(self, tensor: Tensor) -> Tensor:

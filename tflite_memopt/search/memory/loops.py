@@ -152,9 +152,8 @@ def _carry(
     changing: set[Tensor],
 ) -> None:
     """Put the tensors of one slot together that may lie at one offset."""
-    given, output = loop.operator.inputs[slot], loop.operator.outputs[slot]
+    given, output = loop.operator.required(slot), loop.operator.outputs[slot]
     read, asked, made = loop.body.inputs[slot], loop.condition.inputs[slot], loop.body.outputs[slot]
-    assert given is not None
     members = [output, asked, read]
     stays = made is read
     is_new = made not in loop.body.inputs and loop.body.outputs.count(made) == 1

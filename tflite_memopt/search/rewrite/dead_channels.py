@@ -145,7 +145,7 @@ class _Masks:
             return
         output = operator.outputs[0]
         if operator.name in _SUMS:
-            weights = values(_weights(operator))
+            weights = values(operator.required(1))
             assert weights is not None
             others = tuple(range(1, weights.ndim - 1))
             read = (weights[self.of(output)] != 0).any(axis=(0, *others))
@@ -170,12 +170,6 @@ class _Masks:
 
     def _fix(self, tensor: Tensor) -> None:
         self._fixed.add(self._top(tensor))
-
-
-def _weights(operator: Operator) -> Tensor:
-    weights = operator.inputs[1]
-    assert weights is not None
-    return weights
 
 
 def _data(operator: Operator) -> tuple[Tensor, ...]:
@@ -231,8 +225,7 @@ def _beside(operator: Operator) -> Iterator[Tensor]:
 
 def _is_plain_sum(operator: Operator) -> bool:
     """Return whether the weights are constants without zero point, one for each channel of the input, in one group."""
-    source, output, weights = operator.inputs[0], operator.outputs[0], _weights(operator)
-    assert source is not None
+    source, output, weights = operator.required(0), operator.outputs[0], operator.required(1)
     rank = 4 if operator.name == "CONV_2D" else 2
     if (
         operator.option("weightsFormat", 0)
@@ -256,12 +249,12 @@ def _has_a_filter_each(operator: Operator) -> bool:
     """Return whether a depthwise convolution has one filter for each channel, a constant, and such a bias."""
     source, *constants = operator.present_inputs()
     channels = operator.outputs[0].shape[-1]
-    return source.shape[-1] == channels == _weights(operator).shape[-1] and _is_constant_of(constants, channels)
+    return source.shape[-1] == channels == operator.required(1).shape[-1] and _is_constant_of(constants, channels)
 
 
 def _keeps_channels(operator: Operator) -> bool:
-    source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.shape[-1] != output.shape[-1]:
+    source, output = operator.required(0), operator.outputs[0]
+    if source.shape[-1] != output.shape[-1]:
         return False
     if operator.name == "PAD":
         amounts = integers(operator.inputs[1])

@@ -383,8 +383,7 @@ def _check_adjoint_matmul(slot: int, match: Match) -> AdjointMatmul | str | None
 
 
 def _rewrite_adjoint_matmul(found: AdjointMatmul, edit: Editor) -> None:
-    side = found.product.inputs[found.slot]
-    assert side is not None
+    side = found.product.required(found.slot)
     shape = [found.source.shape[axis] for axis in found.order]
     turned = edit.activation(f"{side.name}/adjoint", shape, side)
     order = edit.constant(f"{turned.name}/order", np.asarray(found.order, np.int32))

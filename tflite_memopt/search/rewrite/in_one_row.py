@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...model.ir.copying import copy_model, drop_dead_tensors
-from ...model.ir.editor import Editor, add_buffer
+from ...model.ir.editor import Array, Editor, add_buffer
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
 from ...target.kernels.faults import new_faults
@@ -65,23 +65,33 @@ def lay_in_one_row(model: Model) -> bool:
     if None in places.values() or not all(_holds_places_alone(each, places) for each in constants):
         return False
     for tensor in constants:
-        values = integers(tensor)
-        assert values is not None
-        turned = values.reshape(-1, 4, 2 if tensor.shape == (4, 2) else 1)[:, [0, 2, 1, 3]]
-        tensor.buffer = add_buffer(model, turned.reshape(tensor.shape).astype(tensor.dtype.label))
+        tensor.buffer = add_buffer(model, _turned_places(tensor))
     for tensor in columns:
         tensor.shape = laid_along_h(tensor.shape)
     for graph in model.graphs:
         for operator in [each for each in graph.operators if each in over]:
-            if operator.name == "EXPAND_DIMS":
-                axis = Editor(model, graph, 0).constant(f"{operator.outputs[0].name}/axis", np.asarray(1, np.int32))
-                graph.set_input(operator, 1, axis)
-            if operator.options is not None:
-                fields = {**operator.options.fields, **_turned_options(operator)}
-                operator.options = replace(operator.options, fields=fields)
+            _turn(model, graph, operator)
         _drop_copies(graph, over)
     drop_dead_tensors(model)
     return True
+
+
+def _turned_places(constant: Tensor) -> Array:
+    """Return the numbers for N, H, W, C with those for H and W exchanged; of pairs of them, and of tables, too."""
+    numbers = integers(constant)
+    assert numbers is not None
+    turned = numbers.reshape(-1, 4, 2 if constant.shape == (4, 2) else 1)[:, [0, 2, 1, 3]]
+    return turned.reshape(constant.shape).astype(constant.dtype.label)
+
+
+def _turn(model: Model, graph: Graph, operator: Operator) -> None:
+    """Let an operator go along W: the axis that it adds, and what its options say of H and W."""
+    if operator.name == "EXPAND_DIMS":
+        axis = Editor(model, graph, 0).constant(f"{operator.outputs[0].name}/axis", np.asarray(1, np.int32))
+        graph.set_input(operator, 1, axis)
+    if operator.options is not None:
+        fields = {**operator.options.fields, **_turned_options(operator)}
+        operator.options = replace(operator.options, fields=fields)
 
 
 def _is_column(tensor: Tensor) -> bool:

@@ -247,9 +247,7 @@ def _check_added_axis(match: Match) -> Operator | None:
 
 
 def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
-    source, _ = operands(expand, 2)
-    assert source is not None
-    edit.reshape(source, expand.outputs[0])
+    edit.reshape(expand.required(0), expand.outputs[0])
 
 
 ADDED_AXIS = Rule("added_axis", Pattern("expand", ("EXPAND_DIMS",)), _check_added_axis, _rewrite_added_axis)
@@ -272,8 +270,7 @@ def _check_unpacked(match: Match) -> Operator | str | None:
 
 
 def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
-    (source,) = operands(unpack, 1)
-    assert source is not None
+    source = unpack.required(0)
     axis = int(unpack.option("axis", 0)) % len(source.shape)
     size = tuple(1 if at == axis else length for at, length in enumerate(source.shape))
     for number, output in enumerate(unpack.outputs):

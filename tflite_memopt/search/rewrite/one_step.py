@@ -254,9 +254,8 @@ class _Stepper:
         """Sort what a loop carries: lists, states, frames, and what stays the same."""
         iteration = _Iteration(loop, integers_by_iteration(loop))
         for slot in loop.slots:
-            given, before = loop.operator.inputs[slot], loop.body.inputs[slot]
+            given, before = loop.operator.required(slot), loop.body.inputs[slot]
             after, last = loop.body.outputs[slot], loop.operator.outputs[slot]
-            assert given is not None
             if before in iteration.known:
                 continue
             if after is before and given in self._wholes:
@@ -308,8 +307,7 @@ class _Stepper:
 
     def _take_row(self, iteration: _Iteration, operator: Operator) -> None:
         """Note the frame for what an iteration reads of all of them."""
-        whole, output = operator.inputs[0], operator.outputs[0]
-        assert whole is not None
+        whole, output = operator.required(0), operator.outputs[0]
         places, at = None, operator.inputs[1] if len(operator.inputs) > 1 else None
         if operator.name == "SLICE":
             places = self._places(iteration.loop, operator, whole)

@@ -830,8 +830,7 @@ def _operands(operator: Operator) -> tuple[list[int], list[tuple[int, int]]] | N
 
 
 def _dilated(axis: BlockAxis, convolution: Operator, number: int) -> DilatedAxis:
-    weights = operands(convolution, 2)[1]
-    assert weights is not None
+    weights = convolution.required(1)
     inside = int(convolution.option(f"dilation{'HW'[number]}Factor", 1))
     reach = (weights.shape[1 + number] - 1) * inside  # in pixels of a block
     own = reach // 2 if convolution.option("padding", 0) == SAME else 0

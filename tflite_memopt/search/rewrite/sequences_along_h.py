@@ -145,8 +145,7 @@ def _joined_queries(edit: Editor, found: Attention) -> Tensor:
 
     Where they come of that shape, and nothing but constants was added since, that is done in this shape.
     """
-    source = found.before[0].inputs[0] if found.before else found.queries
-    assert source is not None
+    source = found.before[0].required(0) if found.before else found.queries
     _, length, heads, depth = found.queries.shape
     x = edit.activation(f"{source.name}/side_by_side", (1, 1, length, heads * depth), source)
     edit.reshape(source, x)

@@ -57,7 +57,13 @@ def make_lists_static(model: Model) -> tuple[str, ...]:
 
 
 def _item_at(operator: Operator, graph: Graph, known: Iterations) -> _Item | None:
-    """The item that a CONCATENATION sets; None where it does something else, or that is not known."""
+    """The item that a CONCATENATION sets; None where it does something else, or that is not known.
+
+    whole, of n rows     |--------------------------------------------|
+    before               SLICE [0, start)
+    value                                 rows [start, end)
+    after                                                 SLICE [end, n)
+    """
     if operator.name != "CONCATENATION" or len(operator.inputs) != 3 or operator.option("axis") != 0:
         return None
     before, value, after = operator.inputs
@@ -66,18 +72,22 @@ def _item_at(operator: Operator, graph: Graph, known: Iterations) -> _Item | Non
     heads, tails = _rows_of(before.producer, known), _rows_of(after.producer, known)
     if not heads or not tails or before.producer is None or after.producer is None:
         return None
-    whole, made = before.producer.inputs[0], operator.outputs[0]
-    if whole is None or whole is not after.producer.inputs[0] or whole.shape != made.shape:
+    whole = before.producer.inputs[0]
+    if whole is None or whole is not after.producer.inputs[0] or not _takes_rows(operator.outputs[0], whole, value):
         return None
-    if made.dtype is DType.BOOL or not all(quantized_alike(t.quantization, made.quantization) for t in (whole, value)):
-        return None  # TFLM writes no booleans so, and CONCATENATION rescales
-    items = [(end, start) for (_, end), (start, _) in zip(heads, tails, strict=True)]
-    last = whole.shape[0]
-    is_around = all(head[0] == 0 and tail[0] <= tail[1] == last for head, tail in zip(heads, tails, strict=True))
-    if not is_around or any(start - end != value.shape[0] for end, start in items):
-        return None
-    at = _first_with(tuple((end,) for end, _ in items), graph, operator, known)
+    count, size = whole.shape[0], value.shape[0]
+    for (low, start), (end, high) in zip(heads, tails, strict=True):
+        if low != 0 or end - start != size or not end <= high == count:
+            return None
+    at = _first_with(tuple((start,) for _, start in heads), graph, operator, known)
     return None if at is None else _Item(whole, value, at)
+
+
+def _takes_rows(made: Tensor, whole: Tensor, value: Tensor) -> bool:
+    """Tell whether rows can be set: TFLM writes no booleans so, and CONCATENATION rescales."""
+    if whole.shape != made.shape or made.dtype is DType.BOOL:
+        return False
+    return all(quantized_alike(each.quantization, made.quantization) for each in (whole, value))
 
 
 def _rows_of(cut: Operator | None, known: Iterations) -> list[tuple[int, int]] | None:

@@ -334,9 +334,7 @@ def _is_one_scale(operator: Operator, scales: Mapping[Tensor, Quantization]) -> 
 
 def _whole_of(cut: Operator) -> Tensor:
     """Return the input of a SLICE or an UNPACK."""
-    whole = cut.inputs[0]
-    assert whole is not None
-    return whole
+    return cut.required(0)
 
 
 def _rows_of(found: Sequence[Tensor]) -> _Rows | None:
@@ -449,10 +447,11 @@ def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...]
         if placed is None:
             refused += [each if isinstance(each, Refusal) else _refusal(each, is_exact) for each in found]
             break
-        taken = (step.taken[row] for step in placed[0].steps for row in placed[0].rows)
-        unpacks |= {each.producer: None for each in taken if each.producer is not None}
-        _Writer(model, placed[0]).write(placed[1])
-        uses.append(RewriteUse(NAME, tuple(stem(op.outputs[0]) for op in placed[0].operators), placed[0].exactness, 0))
+        chain, place = placed
+        rows = (step.taken[row] for step in chain.steps for row in chain.rows)
+        unpacks |= {row.producer: None for row in rows if row.producer is not None}
+        _Writer(model, chain).write(place)
+        uses.append(RewriteUse(NAME, tuple(stem(op.outputs[0]) for op in chain.operators), chain.exactness, 0))
     for unpack in unpacks:
         _cut_rows_left(model, unpack)
     if uses:

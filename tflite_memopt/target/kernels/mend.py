@@ -87,8 +87,7 @@ def _unpadded(operator: Operator, amounts: Paddings) -> Operator:
     options = replace(operator.options, fields={**operator.options.fields, "padding": VALID})
     if operator.name == TRANSPOSED:
         return replace(operator, outputs=(_grown(operator.outputs[0], amounts),), options=options)
-    assert operator.inputs[0] is not None
-    return replace(operator, inputs=(_grown(operator.inputs[0], amounts), *operator.inputs[1:]), options=options)
+    return replace(operator, inputs=(_grown(operator.required(0), amounts), *operator.inputs[1:]), options=options)
 
 
 def _grown(tensor: Tensor, amounts: Paddings) -> Tensor:
@@ -103,14 +102,14 @@ def _grown_shape(tensor: Tensor, amounts: Paddings) -> tuple[int, ...]:
 def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddings) -> None:
     edit = Editor(model, graph, graph.operators.index(operator) + 1)
     edit.remove(operator)
-    output, source = operator.outputs[0], operator.inputs[0]
+    output = operator.outputs[0]
     if operator.name == TRANSPOSED:
         whole = edit.activation(f"{stem(output)}/uncut", _grown_shape(output, amounts), output)
         shape = edit.constant(f"{stem(output)}/uncut/shape", np.asarray(whole.shape, np.int32))
         edit.twin(operator, (shape, *operator.inputs[1:]), (whole,), padding=VALID)
         edit.slice(whole, (0, amounts[0][0], amounts[1][0], 0), output.shape, output)
         return
-    assert source is not None
+    source = operator.required(0)
     padded = edit.activation(f"{stem(output)}/padded", _grown_shape(source, amounts), source)
     edit.pad(source, ((0, 0), *amounts, (0, 0)), padded)
     if operator.name == BATCHES:
@@ -131,9 +130,7 @@ def _paddings(operator: Operator, has_spare: bool) -> Paddings:
 
 def _cut_off(operator: Operator) -> Paddings:
     """Return the rows and columns that a TRANSPOSE_CONV computes and leaves out."""
-    source, filters, output = operator.inputs[2], operator.inputs[1], operator.outputs[0]
-    assert source is not None
-    assert filters is not None
+    source, filters, output = operator.required(2), operator.required(1), operator.outputs[0]
     strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
     rows, columns = (
         same_padding(output.shape[axis], source.shape[axis], stride, filters.shape[axis])

@@ -73,9 +73,7 @@ class KernelWindow:
 
 def window_of(operator: Operator) -> KernelWindow:
     """The window of a CONV_2D or DEPTHWISE_CONV_2D. Raises IndexError for a tensor that has not four dimensions."""
-    source, filters, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
-    assert source is not None  # the structure check has counted the inputs
-    assert filters is not None
+    source, filters, output = operator.required(0), operator.required(1), operator.outputs[0]
     strides, dilations = _pair(operator, "stride{}"), _pair(operator, "dilation{}Factor")
     is_padded = operator.option("padding", 0) != _VALID
     return window_between(source.shape, filters.shape, output.shape, strides, dilations, is_padded)
