@@ -113,6 +113,7 @@ def test_a_worker_that_dies_is_restarted_and_its_model_tried_again(cluster: Any,
 @pytest.mark.parametrize("fate", ["die", "memory"])
 def test_a_model_that_ends_every_worker_costs_only_itself(fate: str, tmp_path: Path) -> None:
     import dask
+    import distributed  # noqa: F401  what is set before its defaults are there takes them away with it
 
     write_models(tmp_path / "in", *SMALL)
     write_fates(tmp_path / "in", fate)

@@ -27,6 +27,8 @@ from tflite_memopt.search.memory.problems import solve_together
 from tflite_memopt.search.memory.work import model_work
 from tflite_memopt.solvers.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.target.kernels.faults import faults_in
+from tflite_memopt.target.kernels.mend import mend
 from tflite_memopt.target.kernels.profile import KernelProfile
 from tflite_memopt.target.kernels.profiles import profile_named
 
@@ -59,6 +61,7 @@ def read_elsewhere(model: Model, tiling: Tiling) -> int:
 def assert_adds(model: Model, tiling: Tiling, said: Figures, profile: KernelProfile) -> None:
     """A model with the tiling needs what is said, but for constants that it had before, and for alignment."""
     made = apply_tilings(copy_model(model), [tiling])
+    mend(made, profile, {each.output for each in faults_in(model, profile)})
     before, after = arena_terms(model, profile), arena_terms(made, profile)
     layout = memory_layout(made, profile)
     plan = solve_together(layout.problem, layout.groups, "greedy_by_size", SearchLimit())
