@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
 from tflite_memopt.search.cascade.measure import Measured
@@ -29,11 +31,11 @@ def space_of(
     known = Measured() if measured is None else measured
     space = Space(model, profile, asked.search, known, modes)
     if limits is not None:
-        space.limits = limits
-    space.fill(ANY)
+        space.tilings.needs = replace(space.tilings.needs, limits=limits)
+    space.bounds.fill(ANY)
     return space
 
 
 def figures_of(space: Space) -> dict[Tiling, Figures]:
     """What is said of each tiling: its bound, or what was measured."""
-    return {tiling: each.figures for found in space._by_interval.values() for tiling, each in found.items()}
+    return {tiling: each.figures for region in space.tilings.regions for tiling, each in region.known.items()}

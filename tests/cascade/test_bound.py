@@ -73,9 +73,9 @@ def test_structures_alone_bound_every_tiling_by_rows(profile: str) -> None:
     found = 0
     for seed in range(12):
         space = space_of(random_network(seed, DType.INT8, 6, kinds=EVERY_KIND), profile_named(profile))
-        least = space._least_by_rows()
+        least = space.bounds.least_by_rows()
         by_rows = [figures for tiling, figures in figures_of(space).items() if not isinstance(tiling.form, PhaseLoop)]
-        assert all(least <= space.base.least(figures) for figures in by_rows)
+        assert all(least <= space.tilings.needs.base.least(figures) for figures in by_rows)
         found += len(by_rows)
     assert found > 1000
 
@@ -92,8 +92,8 @@ def test_a_chain_of_small_tensors_is_not_searched() -> None:
     needed = optimize(write_model(model), Options(verify=False)).report
     assert needed.after.required_for_target == needed.before.required_for_target
     space = Space(read_model(write_model(model)), profile_named("portable"), Options().search, Measured(), EVERY)
-    space.fill(needed.before.required_for_target)
-    assert space.looked_at == 0
+    space.bounds.fill(needed.before.required_for_target)
+    assert space.bounds.looked_at == 0
 
 
 @pytest.mark.slow
@@ -120,12 +120,12 @@ def test_a_chain_of_small_tensors_is_not_searched() -> None:
 def test_no_tiling_of_a_random_network_is_below_its_bound(seed: int, dtype: DType, layers: int, kernels: str) -> None:
     model, profile = random_network(seed, dtype, layers, kinds=EVERY_KIND), profile_named(kernels)
     share_constants(model)  # as the pipeline does before
-    space = space_of(model, profile)
-    bounds, measure = figures_of(space), Measure(model, profile, Measured())
+    across = Alive(model, profile).across
+    bounds, measure = figures_of(space_of(model, profile)), Measure(model, profile, Measured())
     for tiling in random.Random(seed).sample(sorted(bounds), min(TRIED, len(bounds))):
         measured = measure(tiling)
         if measured is not None:
-            alone = bounds[tiling]._replace(head=bounds[tiling].head - space._alive.across(tiling.first, tiling.end))
+            alone = bounds[tiling]._replace(head=bounds[tiling].head - across(tiling.first, tiling.end))
             assert_is_bound(model, tiling, alone, measured, profile)
 
 
@@ -159,7 +159,7 @@ def test_views_that_overlap_do_not_lower_what_is_known_of_a_head(kernels: str) -
     space = space_of(model, profile, STRIPES)
     before = figures_of(space)
     chosen = sorted(before)[::40]
-    space.measure(chosen)
+    space.measurements.take(chosen)
     after = figures_of(space)
     assert any(tiling in after for tiling in chosen)
     assert all(after[tiling].head >= before[tiling].head for tiling in chosen if tiling in after)

@@ -44,11 +44,11 @@ def measured_tilings(space: Space, seed: int) -> Iterator[tuple[Tiling, Figures]
     every = sorted(figures_of(space))
     chosen = random.Random(seed).sample(every, min(TRIED, len(every)))
     for each in chosen:
-        each_space = space._by_interval[each.first, each.end]
-        if each in each_space:
-            space.measure([each])
-            if each in each_space:
-                yield each, each_space[each].figures
+        if each in figures_of(space):
+            space.measurements.take([each])
+            said = figures_of(space).get(each)
+            if said is not None:
+                yield each, said
 
 
 def read_elsewhere(model: Model, tiling: Tiling) -> int:
@@ -187,5 +187,5 @@ def test_a_region_that_cannot_be_written_is_known_as_such() -> None:
     assert measure.is_known(wrong)
     measure.add(tiling, None)
     space_knowing = space_of(model, profile, measured=known)
-    space_knowing.measure([tiling])
+    space_knowing.measurements.take([tiling])
     assert tiling not in figures_of(space_knowing)

@@ -166,16 +166,64 @@ class Costs:
         return sum(aligned(size) for size in self.profile.requests(operator, ILP32).scratch)
 
 
+@dataclass(frozen=True)
+class StripeBytes:
+    """Bytes that are alive while each operator of each stripe runs, from the operators at their birth and death.
+
+    Operators count from the exit (0) upwards, and run downwards. ``changes[r, s]``: how many bytes more are alive in
+    stripe ``s`` while operator ``r`` runs than while ``r - 1`` does, which runs next.
+    """
+
+    changes: Integers
+
+    @classmethod
+    def none(cls, operators: int, stripes: int) -> StripeBytes:
+        """Nothing is alive yet."""
+        return cls(np.zeros((operators + 1, stripes), np.int64))
+
+    def first(self, operators: int) -> StripeBytes:
+        """Return a copy for the operators next to the exit."""
+        return StripeBytes(self.changes[: operators + 1].copy())
+
+    def add(self, nbytes: Integers | int, birth: int | None = None, death: int = 0) -> None:
+        """Add bytes that are alive from operator ``birth`` down to ``death``, both included; none if it is one less.
+
+        Without ``birth`` they are alive from the beginning of the stripe, without ``death`` until its end.
+        """
+        self.changes[death] += nbytes
+        if birth is not None:
+            self.changes[birth + 1] -= nbytes
+
+    def most(self, runs: Flags) -> Integers:
+        """Return the most bytes of each stripe, over its operators that run."""
+        alive = np.cumsum(self.changes[: len(runs)], axis=0)
+        alive[~runs] = 0
+        found: Integers = alive.max(axis=0)
+        return found
+
+
 class StripeBounder:
     """Bounds of all regions with one exit, cut in many ways with one treatment of halo and edges.
 
-    Operators are added from the exit upwards; rows of ``_inside`` are the steps in that order, columns the stripes.
-    ``_runs``: where there is anything to do.
+    Operators are added from the exit (0) upwards. ``_runs``: which of them do anything in which stripe. While the
+    operators of a stripe run, from top to bottom, these bytes of a tensor inside are alive, beside what the kernels
+    take: ``scratch``, less what they ``save`` ::
+
+        operator    tensor that ``at`` makes and ``last`` reads as the last one
+        above       kept                 rows that the stripe before has kept
+        at          kept  made           and those that this one makes
+        between     needed               both together
+        last        needed, if read      the others may be dead
+        below       kept by the next     rows that the next stripe needs again
+
+    Of the exit: the parts that stripes before have made, all the time, and the part that this one makes. Of an input of
+    the region: rows that this stripe's last reader or a later stripe reads, until that reader; below it rows that later
+    stripes read. An input that is read after the region: all of it, all the time.
     """
 
     def __init__(self, cuts: CutTable, demand: Demand, costs: Costs, lives_on: Collection[Tensor], most: int) -> None:
         self._cuts, self._demand, self._costs, self._lives_on = cuts, demand, costs, lives_on
-        self._inside: Integers = np.zeros((most, len(cuts.end)), np.int64)
+        self._alive = StripeBytes.none(most, len(cuts.end))
         self._runs: Flags = np.zeros((most, len(cuts.end)), np.bool_)
         self._at: dict[Tensor, int] = {}
         self._readers: dict[Tensor, list[int]] = {}
@@ -190,32 +238,32 @@ class StripeBounder:
         """The next operator upwards."""
         at, operator = len(self._steps), rows.operator
         output, cost, cuts = operator.outputs[0], self._costs.of(operator), self._cuts
-        row, nbytes = row_bytes(output), self._inside
-        computed = np.where(rows.runs, up(rows.computed.count * row), 0)
+        made = np.where(rows.runs, up(rows.computed.count * row_bytes(output)), 0)
         if at == 0:
-            nbytes += cuts.sums_before(up(rows.made.count * row))
-            nbytes[0] += computed
+            made_before = cuts.sums_before(up(rows.made.count * row_bytes(output)))
+            self._alive.add(made_before)
         else:
-            self._add_inner(at, output, rows, computed)
-        nbytes[at] += np.where(rows.runs, cost.scratch, 0)
+            self._add_inner(at, output, rows)
         for tensor in rows.sources:
             self._readers.setdefault(tensor, []).append(at)
+        kernel = np.where(rows.runs, cost.scratch - self._saved(at, rows, made), 0)
+        self._alive.add(made + kernel, birth=at, death=at)
         self._at[output], self._runs[at] = at, rows.has_job
         self._steps.append(rows)
-        nbytes[at] -= np.where(rows.runs, self._saved(at, rows, computed), 0)
         self._count(rows, cost)
 
-    def _add_inner(self, at: int, output: Tensor, rows: OperatorRows, computed: Integers) -> None:
-        """Rows of a tensor inside: those that are kept, those that are made, and those that the next stripe keeps."""
-        nbytes, row, last = self._inside, row_bytes(output), self._readers[output][0]
-        nbytes[at] += computed
-        kept = up(rows.kept.count * row)
-        nbytes[at:] += kept
-        nbytes[last + 1 : at] += up(rows.needed.count * row)
-        nbytes[last] += up(np.minimum(rows.needed.count, self._steps[last].read.count) * row)  # the others may be dead
-        nbytes[:last] += self._cuts.following(kept, 0)
+    def _add_inner(self, at: int, output: Tensor, rows: OperatorRows) -> None:
+        """Rows of a tensor inside, but for those that are made: see the picture."""
+        last, row = self._readers[output][0], row_bytes(output)
+        kept, needed = up(rows.kept.count * row), up(rows.needed.count * row)
+        read = up(np.minimum(rows.needed.count, self._steps[last].read.count) * row)
+        kept_by_the_next = self._cuts.following(kept, 0)
+        self._alive.add(kept, death=at)
+        self._alive.add(needed, birth=at - 1, death=last + 1)
+        self._alive.add(read, birth=last, death=last)
+        self._alive.add(kept_by_the_next, birth=last - 1)
 
-    def _saved(self, at: int, rows: OperatorRows, computed: Integers) -> Integers | int:
+    def _saved(self, at: int, rows: OperatorRows, computed: Integers) -> Integers:
         """Compute the most that kernel and padding save, or the least that they take, beside rows that are read and
         made.
         """
@@ -283,7 +331,7 @@ class StripeBounder:
     def bounds(self, terms: ArenaTerms) -> tuple[Flags, Integers]:
         """Return whether the region of all operators so far can be cut, and its ``Figures``, a row for each way to."""
         count, cuts = len(self._steps), self._cuts
-        nbytes = self._inside[:count].copy()
+        alive = self._alive.first(count)
         slices, work = np.zeros(len(cuts.ways), np.int64), self._work - self._work_before
         exit_ = self._steps[0].operator.outputs[0]
         for tensor, readers in self._readers.items():
@@ -297,13 +345,13 @@ class StripeBounder:
             slices += calls
             work += calls * price.call + lines * tensor.shape[2] * (price.copied * tensor.shape[3] + price.run)
             if tensor in self._lives_on:
-                nbytes += aligned(tensor.nbytes)
+                alive.add(aligned(tensor.nbytes))
                 continue
             here = self._still_needed(reads, row)
-            nbytes[last:] += here
-            nbytes[:last] += cuts.following(here, 0)
-        nbytes[~self._runs[:count]] = 0
-        head = cuts.largest(nbytes.max(axis=0))
+            read_by_later_ones = cuts.following(here, 0)
+            alive.add(here, death=last)
+            alive.add(read_by_later_ones, birth=last - 1)
+        head = cuts.largest(alive.most(self._runs[:count]))
         least = sum(aligned(tensor.nbytes) for tensor in self._readers if tensor not in self._at)
         head = np.maximum(up(head), max(least, aligned(exit_.nbytes)))
         extra = self._extra + slices + 1

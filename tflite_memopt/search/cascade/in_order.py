@@ -43,7 +43,8 @@ from ..memory.problems import join, schedule_problem
 from ..memory.work import WorkLimit, instructions, model_work
 from .measure import Measured
 from .select import HEADS, OptionSet
-from .space import Forms, Modes, Space, modes_of
+from .space import Modes, Space, modes_of
+from .table import Forms
 from .tiling import Tilings, apply_tilings, text_of
 
 Order = tuple[int, ...]
@@ -217,15 +218,17 @@ class OrderSearch:
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
-        self.space.fill(_cutoff(known.need))
-        _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
+        self.space.bounds.fill(_cutoff(known.need))
+        _LOG.info(
+            "stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.bounds.looked_at, known.need
+        )
         best: tuple[Cost, Tilings] = known, ()
-        families = self.space.families
+        families = self.space.modes.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
         if not self.plans.drafts:  # bounds far below what fits have taken all iterations
             least = self.least
-            self.space.keep_measured()
+            self.space.tilings.keep_measured()
             best = self._descended(best, families[-1], part + _AFTERWARDS, progress)
             self.least = least
         best = self._simpler(self._nearby(best, part))
@@ -237,7 +240,7 @@ class OrderSearch:
     ) -> tuple[Cost, Tilings]:
         """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up."""
         effort, below = self._options.effort, _cutoff(best[0].need)
-        least, left = self.space.least(forms), _CHOICES[effort]
+        least, left = self.space.sets.least(forms), _CHOICES[effort]
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
             while left and patience and self._has_effort(share):
@@ -247,9 +250,9 @@ class OrderSearch:
                 fresh, heads = self._fresh(target, forms)
                 if not fresh:
                     break
-                ready = list(filter(self.space.is_measured, fresh[:heads]))
+                ready = list(filter(self.space.tilings.is_measured, fresh[:heads]))
                 if not ready:
-                    self.space.measure([tiling for chosen in fresh for tiling in chosen])
+                    self.space.measurements.take([tiling for chosen in fresh for tiling in chosen])
                     continue
                 before, best = best, self._best_of(best, ready)
                 gap = 100 * (best[0].need - least) / best[0].need
@@ -274,10 +277,10 @@ class OrderSearch:
                 break
             centers.append(center)
             below = _cutoff(best[0].need)
-            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
-            self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
-            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
-            best = self._best_of(best, list(filter(self.space.is_measured, near))[:_NEAR], _NEAR)
+            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.drafts]
+            self.space.measurements.take([tiling for chosen in near[:_NEAR] for tiling in chosen])
+            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.drafts]
+            best = self._best_of(best, list(filter(self.space.tilings.is_measured, near))[:_NEAR], _NEAR)
         return best
 
     def _best_by_head(self) -> list[Tilings]:
@@ -298,7 +301,7 @@ class OrderSearch:
         Under a budget one by one: what costs least run time first.
         """
         budget = self._options.budget
-        found = self.space.choices(below, forms, by_work=budget is not None)
+        found = self.space.sets.choices(below, forms, by_work=budget is not None)
         self.least = found[0][1].least if found else below
         if budget is not None:
             found.sort(key=lambda pair: (pair[1].least > budget, self._run_time(pair[1])))

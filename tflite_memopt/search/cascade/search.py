@@ -282,10 +282,10 @@ class _Cascade:
 
     def _notes(self) -> Iterator[Refusal]:
         """Describe the search: the number of candidates, or the reason why there was none."""
-        if not any(search.space.looked_at for search in self._searches):
+        if not any(search.space.bounds.looked_at for search in self._searches):
             yield self._no_region()
         elif self._options.budget is None:
-            looked_at = sum(search.space.looked_at for search in self._searches)
+            looked_at = sum(search.space.bounds.looked_at for search in self._searches)
             planned = sum(len(search.plans.drafts) for search in self._searches)
             said = f"{looked_at:,} ways to cut a region looked at, {planned} sets of them planned"
             orders = len(self._searches)
@@ -294,7 +294,7 @@ class _Cascade:
     def _no_region(self) -> Refusal:
         """Return the reason why there is nothing to try, for the operator that needs most."""
         search = list(self._searches)[-1]
-        needs = search.space.needs
+        needs = search.space.tilings.needs.of_steps
         operator = search.model.main.operators[needs.index(max(needs))]
         alone = region_of(search.model.main, [operator])
         reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
