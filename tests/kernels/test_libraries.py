@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
-from tflite_memopt.errors import ErrorKind, UsageError
+from tflite_memopt.errors import ErrorKind, ModelFormatError, UsageError
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Operator
 from tflite_memopt.target.kernels.cmsis_nn import DSP, MVE, SCALAR, Build, convolution_path, depthwise_path
@@ -366,6 +366,15 @@ def test_requests_are_whole_and_shrink_with_short_enums(case: Operator) -> None:
         assert min((*wide.init, *wide.prepare, *wide.scratch), default=1) > 0
         assert (short.params, sum(short.init)) <= (wide.params, sum(wide.init)) <= (host.params, sum(host.init))
         assert short.scratch == wide.scratch == host.scratch
+
+
+@pytest.mark.parametrize("name", CMSIS)
+@pytest.mark.parametrize("slot", [0, 1])
+def test_a_window_over_tensors_of_two_dimensions_is_a_fault_of_the_file(name: str, slot: int) -> None:
+    case = operator("conv 3x3")
+    case.required(slot).shape = (8, 8)
+    with raises(ModelFormatError, ErrorKind.OPERAND, "CONV_2D", "[8, 8]"):
+        CMSIS[name].requests(case, ILP32)
 
 
 @given(windows())

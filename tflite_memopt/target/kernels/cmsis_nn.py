@@ -61,7 +61,7 @@ from .relations import (
     window_reuses,
 )
 from .requests import IN0, IN1, IN2, OUT0, UNARY, Abi, Requests, Size, Slot, held, needed, requests_of
-from .window import KernelWindow, window_between, window_of
+from .window import KernelWindow, strides_of, window_between, window_of
 
 Build = Literal["scalar", "dsp", "mve"]
 ConvolutionPath = Literal["1x1 fast", "1x1", "1xn", "im2col"]
@@ -288,8 +288,7 @@ def _transpose_convolution(operator: Operator, found: Requests, build: Build) ->
     activation, filters, output = needed(operator, IN2), needed(operator, IN1), needed(operator, OUT0)
     if activation.dtype is not DType.INT8:
         return found
-    strides = int(operator.option("strideH", 1)), int(operator.option("strideW", 1))
-    window = window_between(activation.shape, filters.shape, output.shape, strides)
+    window = window_between(activation.shape, filters.shape, output.shape, strides_of(operator))
     return replace(found, scratch=transpose_s8(window, build))
 
 

@@ -23,7 +23,7 @@ from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
 from .profile import READ_AT, KernelProfile
-from .window import KernelWindow, window_of
+from .window import KernelWindow, strides_of, window_of
 
 Effect = Literal["wrong values", "writes beyond its scratch", "leaves bytes unwritten", "forgets its state"]
 Evidence = Literal["run", "read"]
@@ -281,7 +281,7 @@ def _transposed(operator: Operator) -> TransposedWindow | None:
         return None
     if any(len(each.shape) != 4 for each in (source, filters, output)):
         return None
-    high, wide = (int(operator.option(f"stride{letter}", 1)) for letter in "HW")
+    high, wide = strides_of(operator)
     is_valid = int(operator.option("padding", 0)) == 1
     before, _ = same_padding(output.shape[1], source.shape[1], high, filters.shape[1])
     return TransposedWindow(high, wide, filters.shape[2], source.shape[3], 0 if is_valid else before)

@@ -24,7 +24,7 @@ from ...model.ir.model import Buffer, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, same_padding
 from .faults import faults_of
 from .profile import KernelProfile
-from .window import window_of
+from .window import strides_of, window_of
 
 NAME = "padding_apart"
 _NO_DATA = Buffer(None)
@@ -131,9 +131,8 @@ def _paddings(operator: Operator, has_spare: bool) -> Paddings:
 def _cut_off(operator: Operator) -> Paddings:
     """Return the rows and columns that a TRANSPOSE_CONV computes and leaves out."""
     source, filters, output = operator.required(2), operator.required(1), operator.outputs[0]
-    strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
     rows, columns = (
         same_padding(output.shape[axis], source.shape[axis], stride, filters.shape[axis])
-        for axis, stride in zip((1, 2), strides, strict=True)
+        for axis, stride in zip((1, 2), strides_of(operator), strict=True)
     )
     return rows, columns

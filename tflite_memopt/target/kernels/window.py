@@ -74,13 +74,14 @@ class KernelWindow:
 def window_of(operator: Operator) -> KernelWindow:
     """The window of a CONV_2D or DEPTHWISE_CONV_2D. Raises IndexError for a tensor that has not four dimensions."""
     source, filters, output = operator.required(0), operator.required(1), operator.outputs[0]
-    strides, dilations = _pair(operator, "stride{}"), _pair(operator, "dilation{}Factor")
+    dilations = int(operator.option("dilationHFactor", 1)), int(operator.option("dilationWFactor", 1))
     is_padded = operator.option("padding", 0) != _VALID
-    return window_between(source.shape, filters.shape, output.shape, strides, dilations, is_padded)
+    return window_between(source.shape, filters.shape, output.shape, strides_of(operator), dilations, is_padded)
 
 
-def _pair(operator: Operator, name: str) -> tuple[int, int]:
-    return int(operator.option(name.format("H"), 1)), int(operator.option(name.format("W"), 1))
+def strides_of(operator: Operator) -> tuple[int, int]:
+    """Return the strides along height and width."""
+    return int(operator.option("strideH", 1)), int(operator.option("strideW", 1))
 
 
 @lru_cache(maxsize=1 << 14)  # searches ask for the same stripes many thousand times
@@ -92,10 +93,13 @@ def window_between(
     dilations: tuple[int, int] = (1, 1),
     is_padded: bool = False,
 ) -> KernelWindow:
-    """Return a window by the shapes of its tensors; pairs are of height and width."""
-    sizes = zip(source[1:3], output[1:3], filters[1:3], strides, dilations, strict=True)
+    """Return a window by the shapes of its tensors; pairs are of height and width.
+
+    Raises IndexError as ``window_of``.
+    """
     pads = [
-        same_padding(size, made, stride, (taps - 1) * dilation + 1)[0] for size, made, taps, stride, dilation in sizes
+        same_padding(source[axis], output[axis], stride, (filters[axis] - 1) * dilation + 1)[0]
+        for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True)
     ]
     return KernelWindow(
         batches=source[0],
