@@ -18,7 +18,7 @@ __all__ = ["profiles"]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with the mark ``few``, leave so many cases for every change, spread evenly; the others are slow."""
+    """Keep as many cases of a test as its mark ``few`` says, spread evenly, and mark the others as slow."""
     for _, group in groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
         cases = list(group)
         few = cases[0].get_closest_marker("few")

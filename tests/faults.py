@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -29,21 +29,21 @@ def wrong_option(field: str) -> Iterator[None]:
     _check_names(caught.value, (field,))
 
 
-@contextmanager
-def differs_on(runtime: str, *names: str) -> Iterator[None]:
+def differs_on(runtime: str, *names: str) -> AbstractContextManager[None]:
     """Expect that a result differs from its original where ``runtime`` runs both."""
-    with pytest.raises(FailedVerificationError) as caught:
-        yield
-    assert caught.value.runtime == runtime, caught.value
-    _check_names(caught.value, names)
+    return _fails("runtime", runtime, names)
+
+
+def refuted(proof: str, *names: str) -> AbstractContextManager[None]:
+    """Expect that a proof ends with a difference; ``proof``: its name in a report."""
+    return _fails("proof", proof, names)
 
 
 @contextmanager
-def refuted(proof: str, *names: str) -> Iterator[None]:
-    """Expect that a proof ends with a difference; ``proof``: its name in a report."""
+def _fails(field: str, value: str, names: tuple[str, ...]) -> Iterator[None]:
     with pytest.raises(FailedVerificationError) as caught:
         yield
-    assert caught.value.proof == proof, caught.value
+    assert getattr(caught.value, field) == value, caught.value
     _check_names(caught.value, names)
 
 

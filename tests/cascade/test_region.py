@@ -27,7 +27,7 @@ def residual() -> tuple[ModelBuilder, Tensor]:
 
 
 def reason(b: ModelBuilder, first: int, end: int | None = None) -> str:
-    """Why these steps are no region."""
+    """Return the reason that these steps are not a region."""
     found = region(b, first, end)
     assert isinstance(found, str)
     return found

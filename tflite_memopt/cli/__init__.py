@@ -13,7 +13,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
@@ -55,11 +54,12 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = next(iter(load([cmd_name])), None)
-        close = [] if found else get_close_matches(cmd_name, COMMANDS, 1)
+        if cmd_name in COMMANDS:
+            return load([cmd_name])[0]
+        close = importlib.import_module("difflib").get_close_matches(cmd_name, COMMANDS, 1)
         if close:
             ctx.fail(f"no command '{cmd_name}': did you mean '{close[0]}'?")
-        return found
+        return None
 
 
 @click.group(

@@ -355,12 +355,13 @@ def _work(models: Sequence[Model], calls: Sequence[int], moved: int, profile: Ke
 
     moving ``moved`` bytes between parts
     + for each part, all its calls
-    + for each of several parts, making its interpreter anew
+    + for each of several parts, re-creating its interpreter
     """
-    total = dict.fromkeys(instructions(models[0], profile), moving(moved))
-    for model, times in zip(models, calls, strict=True):
+    every = [instructions(model, profile) for model in models]
+    total = dict.fromkeys(every[0], moving(moved))
+    for model, times, by_library in zip(models, calls, every, strict=True):
         made = construction(model, profile) if len(models) > 1 else {}
-        for library, count in instructions(model, profile).items():
+        for library, count in by_library.items():
             total[library] += times * count + made.get(library, 0)
     return total
 

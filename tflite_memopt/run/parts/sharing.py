@@ -83,7 +83,7 @@ def _network(path: Path, one_at_a_time: bool) -> Source:
         if program.feed is not None:
             raise UsageError(
                 f"'{path}' takes its image in rows: several networks in one arena take their inputs whole",
-                ErrorKind.NAME,
+                ErrorKind.FORM,
             )
         files = tuple(part.file for part in program.parts)
     else:

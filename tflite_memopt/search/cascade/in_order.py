@@ -356,5 +356,5 @@ class OrderSearch:
 
 
 def _cutoff(need: float) -> int:
-    """Return the value that a bound must be below, for an objective below ``need``: a multiple of 16 bytes, and 1."""
+    """Return the value that a bound must be below, for an objective below ``need``: a multiple of 16, plus 1."""
     return (math.ceil(need) - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1

@@ -145,7 +145,7 @@ class TilingTable:
         return figures.head < self.needs.whole(tiling.first, tiling.end) and self.needs.limits.allow(figures)
 
     def is_measured(self, chosen: Sequence[Tiling]) -> bool:
-        """Tell whether the figures of all of these are no bounds any more."""
+        """Tell whether all of these tilings are measured."""
         return all(self[tiling].is_measured for tiling in chosen)
 
     def keep_measured(self) -> None:

@@ -197,7 +197,7 @@ def cost_if_planned(
 ) -> Cost:
     """Return the cost of ``place`` with the same arguments.
 
-    Where no plan is found below the limit's ``below``, that of one that is not.
+    If the search finds no plan below ``limit.below``, the cost is that of its best plan, before TFLM places the rest.
     """
     plan = _planned(options, limit, layout)
     head = plan.arena_bytes
@@ -209,18 +209,21 @@ def cost_if_planned(
 def cost_at(
     head: int, model: Model, profile: KernelProfile, options: SearchOptions, order: Sequence[int] | None = None
 ) -> Cost:
-    """Return the cost if the model ran with a head of so many bytes; ``order`` as for ``arena_beside_head``."""
+    """Return the cost of a model whose head takes ``head`` bytes; ``order`` as for ``arena_beside_head``."""
     beside = arena_beside_head(model, profile.requests, profile.abi, order)
     return Cost(need_at(head, beside, options), head, model_macs(model), operator_count(model))
 
 
 def head_below(need: int, beside: ArenaBesideHead, options: SearchOptions) -> int:
-    """Return the bytes that a head must be below for an objective below ``need``, a multiple of 16 bytes and 1."""
+    """Return the bytes that a head must be below for an objective below ``need``.
+
+    ``need``: one more than a multiple of 16 bytes, as a cutoff is.
+    """
     return need - beside.tail if options.objective == "total" else need
 
 
 def need_at(head: int, beside: ArenaBesideHead, options: SearchOptions) -> int:
-    """Return the bytes that the objective counts, with a head of so many bytes."""
+    """Return the bytes that the objective counts when the head takes ``head`` bytes."""
     return beside.with_head(head).required if options.objective == "total" else head
 
 
