@@ -198,17 +198,20 @@ def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
-    """Return the table of ``verify``, one row per runtime."""
-    columns = ("runtime", "verdict", "samples", "largest difference", "values that differ", "reason")
+    """Return the table of ``verify``: a row for each proof, for the interface, and for each runtime.
+
+    Only runtimes have samples.
+    """
+    columns = ("check", "verdict", "samples", "largest difference", "values that differ", "reason")
     table = table_with("verification", *columns)
-    for runtime, verdict in verdicts.items():
+    for check, verdict in verdicts.items():
         gap = share = "-"
         if verdict.equal is not None:
             gap, share = _gap(verdict), f"{100 * verdict.differing_share:.3g} %"
         reason = verdict.reason or ""
         if len(reason) > _LONGEST_REASON:
             reason = reason[: _LONGEST_REASON - 1] + "…"
-        table.add_row(runtime, _word(verdict), str(verdict.samples), gap, share, Text(reason))
+        table.add_row(check, _word(verdict), str(verdict.samples or "-"), gap, share, Text(reason))
     return table
 
 

@@ -137,7 +137,8 @@ def check_given(problem: PlanProblem) -> None:
     for index, item in enumerate(problem.items):
         if item.size < 0 or item.start >= item.end:
             raise InfeasibleError(
-                f"item {index}: {item.size} bytes in [{item.start}, {item.end}) are no item", ErrorKind.PLACE
+                f"item {index}: {item.size} bytes are negative, or its interval [{item.start}, {item.end}) is empty",
+                ErrorKind.PLACE,
             )
         if item.offset is not None:
             _check_item(index, item, item.offset)
