@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late, with_ties
 from .space import arena_of, counted_library, part_space
-from .stretch import StretchCosts
+from .stretch import SHARE, StretchCosts
 from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
@@ -53,6 +54,8 @@ _TOO_SLOW = (
     "higher limit parts may need less"
 )
 _ANY_WORK = 1 << 62
+_ROUNDED = 1e-4
+"""Added run time, as a fraction, that the search may miss: it counts in millionths of the limit, part by part."""
 _GAIN = 0.01
 """The share of the whole that parts must save to be written."""
 
@@ -132,17 +135,23 @@ def optimize_in_parts(
         return _fed(name, data, model, fronts, whole, most_parts)
     known = {} if cache is None else cache
     costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
-    choice = None if reason is not None else _chosen(costs, most_parts)
-    whole_bytes = _whole_bytes(whole)
+    worth = _whole_bytes(whole) * (1 - _GAIN)
     program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
-    as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, whole_bytes * (1 - _GAIN)))
-    if choice is None or not choice.cuts or choice.need > whole_bytes * (1 - _GAIN):
+    as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, worth))
+
+    def made(choice: Choice) -> ProgramResult:
+        if not choice.cuts or choice.need > worth:
+            return as_one
+        parts = _optimized_parts(costs, choice, 0)
+        program = _program(name, data, parts, whole, options)
+        return as_one if program.arena > worth else ProgramResult(whole, parts, program)
+
+    if reason is not None:
         return as_one
-    parts = _optimized_parts(costs, choice, 0)
-    program = _program(name, data, parts, whole, options)
-    if program.arena > whole_bytes * (1 - _GAIN):
-        return as_one
-    return _verified(data, ProgramResult(whole, parts, program), options, progress)
+    found = _within_the_limit(costs, most_parts, made)
+    if found is None:
+        return replace(as_one, why_whole=_TOO_SLOW)
+    return as_one if found is as_one else _verified(data, found, options, progress)
 
 
 def _why_one(costs: StretchCosts, worth: float) -> str:
@@ -172,16 +181,19 @@ def _fed(
     options, reason = costs.options, why_whole(model) or costs.why_none()
     if reason is not None:
         raise UnsupportedModelError(f"--feed: {reason}", ErrorKind.FORM)
-    choice = _chosen(costs, most_parts)
-    if choice is None:
+
+    def made(choice: Choice) -> ProgramResult:
+        front = costs.chosen(choice.stretches[0], choice.limits[0])
+        parts = _optimized_parts(costs, choice, 1)
+        return ProgramResult(whole, parts, _program(name, data, parts, whole, options, front), None, front)
+
+    found = _within_the_limit(costs, most_parts, made)
+    if found is None:
         raise InfeasibleError(
             f"--feed: no front keeps the added run time within {options.max_slowdown:.0%}: raise "
             "--max-slowdown, or give a number of rows"
         )
-    front = costs.chosen(choice.stretches[0], choice.limits[0])
-    parts = _optimized_parts(costs, choice, 1)
-    program = _program(name, data, parts, whole, options, front)
-    return _verified(data, ProgramResult(whole, parts, program, None, front), options, costs.progress)
+    return _verified(data, found, options, costs.progress)
 
 
 def _optimized_parts(costs: StretchCosts, choice: Choice, first: int) -> tuple[Result, ...]:
@@ -245,7 +257,25 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
     return model
 
 
-def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
+def _within_the_limit(
+    costs: StretchCosts, most_parts: int | None, made: Callable[[Choice], ProgramResult]
+) -> ProgramResult | None:
+    """Return the program of the best choice that keeps to the limit on run time; None without one.
+
+    The search assumes that a tensor is moved once between two parts. The program tells whether it is moved twice, for
+    want of room: then what it adds beyond the limit is taken from the limit of the next search.
+    """
+    most_work, limit = costs.most_work, costs.options.max_slowdown
+    while (choice := _chosen(costs, most_parts, most_work)) is not None:
+        result = made(choice)
+        over = max(result.program.slowdown.values()) - limit
+        if over <= _ROUNDED or result.why_whole is not None:
+            return result
+        most_work = choice.work - (ceil(SHARE * over / limit) if limit else SHARE)
+    return None
+
+
+def _chosen(costs: StretchCosts, most_parts: int | None, work: int) -> Choice | None:
     options = costs.options
     stretches = Stretches(
         costs.positions,
@@ -257,7 +287,6 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
         costs.keeps_to,
         isinstance(costs, FeedCosts),
     )
-    work = costs.most_work
     if most_parts is not None:
         return at_most(stretches, most_parts, work)
     if options.budget is None:
