@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.benchmarks import figures
+from scripts.benchmarks import figures, recurrent
 from scripts.benchmarks.__main__ import cli
 from scripts.benchmarks.ablations import PARTS, WITHOUT
 from scripts.benchmarks.models import AFTER, BEFORE, REFUSED
@@ -16,6 +16,7 @@ from scripts.benchmarks.programs import HEAD
 from scripts.benchmarks.programs import PARTS as IN_PARTS
 from scripts.benchmarks.slide import CALLS, WINDOW
 from tests.models import mobile_chain
+from tests.recurrent import loop_with_a_list
 from tests.test_slide import keywords
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Options
@@ -89,6 +90,21 @@ def test_hops_of_a_window_are_those_of_the_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_recurrent_network_needs_what_the_reports_of_the_sequence_and_of_the_step_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = write_model(loop_with_a_list())
+    monkeypatch.setattr(recurrent, "NETWORKS", {"a loop": {}})
+    monkeypatch.setattr(recurrent, "_converted", lambda *_: data)
+    whole, step = _runs("recurrent", "recurrent")
+    for found, options in ((whole, Options()), (step, Options(step=True))):
+        report = optimize(data, options).report
+        assert found[AFTER] == str(report.answer.reserve)
+        assert found[recurrent.INSTRUCTIONS] == str(report.after.instructions["reference"])
+        assert found[recurrent.BEFORE_RUNS] == "no"  # sizes in its loop change
+
+
+@pytest.mark.slow
 def test_ablations_sum_random_networks_in_one_row_with_a_figure_for_each_part() -> None:
     (found,) = _runs("ablations_of_parts", "ablations", "--parts", "--random", "1", "--effort", "quick")
     assert int(found[BEFORE]) > int(found[AFTER])
@@ -108,6 +124,12 @@ def test_a_run_replaces_its_figures_and_the_others_stay_and_age(monkeypatch: pyt
     ]
     (old,) = figures.stale()
     assert (old.table, old.source, old.figures) == ("mine", "scripts/bench mine", 1)
+
+
+def test_a_refusal_replaces_all_figures_of_the_run() -> None:
+    figures.keep("mine", "scripts/bench mine", [figures.Row("a", "", "", {"before": 1, "after": 1})])
+    figures.keep("mine", "scripts/bench mine", [figures.Row("a", "", "", {REFUSED: "why"})])
+    assert [(each.name, each.value) for each in figures.read("mine")] == [(REFUSED, "why")]
 
 
 def test_figures_of_an_interrupted_run_are_kept() -> None:

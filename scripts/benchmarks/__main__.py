@@ -8,6 +8,7 @@ scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench converters FOLDER...   what is left of the operators that converters of PyTorch write
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
 scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
+scripts/bench recurrent   a GRU layer of Keras: the sequence in one call, and one step per call
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
@@ -23,6 +24,7 @@ from .figures import stale as stale_figures
 from .models import models
 from .plan import plan
 from .programs import programs
+from .recurrent import recurrent
 from .schedule import schedule
 from .slide import slide
 from .tail import tail
@@ -36,7 +38,7 @@ def cli(stale: bool) -> None:
         click.echo(f"{each.table}: {each.figures} figures of {each.version}: {each.source}")
 
 
-for _command in (models, programs, schedule, plan, converters, slide, faults, tail, ablations):
+for _command in (models, programs, schedule, plan, converters, slide, recurrent, faults, tail, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

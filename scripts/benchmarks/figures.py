@@ -33,9 +33,9 @@ class Figure:
     source: str
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What the figure is of: another run of it replaces it."""
-        return self.model, self.target, self.options, self.name
+    def run(self) -> tuple[str, str, str]:
+        """The run that it is of: another one replaces all of its figures."""
+        return self.model, self.target, self.options
 
 
 def files() -> list[Path]:
@@ -53,15 +53,19 @@ def read(name: str) -> list[Figure]:
 
 
 def add(name: str, new: Iterable[Figure]) -> None:
-    """Put figures into a table; those of the same run are replaced where they stand."""
-    found = {figure.key: figure for figure in read(name)}
-    found |= {figure.key: figure for figure in new}
+    """Put figures into a table; those of the same run are replaced where they stand, also by a refusal."""
+    runs: dict[tuple[str, str, str], list[Figure]] = {}
+    for known in (read(name), new):
+        present: dict[tuple[str, str, str], list[Figure]] = {}
+        for figure in known:
+            present.setdefault(figure.run, []).append(figure)
+        runs |= present
     path = FOLDER / f"{name}.csv"
     path.parent.mkdir(exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [each.name for each in fields(Figure)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(map(asdict, found.values()))
+        writer.writerows(asdict(figure) for run in runs.values() for figure in run)
 
 
 def version() -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from scripts.benchmarks import ablations, faults, programs, slide
+from scripts.benchmarks import ablations, faults, programs, recurrent, slide
 from scripts.benchmarks.converters import COUNTED
 from scripts.benchmarks.figures import ROOT, read
 from scripts.benchmarks.markdown_table import row, table
@@ -206,6 +206,19 @@ def windows() -> Iterator[str]:
     return _table((run for run in _runs("slide") if REFUSED not in run.values), _MODEL | columns)
 
 
+def layers() -> Iterator[str]:
+    """RAM and instructions of networks with one recurrent layer, the sequence in one call and one step per call."""
+
+    def in_a_call(run: Run) -> str:
+        return f"{run(AFTER)} in {int(run.values[recurrent.INSTRUCTIONS]) / 1e6:.2f} M"
+
+    yield from table("network | as it came | the sequence in one call | one step per call, `--step`")
+    for model, runs in _by_model("recurrent").items():
+        whole, step = runs.values()
+        came = whole(BEFORE) if whole.values[recurrent.BEFORE_RUNS] == "yes" else "does not run"
+        yield row(f"`{model}`", came, in_a_call(whole), in_a_call(step))
+
+
 def executed() -> Iterator[str]:
     """Estimated and executed instructions."""
     columns: Columns = {
@@ -264,6 +277,15 @@ def without() -> Iterator[str]:
     return _table(_runs("ablations"), _MODEL | _BEFORE | _figures({"all": AFTER}) | names)
 
 
+def constants() -> Iterator[str]:
+    """Numbers that searches are tuned by: those of which half or twice changes the RAM of the networks."""
+    shown = {"value": "value"} | {name: name for name in _names("constants") if name.endswith("RAM, %")}
+    changed = (
+        run for run in _runs("constants") if any(float(run.values[name]) for name in shown.values() if name != "value")
+    )
+    return _table(changed, {"constant": lambda run: f"`{run.model}`"} | _figures(shown))
+
+
 def proofs() -> Iterator[str]:
     """Networks that were proved."""
     return _table(_runs("proofs"), _MODEL | _figures({name: name for name in _names("proofs")}))
@@ -275,7 +297,21 @@ def attacks() -> Iterator[str]:
 
 
 TABLES = (
-    *(models, people, strangers, converters, in_parts, windows, executed, read_weights, devices, met, against, tools),
+    *(
+        models,
+        people,
+        strangers,
+        converters,
+        layers,
+        in_parts,
+        windows,
+        executed,
+        read_weights,
+        devices,
+        met,
+        against,
+        tools,
+    ),
     *(proofs, attacks, tail, without),
 )
 

@@ -30,6 +30,7 @@ PEOPLE: Mapping[str, PeoplesNetwork] = MappingProxyType(
         "keywords_raw": PeoplesNetwork(sequences.keywords_raw),
         "keywords_spectrogram": PeoplesNetwork(sequences.keywords_spectrogram),
         "keyword_transformer": PeoplesNetwork(sequences.keyword_transformer),
+        # The converter of TensorFlow 2.21 ends with a segmentation fault where an LSTM gets integers.
         "lstm": PeoplesNetwork(sequences.lstm, ("float",)),
         "lstm_unrolled": PeoplesNetwork(sequences.lstm_unrolled),
         "gru_unrolled": PeoplesNetwork(sequences.gru_unrolled),
@@ -49,4 +50,3 @@ PEOPLE: Mapping[str, PeoplesNetwork] = MappingProxyType(
         "super_resolution": PeoplesNetwork(decoders.super_resolution),
     }
 )
-"""The converter of TensorFlow 2.21 ends with a segmentation fault where an LSTM gets integers."""
