@@ -17,6 +17,7 @@ from scripts.benchmarks.programs import PARTS as IN_PARTS
 from scripts.benchmarks.slide import CALLS, WINDOW
 from tests.models import mobile_chain
 from tests.recurrent import loop_with_a_list
+from tests.test_imports import LEVEL_OF
 from tests.test_slide import keywords
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Options
@@ -116,7 +117,7 @@ def test_a_run_replaces_its_figures_and_the_others_stay_and_age(monkeypatch: pyt
     first = figures.Row("a", "", "", {"bytes": 1})
     figures.keep("mine", "scripts/bench mine", [first, figures.Row("b", "", "", {"bytes": 2})])
     assert list(figures.stale()) == []
-    monkeypatch.setattr(figures, "version", lambda: "later")
+    monkeypatch.setattr(figures, "version", lambda _: "later")
     figures.keep("mine", "scripts/bench mine", [figures.Row("a", "", "", {"bytes": 3})])
     assert [(each.model, each.value, each.version == "later") for each in figures.read("mine")] == [
         ("a", "3", True),
@@ -124,6 +125,11 @@ def test_a_run_replaces_its_figures_and_the_others_stay_and_age(monkeypatch: pyt
     ]
     (old,) = figures.stale()
     assert (old.table, old.source, old.figures) == ("mine", "scripts/bench mine", 1)
+
+
+def test_figures_of_one_model_depend_on_nothing_above_the_pipeline() -> None:
+    pipeline = LEVEL_OF["run/pipeline"]
+    assert {part for part, level in LEVEL_OF.items() if level > pipeline} == figures.ABOVE_ONE_MODEL
 
 
 def test_a_refusal_replaces_all_figures_of_the_run() -> None:

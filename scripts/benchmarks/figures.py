@@ -20,8 +20,9 @@ FOLDER = ROOT / "docs" / "results"
 class Figure:
     """``target``: as ``--target`` takes it, empty for any kernels. ``options``: the others, as on the command line.
 
-    ``name``: what was counted, with its unit. ``version``: the last commit that changed the package, or that of another
-    tool. ``source``: the command that measures it again; with "not here: " before it, where this repository cannot.
+    ``name``: what was counted, with its unit. ``version``: the last commit that changed what makes it, or that of
+    another tool. ``source``: the command that measures it again; with "not here: " before it, where this repository
+    cannot.
     """
 
     model: str
@@ -68,10 +69,24 @@ def add(name: str, new: Iterable[Figure]) -> None:
         writer.writerows(asdict(figure) for run in runs.values() for figure in run)
 
 
-def version() -> str:
-    """The last commit that changed the package; with a plus sign where files differ from it."""
-    commit = _git("log", "-1", "--format=%h", "--", "tflite_memopt")
-    return commit + "+" * bool(_git("status", "--porcelain", "--", "tflite_memopt"))
+ABOVE_ONE_MODEL = frozenset({"__init__", "__main__", "api", "batch", "cli", "run/explore", "run/parts"})
+"""Of the package: what stands above ``run/pipeline``, so that no figure of one model depends on it."""
+
+
+def version(in_parts: bool) -> str:
+    """The last commit that changed what makes a figure, ``in_parts`` or not; with a plus sign where files differ."""
+    others = ABOVE_ONE_MODEL if not in_parts else ABOVE_ONE_MODEL - {"run/parts"}
+    paths = (
+        "--",
+        "tflite_memopt",
+        *(f":!tflite_memopt/{other}{end}" for other in sorted(others) for end in ("", ".py")),
+    )
+    return _git("log", "-1", "--format=%h", *paths) + "+" * bool(_git("status", "--porcelain", *paths))
+
+
+def is_in_parts(table: str, options: str) -> bool:
+    """Return whether a run makes several models of one, or compares with them."""
+    return table == "slide" or "--parts" in options or "--feed" in options
 
 
 NOT_HERE = "not here: "
@@ -89,9 +104,13 @@ class Stale(NamedTuple):
 
 def stale() -> Iterator[Stale]:
     """The tables with figures of other versions than the present one."""
-    present = version()
+    present = {in_parts: version(in_parts) for in_parts in (False, True)}
     for path in files():
-        counts = Counter((figure.version, figure.source) for figure in read(path.stem) if figure.version != present)
+        counts = Counter(
+            (figure.version, figure.source)
+            for figure in read(path.stem)
+            if figure.version != present[is_in_parts(path.stem, figure.options)]
+        )
         yield from (Stale(path.stem, *each, count) for each, count in counts.items())
 
 
@@ -110,11 +129,12 @@ class Row(NamedTuple):
 
 def keep(name: str, source: str, rows: Iterable[Row]) -> None:
     """Print rows as they come, and put their figures into a table, also those of a run that is interrupted."""
-    present, made = version(), list[Figure]()
+    present, made = {in_parts: version(in_parts) for in_parts in (False, True)}, list[Figure]()
     try:
         for model, target, options, values in rows:
+            of = present[is_in_parts(name, options)]
             click.echo(f"{' '.join(filter(None, (model, target, options)))}: {_said(values)}")
-            new = (Figure(model, target, options, each, str(value), present, source) for each, value in values.items())
+            new = (Figure(model, target, options, each, str(value), of, source) for each, value in values.items())
             made += new
     finally:
         add(name, made)
