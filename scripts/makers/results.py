@@ -277,15 +277,6 @@ def without() -> Iterator[str]:
     return _table(_runs("ablations"), _MODEL | _BEFORE | _figures({"all": AFTER}) | names)
 
 
-def constants() -> Iterator[str]:
-    """Numbers that searches are tuned by: those of which half or twice changes the RAM of the networks."""
-    shown = {"value": "value"} | {name: name for name in _names("constants") if name.endswith("RAM, %")}
-    changed = (
-        run for run in _runs("constants") if any(float(run.values[name]) for name in shown.values() if name != "value")
-    )
-    return _table(changed, {"constant": lambda run: f"`{run.model}`"} | _figures(shown))
-
-
 def proofs() -> Iterator[str]:
     """Networks that were proved."""
     return _table(_runs("proofs"), _MODEL | _figures({name: name for name in _names("proofs")}))
