@@ -277,6 +277,14 @@ def without() -> Iterator[str]:
     return _table(_runs("ablations"), _MODEL | _BEFORE | _figures({"all": AFTER}) | names)
 
 
+def constants() -> Iterator[str]:
+    """Numbers that searches are tuned by: those of which half or twice changes the RAM of the networks."""
+    changes = {name: name for name in _names("constants") if name.endswith("RAM, %")}
+    runs = (run for run in _runs("constants") if any(float(run.values[name]) for name in changes))
+    of: Columns = {"constant": lambda run: f"`{run.model}`", "networks": lambda run: run.options.split(", ")[1]}
+    return _table(runs, of | _figures({"value": "value"} | changes))
+
+
 def proofs() -> Iterator[str]:
     """Networks that were proved."""
     return _table(_runs("proofs"), _MODEL | _figures({name: name for name in _names("proofs")}))
@@ -303,7 +311,7 @@ TABLES = (
         against,
         tools,
     ),
-    *(proofs, attacks, tail, without),
+    *(proofs, attacks, tail, without, constants),
 )
 
 
@@ -314,6 +322,7 @@ def page() -> str:
     )
     environment.globals |= {each.__name__: lambda each=each: "\n".join(each()) for each in TABLES}
     environment.globals["versions"] = versions
+    environment.globals["constant_count"] = lambda: len({run.model for run in _runs("constants")})
     return environment.get_template("results.md.jinja").render()
 
 
