@@ -31,7 +31,7 @@ def _runs(table: str, *arguments: str) -> list[dict[str, str]]:
     assert result.exit_code == 0, result.output
     runs: dict[tuple[str, ...], dict[str, str]] = {}
     for figure in figures.read(table):
-        runs.setdefault((figure.model, figure.target, figure.options), {})[figure.name] = figure.value
+        runs.setdefault(figure.run, {})[figure.name] = figure.value
     return list(runs.values())
 
 

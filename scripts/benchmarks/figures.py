@@ -55,12 +55,7 @@ def read(name: str) -> list[Figure]:
 
 def add(name: str, new: Iterable[Figure]) -> None:
     """Put figures into a table; those of the same run are replaced where they stand, also by a refusal."""
-    runs: dict[tuple[str, str, str], list[Figure]] = {}
-    for known in (read(name), new):
-        present: dict[tuple[str, str, str], list[Figure]] = {}
-        for figure in known:
-            present.setdefault(figure.run, []).append(figure)
-        runs |= present
+    runs = _by_run(read(name)) | _by_run(new)
     path = FOLDER / f"{name}.csv"
     path.parent.mkdir(exist_ok=True)
     with path.open("w", newline="") as file:
@@ -69,19 +64,31 @@ def add(name: str, new: Iterable[Figure]) -> None:
         writer.writerows(asdict(figure) for run in runs.values() for figure in run)
 
 
+def _by_run(figures: Iterable[Figure]) -> dict[tuple[str, str, str], list[Figure]]:
+    found: dict[tuple[str, str, str], list[Figure]] = {}
+    for figure in figures:
+        found.setdefault(figure.run, []).append(figure)
+    return found
+
+
 ABOVE_ONE_MODEL = frozenset({"__init__", "__main__", "api", "batch", "cli", "run/explore", "run/parts"})
 """Of the package: what stands above ``run/pipeline``, so that no figure of one model depends on it."""
 
 
 def version(in_parts: bool) -> str:
     """The last commit that changed what makes a figure, ``in_parts`` or not; with a plus sign where files differ."""
-    others = ABOVE_ONE_MODEL if not in_parts else ABOVE_ONE_MODEL - {"run/parts"}
+    others = ABOVE_ONE_MODEL - {"run/parts"} if in_parts else ABOVE_ONE_MODEL
     paths = (
         "--",
         "tflite_memopt",
         *(f":!tflite_memopt/{other}{end}" for other in sorted(others) for end in ("", ".py")),
     )
     return _git("log", "-1", "--format=%h", *paths) + "+" * bool(_git("status", "--porcelain", *paths))
+
+
+def _versions() -> Mapping[bool, str]:
+    """The present versions, of figures in parts and of others."""
+    return {in_parts: version(in_parts) for in_parts in (False, True)}
 
 
 def is_in_parts(table: str, options: str) -> bool:
@@ -104,7 +111,7 @@ class Stale(NamedTuple):
 
 def stale() -> Iterator[Stale]:
     """The tables with figures of other versions than the present one."""
-    present = {in_parts: version(in_parts) for in_parts in (False, True)}
+    present = _versions()
     for path in files():
         counts = Counter(
             (figure.version, figure.source)
@@ -129,7 +136,7 @@ class Row(NamedTuple):
 
 def keep(name: str, source: str, rows: Iterable[Row]) -> None:
     """Print rows as they come, and put their figures into a table, also those of a run that is interrupted."""
-    present, made = {in_parts: version(in_parts) for in_parts in (False, True)}, list[Figure]()
+    present, made = _versions(), list[Figure]()
     try:
         for model, target, options, values in rows:
             of = present[is_in_parts(name, options)]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
 
 import click
-import numpy as np
 
+from scripts.zoo_networks.quiet import prepare_environment
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
@@ -65,24 +62,14 @@ def _figures(data: bytes, options: Options) -> Mapping[str, object]:
 
 
 def _converted(arguments: Mapping[str, bool], is_int8: bool) -> bytes:
-    """A .tflite of batch 1 by TensorFlow's own converter; random inputs give the ranges of integers."""
+    """A .tflite of batch 1 by TensorFlow's own converter; synthetic inputs give the ranges of integers."""
+    prepare_environment()
     import keras
-    import tensorflow as tf
+
+    from scripts.zoo_networks.people.convert import convert
+    from scripts.zoo_networks.people.training import Data
 
     keras.utils.set_random_seed(0)
     inputs = keras.Input((STEPS, FEATURES), batch_size=1)
-    outputs = keras.layers.Dense(4)(keras.layers.GRU(UNITS, **arguments)(inputs))
-    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(inputs, outputs))
-    if is_int8:
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        converter.representative_dataset = _samples
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
-        converter.inference_input_type = converter.inference_output_type = tf.int8
-    with contextlib.redirect_stdout(io.StringIO()):  # Keras says where it puts a copy.
-        return cast(bytes, converter.convert())
-
-
-def _samples() -> Iterator[list[Any]]:
-    random = np.random.default_rng(0)
-    for _ in range(16):
-        yield [random.uniform(-1, 1, (1, STEPS, FEATURES)).astype(np.float32)]
+    model = keras.Model(inputs, keras.layers.Dense(4)(keras.layers.GRU(UNITS, **arguments)(inputs)))
+    return convert(model, Data(model, 0), "int8" if is_int8 else "float")

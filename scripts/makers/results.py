@@ -72,7 +72,7 @@ def _signed(percent: float, digits: int) -> str:
 def _runs(name: str) -> list[Run]:
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     for figure in read(name):
-        found.setdefault((figure.model, figure.target, figure.options), {})[figure.name] = figure.value
+        found.setdefault(figure.run, {})[figure.name] = figure.value
     return [Run(*key, values) for key, values in found.items()]
 
 
