@@ -39,9 +39,10 @@ from tflite_memopt.search.cascade.tiling import (
     loop_rows_for,
 )
 from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import Alive, solve_together
+from tflite_memopt.search.memory.problems import Alive
 from tflite_memopt.solvers.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.together import solve_together
 from tflite_memopt.target.kernels.profile import KernelProfile
 from tflite_memopt.target.kernels.profiles import profile_named
 
@@ -55,7 +56,7 @@ def planned_head(model: Model, tiling: Tiling, profile: KernelProfile) -> int:
     part = excerpt(model, tiling.first, tiling.end)
     apply_tilings(part, [replace(tiling, first=0, end=tiling.end - tiling.first)])
     layout = memory_layout(part, profile)
-    return solve_together(layout.problem, layout.groups, "best", SearchLimit(0.2)).arena_bytes
+    return solve_together(layout.joined, "best", SearchLimit(0.2)).arena_bytes
 
 
 def assert_is_bound(model: Model, tiling: Tiling, bound: Figures, measured: Figures, profile: KernelProfile) -> None:
@@ -173,7 +174,7 @@ def test_no_plan_of_the_whole_model_goes_below_a_bound(kernels: str) -> None:
         made = apply_tilings(copy_model(model), [tiling])
         outside = [need for step, need in enumerate(needs) if not tiling.first <= step < tiling.end]
         layout = memory_layout(made, profile)
-        plan = solve_together(layout.problem, layout.groups, "greedy_by_size", SearchLimit())
+        plan = solve_together(layout.joined, "greedy_by_size", SearchLimit())
         assert max(*outside, bounds[tiling].head) <= plan.arena_bytes
 
 

@@ -23,10 +23,10 @@ from tflite_memopt.search.cascade.space import Space
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.search.memory.figures import arena_terms, operator_count
 from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import solve_together
 from tflite_memopt.search.memory.work import model_work
 from tflite_memopt.solvers.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.solvers.graph.limits import SearchLimit
+from tflite_memopt.solvers.plan.together import solve_together
 from tflite_memopt.target.kernels.faults import faults_in
 from tflite_memopt.target.kernels.mend import mend
 from tflite_memopt.target.kernels.profile import KernelProfile
@@ -64,7 +64,7 @@ def assert_adds(model: Model, tiling: Tiling, said: Figures, profile: KernelProf
     mend(made, profile, {each.output for each in faults_in(model, profile)})
     before, after = arena_terms(model, profile), arena_terms(made, profile)
     layout = memory_layout(made, profile)
-    plan = solve_together(layout.problem, layout.groups, "greedy_by_size", SearchLimit())
+    plan = solve_together(layout.joined, "greedy_by_size", SearchLimit())
     assert said.head <= plan.arena_bytes
     assert after.macs - before.macs == said.macs
     assert operator_count(made) - operator_count(model) == said.operators

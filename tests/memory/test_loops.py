@@ -23,9 +23,9 @@ from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.search.cascade.loop import LoopForm
-from tflite_memopt.search.memory.problems import join, solve_together
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.solvers.plan.together import join, solve_together
 
 ARENA = 4 << 20
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
@@ -118,7 +118,7 @@ def test_items_at_one_offset_are_one_to_the_planner() -> None:
     assert joined.item_of == (0, 0, 1, 2)
     assert joined.problem.items == (Item(32, 0, 5), Item(48, 4, 6), Item(16, 1, 3))
     assert joined.problem.relations == (Relation(1, 0, 16),)
-    plan = solve_together(PlanProblem(items, (same, Relation(2, 1, 16))), [(0, 1)], "greedy_by_size", SearchLimit())
+    plan = solve_together(joined, "greedy_by_size", SearchLimit())
     assert plan.offsets[0] == plan.offsets[1]
 
 

@@ -36,10 +36,10 @@ from ...target.kernels.arena import arena_beside_head
 from ...target.kernels.faults import faults_in
 from ...target.kernels.mend import mend
 from ...target.kernels.profile import KernelProfile
-from ..memory.arrange import Cost, cost_if_planned, head_below, need_at
+from ..memory.arrange import Cost, head_below, head_if_planned, need_at
 from ..memory.figures import operator_count
 from ..memory.layout import MemoryLayout, memory_layout
-from ..memory.problems import join, schedule_problem
+from ..memory.problems import schedule_problem
 from ..memory.work import WorkLimit, instructions, model_work
 from .measure import Measured
 from .select import HEADS, OptionSet
@@ -115,7 +115,7 @@ class Plans:
                 self._orders[chosen] = order
 
     def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
-        """Return the cost of a set, its order if it is planned in full, and the operators of its model.
+        """Return the cost of a set, the order in which it is planned, and the operators of its model.
 
         A set that cannot be written has no cost.
         """
@@ -127,21 +127,28 @@ class Plans:
         return cost, order, operator_count(model)
 
     def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
-        profile, options = self._profile, self._options
-        own = memory_layout(model, profile, range(len(model.main.operators)))
+        """Return the least cost of the orders that are planned, and the order; None where none may be below."""
+        own = memory_layout(model, self._profile, range(len(model.main.operators)))
         layouts = [own, *self._in_other_order(model, own)] if is_full else [own]
-        beside = arena_beside_head(model, profile.requests, profile.abi)
-        need = partial(need_at, beside=beside, options=options)
-        limit = options.plan_limit(_FULL / PLAN_EFFORT[options.effort]) if is_full else options.search_limit()
+        costs = [(self._cost_in(model, layout, below, is_full), layout.order) for layout in layouts]
+        known = [(cost, order) for cost, order in costs if cost is not None]
+        return min(known, key=lambda each: each[0], default=(None, None))
+
+    def _cost_in(self, model: Model, layout: MemoryLayout, below: int, is_full: bool) -> Cost | None:
+        """Return the cost in the order of a layout; None where its bound is not below."""
+        profile, options = self._profile, self._options
+        beside = arena_beside_head(model, profile.requests, profile.abi, layout.order)
+        if need_at(max_breadth(layout.joined.problem), beside, options) >= below:
+            return None
         worth = below if is_full else _cutoff(_PROMISING * below)
+        limit = options.plan_limit(_FULL / PLAN_EFFORT[options.effort]) if is_full else options.search_limit()
         limit = replace(limit, below=head_below(worth, beside, options))
-        problems = [join(layout.problem, layout.groups).problem for layout in layouts]
-        open_ = [layout for layout, each in zip(layouts, problems, strict=True) if need(max_breadth(each)) < below]
-        if is_full or not open_:
-            costs = [(cost_if_planned(model, layout, profile, options, limit), layout.order) for layout in open_]
-            return min(costs, key=lambda each: each[0], default=(None, None))
-        head = solve(problems[0], options.planner, limit).arena_bytes
-        return Cost(need(head), head, model_macs(model, own.loops.loops), operator_count(model)), None
+        if is_full:
+            head = head_if_planned(model, layout, options, limit)
+        else:
+            head = solve(layout.joined.problem, options.planner, limit).arena_bytes
+        macs = model_macs(model, layout.loops.loops)
+        return Cost(need_at(head, beside, options), head, macs, operator_count(model))
 
     def _is_within(self, made: Model) -> bool:
         """Return whether it keeps the limit on run time."""

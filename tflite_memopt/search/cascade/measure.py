@@ -20,7 +20,6 @@ from ...target.kernels.mend import mend
 from ...target.kernels.profile import KernelProfile
 from ..memory.figures import arena_terms
 from ..memory.layout import memory_layout
-from ..memory.problems import join
 from ..memory.work import model_work
 from .select import Figures
 from .tiling import Form, Tiling, apply_tilings
@@ -127,7 +126,7 @@ class Measure:
 
     def _totals(self, part: Model) -> Figures:
         layout = memory_layout(part, self._profile)
-        head = max_breadth(join(layout.problem, layout.groups).problem)
+        head = max_breadth(layout.joined.problem)
         terms = arena_terms(part, self._profile, layout.loops.loops)
         constants = sum(tensor.is_constant for tensor in part.main.tensors)
         tail, temporaries = (size.on(self._profile.abi) * constants for size in CONSTANT)

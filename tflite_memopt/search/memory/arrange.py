@@ -18,6 +18,7 @@ from ...solvers.graph.limits import SearchLimit
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.plan.methods import CHEAP
 from ...solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
+from ...solvers.plan.together import claimed, join, solve_together
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import Schedule, ScheduleProblem
 from ...target.kernels.arena import ArenaBesideHead, arena_beside_head
@@ -25,7 +26,7 @@ from ...target.kernels.profile import KernelProfile
 from ...target.kernels.requests import ILP32
 from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
-from .problems import schedule_problem, solve_together
+from .problems import schedule_problem
 from .reserve import LibraryNeed, needs_by_library
 
 _MANY_ITEMS = 200
@@ -86,13 +87,14 @@ def place(
 
 
 def _planned(options: SearchOptions, limit: SearchLimit, layout: MemoryLayout) -> Plan:
-    return solve_together(layout.problem, layout.groups, options.planner, limit)
+    return solve_together(layout.joined, options.planner, limit)
 
 
 def _placed(
     model: Model, layout: MemoryLayout, plan: Plan, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
 ) -> ModelPlacement:
     plan, offsets = _best_in_force(model, layout, plan, options.planner, limit)
+    plan = claimed(layout.joined, plan)
     assert layout.order is not None
     return ModelPlacement(layout.order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
 
@@ -121,8 +123,8 @@ def _best_in_force(
 
 def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iterator[Plan]:
     for name in CHEAP:
-        yield solve_together(layout.problem, layout.groups, name, limit)
-    yield solve_together(_alive_as_for_tflm(layout), layout.groups, planner, limit)
+        yield solve_together(layout.joined, name, limit)
+    yield solve_together(join(_alive_as_for_tflm(layout), layout.groups), planner, limit)
 
 
 def _with_bound_of(plan: Plan, other: Plan) -> Plan:
@@ -192,18 +194,15 @@ def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
-def cost_if_planned(
-    model: Model, layout: MemoryLayout, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
-) -> Cost:
-    """Return the cost of ``place`` with the same arguments.
+def head_if_planned(model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit) -> int:
+    """Return the bytes of the head in the order of a layout, as ``place`` plans it.
 
-    If the search finds no plan below ``limit.below``, the cost is that of its best plan, before TFLM places the rest.
+    If the search finds no plan below ``limit.below``, they are those of its best plan, before TFLM places the rest.
     """
     plan = _planned(options, limit, layout)
-    head = plan.arena_bytes
-    if limit.below is None or head < limit.below:
-        head = head_in_force(layout, _best_in_force(model, layout, plan, options.planner, limit)[1])
-    return cost_at(head, model, profile, options, layout.order)
+    if limit.below is not None and plan.arena_bytes >= limit.below:
+        return plan.arena_bytes
+    return head_in_force(layout, _best_in_force(model, layout, plan, options.planner, limit)[1])
 
 
 def cost_at(
@@ -302,7 +301,7 @@ def _low_under_scratch(
     if not free:
         return found
     problem = PlanProblem((*layout.items, *free), layout.problem.relations)
-    plan = solve_together(problem, layout.groups, options.planner, options.plan_limit())
+    plan = solve_together(join(problem, layout.groups), options.planner, options.plan_limit())
     offsets = plan.offsets[: len(layout.items)]
     arena = arena_bytes(layout.problem, offsets)
     kept = replace(found.plan, offsets=offsets, arena_bytes=arena, optimal=arena <= found.plan.lower_bound)

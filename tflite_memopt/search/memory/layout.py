@@ -18,6 +18,7 @@ from ...solvers.graph.limits import SearchLimit
 from ...solvers.plan.check import check_in_force
 from ...solvers.plan.heuristics import tflm_greedy
 from ...solvers.plan.problem import Item, PlanProblem
+from ...solvers.plan.together import Groups, Joined, join
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.relations import KernelReuse
 from ...target.kernels.requests import ILP32
@@ -58,11 +59,16 @@ class MemoryLayout:
         return PlanProblem(self.items, tuple(dict.fromkeys((*own, *self.loops.relations(numbers), *fixed))))
 
     @cached_property
-    def groups(self) -> tuple[tuple[int, ...], ...]:
+    def groups(self) -> Groups:
         """Items by number that lie at one offset: carried by a loop, or tied."""
         return self.groups_with(self.ties)
 
-    def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, ...], ...]:
+    @cached_property
+    def joined(self) -> Joined:
+        """The offset problem with each of the groups as one item."""
+        return join(self.problem, self.groups)
+
+    def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> Groups:
         """Return the groups with these ties in place of the model's own."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
         groups = [tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried]

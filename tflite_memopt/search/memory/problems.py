@@ -1,7 +1,6 @@
 """A model as problems of integers for planners and schedulers, and lower bounds on its head in its own order.
 
-Items that must lie at one offset become one for the planner, and stay many for the checker. *Ties* are such: an output
-at the place of the input that it feeds, so that state passes from run to run without a copy.
+A *tie* is an output at the place of the input that it feeds, so that state passes from run to run without a copy.
 
     run 1:   x, h --> ... --> y, h'        h' is written where h was, once nothing reads h any more
     run 2:   x, h --> ...                  h has the bytes that run 1 wrote there
@@ -12,13 +11,12 @@ From the last reader of the input to the writer of the output the bytes are nobo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ErrorKind, InfeasibleError, UsageError
+from ...errors import ErrorKind, UsageError
 from ...model.analysis.side_effects import side_effect_order
 from ...model.io import offline_plan, plan_label
 from ...model.ir.check import called_subgraphs
@@ -27,121 +25,14 @@ from ...model.ir.tensors import in_head
 from ...solvers.graph.alignment import aligned
 from ...solvers.graph.dependency_graph import dependency_graph, kahn_order, set_of
 from ...solvers.graph.interval import intersect
-from ...solvers.graph.limits import SearchLimit
-from ...solvers.plan.bounds import max_breadth, section_bound
-from ...solvers.plan.check import check_plan
-from ...solvers.plan.methods import solve
-from ...solvers.plan.problem import Item, Plan, PlanProblem, Relation
+from ...solvers.plan.bounds import max_breadth
+from ...solvers.plan.problem import PlanProblem
+from ...solvers.plan.together import Groups
 from ...solvers.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.relations import KernelReuse
 from .layout import MemoryLayout, memory_layout
 from .storage import Atoms, cut_into_atoms, saved_bytes
-
-Groups = Sequence[Sequence[int]]
-"""Items by number that lie at one offset; every item is in one group at most."""
-
-
-@dataclass(frozen=True)
-class Joined:
-    """``problem`` has one item for each group; ``item_of[i]`` is the item there of item i of the whole problem."""
-
-    problem: PlanProblem
-    item_of: tuple[int, ...]
-
-
-def join(problem: PlanProblem, groups: Groups) -> Joined:
-    """Return the problem with each group as one item, alive from its first member's birth to its last one's death.
-
-    Two joined items may share bytes where all their members that are alive at the same time may.
-    """
-    if not groups:
-        return Joined(problem, tuple(range(len(problem.items))))
-    leader = {member: group[0] for group in groups for member in group}
-    kept = [i for i in range(len(problem.items)) if leader.get(i, i) == i]
-    number = {old: new for new, old in enumerate(kept)}
-    item_of = tuple(number[leader.get(i, i)] for i in range(len(problem.items)))
-    members: list[list[int]] = [[] for _ in kept]
-    for i, new in enumerate(item_of):
-        members[new].append(i)
-    items = tuple(_joined_item([problem.items[i] for i in each]) for each in members)
-    return Joined(PlanProblem(items, _joined_relations(problem, item_of, members)), item_of)
-
-
-def solve_together(problem: PlanProblem, groups: Groups, method: str, limit: SearchLimit) -> Plan:
-    """Plan by a named method, each group at one offset; the plan is checked against the whole problem.
-
-    Raises as ``solve``.
-    """
-    joined = join(problem, groups)
-    plan = solve(joined.problem, method, limit)
-    if not groups:
-        return plan
-    offsets = tuple(plan.offsets[item] for item in joined.item_of)
-    check_plan(problem, offsets)
-    # The search did not cover plans that separate the members of a group.
-    bound = section_bound(problem)
-    is_optimal = plan.arena_bytes <= bound.nbytes
-    return replace(plan, offsets=offsets, lower_bound=bound.nbytes, optimal=is_optimal, certificate=bound)
-
-
-def _joined_item(items: Sequence[Item]) -> Item:
-    given = {item.offset for item in items if item.offset is not None}
-    if len(given) > 1:
-        raise InfeasibleError(f"items that lie at one offset are given {sorted(given)}")
-    return Item(
-        max(item.size for item in items),
-        min(item.start for item in items),
-        max(item.end for item in items),
-        max(item.alignment for item in items),
-        next(iter(given), None),
-    )
-
-
-def _joined_relations(
-    problem: PlanProblem, item_of: Sequence[int], members: Sequence[Sequence[int]]
-) -> tuple[Relation, ...]:
-    by_pair: dict[tuple[int, int], dict[tuple[int, int], list[Relation]]] = {}
-    for relation in problem.relations:
-        pair = item_of[relation.first], item_of[relation.second]
-        if pair[0] == pair[1]:
-            continue
-        if pair[0] > pair[1]:
-            pair = pair[1], pair[0]
-        ends = min(relation.first, relation.second), max(relation.first, relation.second)
-        by_pair.setdefault(pair, {}).setdefault(ends, []).append(relation)
-    found: list[Relation] = []
-    for (a, b), relations in by_pair.items():
-        if len(members[a]) == len(members[b]) == 1:
-            found += [_renamed(each, item_of) for many in relations.values() for each in many]
-            continue
-        meeting = [
-            (min(i, j), max(i, j))
-            for i in members[a]
-            for j in members[b]
-            if intersect(problem.items[i], problem.items[j])
-        ]
-        found += _allowed_by_all([[_renamed(r, item_of) for r in relations.get(ends, ())] for ends in meeting])
-    return tuple(dict.fromkeys(found))
-
-
-def _allowed_by_all(alternatives: Sequence[Sequence[Relation]]) -> list[Relation]:
-    """Return those of the relations, and the strictest of the inexact ones, that every pair of members permits."""
-    candidates = dict.fromkeys(relation for each in alternatives for relation in each)
-    return [one for one in candidates if all(any(_implies(one, r) for r in each) for each in alternatives)]
-
-
-def _implies(one: Relation, other: Relation) -> bool:
-    """Tell whether the other relation permits everything that the one permits."""
-    if (one.first, one.second) != (other.first, other.second):
-        return one.exact and other.allows(0, one.distance)
-    if other.exact:
-        return one.exact and one.distance == other.distance
-    return one.distance >= other.distance
-
-
-def _renamed(relation: Relation, item_of: Sequence[int]) -> Relation:
-    return replace(relation, first=item_of[relation.first], second=item_of[relation.second])
 
 
 def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor], ...]:

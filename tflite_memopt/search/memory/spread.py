@@ -15,10 +15,11 @@ from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ...solvers.graph.limits import SearchLimit
 from ...solvers.plan.check import check_plan
 from ...solvers.plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
+from ...solvers.plan.together import Groups, join
 from ...target.kernels.arena import MemoryPlanner, arena_beside_head
 from ...target.kernels.profile import KernelProfile
 from .layout import MemoryLayout, places_of
-from .problems import Groups, groups_with, join
+from .problems import groups_with
 
 _PICKED = frozenset({"SLICE", "STRIDED_SLICE", "GATHER", "SPLIT", "SPLIT_V", "UNPACK"})
 """Operators that read no more of their first operand than they write."""
@@ -37,10 +38,10 @@ def memories_problem(
 
     ``prices``: of a byte that moves, by memory; empty: 0 in the first and 1 in the others.
 
-    Items at one offset, the ``groups``, are one item, as for the planner (``problems.py``); None: what loops
-    carry.
+    Items at one offset, the ``groups``, are one item, as for the planner (``together.py``); None: those of
+    the layout.
     """
-    joined = join(layout.problem, layout.groups if groups is None else groups)
+    joined = layout.joined if groups is None else join(layout.problem, groups)
     traffic = [0] * len(joined.problem.items)
     for item, nbytes in zip(joined.item_of, moves_of(model, layout), strict=True):
         traffic[item] += nbytes

@@ -265,8 +265,11 @@ def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progre
     changed = replace(rolled, uses=(*uses, *rolled.uses), refused=(*refused, *rolled.refused))
     if options.decision is not None:
         return _replayed(changed, options.decision, options)
+    start = start_of(model, SPLITS, options)
+    if not start.names:
+        return changed
     progress("looking for concatenations to take apart")
-    found = _confirmed(model, _search(model, profile, options, work), profile, options)
+    found = _confirmed(model, _search(start, profile, options, work), profile, options)
     return with_sites(replace(changed, model=found.model, refused=(*changed.refused, *found.refused)), found.sites)
 
 
@@ -308,15 +311,15 @@ def _replayed(cleaned: Changed, decision: Decision, options: SearchOptions) -> C
     return cleaned
 
 
-def _search(model: Model, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> TakenApart:
+def _search(start: Start, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> TakenApart:
     """The sites that lower the estimated cost, within the limit on run time."""
-    as_it_is = estimate_of(model, profile, options)
+    as_it_is = estimate_of(start.model, profile, options)
 
     def cost(each: Model) -> Cost:
         return within(work, each, estimate_of(each, profile, options), as_it_is.need)
 
     limit = SiteLimit(_EFFORT, jobs=options.jobs)
-    return search(start_of(model, SPLITS, options), cost, limit)
+    return search(start, cost, limit)
 
 
 def start_of(model: Model, rules: Sequence[AnyRule], options: SearchOptions) -> Start:

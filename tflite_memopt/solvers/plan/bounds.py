@@ -143,27 +143,30 @@ class _Related:
         )
 
     def _grown(self, chosen: dict[int, None]) -> list[int]:
+        """Put each item in or leave it out by turns, from the ``chosen`` ones on, until none changes the bound."""
+        common = {i: sum([nbytes for j, nbytes in self.shares[i].items() if j in chosen]) for i in self._related}
+
+        def gain(index: int) -> int:
+            """The bytes that the item, which is not chosen, adds to the need."""
+            spared = [each.spares_more(index, chosen, self.shares) for each in self._containers_of[index]]
+            return self._sizes[index] - common[index] + sum(spared)
+
         is_better = True
         while is_better:
             is_better = False
             for index in self._related:
-                if index in chosen:
+                was_chosen = index in chosen
+                if was_chosen:
                     del chosen[index]
-                    gain = self._gain(index, chosen)
-                    if gain >= 0:
-                        chosen[index] = None
-                    is_better = is_better or gain < 0
-                elif self._gain(index, chosen) > 0:
+                is_chosen = gain(index) >= (0 if was_chosen else 1)
+                if is_chosen:
                     chosen[index] = None
+                if is_chosen is not was_chosen:
                     is_better = True
+                    sign = 1 if is_chosen else -1
+                    for other, nbytes in self.shares[index].items():
+                        common[other] += sign * nbytes
         return list(chosen)
-
-    def _gain(self, index: int, chosen: Collection[int]) -> int:
-        """Return the bytes that the item, which is not chosen, adds to the need."""
-        gain = self._sizes[index] - sum([nbytes for other, nbytes in self.shares[index].items() if other in chosen])
-        for container in self._containers_of[index]:
-            gain += container.spares_more(index, chosen, self.shares)
-        return gain
 
 
 def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:
