@@ -105,6 +105,7 @@ class _Memory:
     _known: dict[int, tuple[Value, Ring]] = field(default_factory=dict)
     _orders: dict[Any, Order | None] = field(default_factory=dict)
     _words: dict[int, Ring] = field(default_factory=dict)
+    _lost: dict[tuple[int, Tensor, Tensor], Any] = field(default_factory=dict)
     _faulty: dict[Tensor, Operator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -127,17 +128,23 @@ class _Memory:
         placed, written = self._placed(read), self._placed(written)
         self._scratch(operator, [*placed, *written])
         is_faulty = order is not None and order.mask is not None and bool((order.mask == UNKNOWN).any())
-        before = self._bytes.copy() if written else self._bytes
-        for tensor, value in written:
-            low, end = self._ranges[tensor]
-            mask = self._mask(operator, order, placed, tensor, value, before[low:end])
-            contents = [self._bytes_of(tensor, value), before[low:end]]
+        before = [self._place(tensor).copy() for tensor, _ in written]
+        for (tensor, value), held in zip(written, before, strict=True):
+            mask, place = self._mask(operator, order, placed, tensor, value, held), self._place(tensor)
+            place[:] = self._bytes_of(tensor, value)
+            if mask is None:
+                continue
+            np.copyto(place, held, where=mask == KEPT)
             if is_faulty:
                 self._faulty[tensor] = operator
-                contents.append(self._garbage(end - low))
-            self._bytes[low:end] = np.choose(mask, contents)
+                np.copyto(place, self._garbage(place.size), where=mask == UNKNOWN)
         if not is_faulty:
             self._hold("it", written, "writes")
+
+    def _place(self, tensor: Tensor) -> Ring:
+        """Return the contents of the bytes of a tensor that has a place, as they are in memory."""
+        low, end = self._ranges[tensor]
+        return self._bytes[low:end]
 
     def _mask(
         self,
@@ -148,7 +155,9 @@ class _Memory:
         value: Value,
         before: Ring,
     ) -> Any:
-        """Return what a kernel does to each byte of an output that holds ``before``; ``placed``: what it reads.
+        """Return what a kernel does to each byte of an output that holds ``before``; None: it writes all of them.
+
+        ``placed``: what it reads.
 
             mask       WRITTEN                  KEPT                                    UNKNOWN
             after      a function of the value  the byte of ``before``                  a function of nothing else
@@ -159,11 +168,13 @@ class _Memory:
         Raises BrokenModelError where a byte of an input is lost before it is read.
         """
         new, size = self._bytes_of(output, value), output.dtype.arena_bytes
-        copied = np.zeros(new.size, bool)
-        for source, held in placed:
-            copied |= self._over(operator, order, source, held, output, new)
+        under = [(source, held) for source, held in placed if _meet(self._ranges[source], self._ranges[output])]
+        copied = [self._over(operator, order, source, held, output, new) for source, held in under]
+        if not copied and (order is None or order.mask is None):
+            return None
         mask = np.full(new.size, WRITTEN) if order is None or order.mask is None else np.repeat(order.mask, size)
-        mask[self._is_unwritten(output, value, copied & (before != new))] = KEPT
+        if copied:
+            mask[self._is_unwritten(output, value, np.logical_or.reduce(copied) & (before != new))] = KEPT
         return mask
 
     def _order(self, operator: Operator, values: Mapping[Tensor, Value]) -> Order | None:
@@ -192,15 +203,13 @@ class _Memory:
     def _over(
         self, operator: Operator, order: Order | None, source: Tensor, held: Value, output: Tensor, new: Ring
     ) -> Any:
-        """Return the bytes of an output that a source has at the same place.
+        """Return the bytes of an output that a source, which lies under it, has at the same place.
 
         Raises BrokenModelError where a byte of the source is lost before it is read.
         """
         (first, last), (low, end) = self._ranges[source], self._ranges[output]
         stays = np.zeros(new.size, bool)
         start, stop = max(first, low), min(last, end)
-        if start >= stop:
-            return stays
         same = self._bytes_of(source, held)[start - first : stop - first] == new[start - low : stop - low]
         stays[start - low : stop - low] = same
         is_lost = self._is_lost(operator, order, source, output, (start, stop))
@@ -213,10 +222,19 @@ class _Memory:
         return stays
 
     def _is_lost(self, operator: Operator, order: Order | None, source: Tensor, output: Tensor, shared: Range) -> Any:
-        """Return which of the bytes that a source and an output share are written before they were read."""
-        (first, _), (low, _), (start, stop) = self._ranges[source], self._ranges[output], shared
+        """Return which of the bytes that a source and an output share are written before they were read.
+
+        The same in every iteration of a loop, as an order belongs to one operator: computed once.
+        """
         if order is None or output is not operator.outputs[0]:
-            return np.ones(stop - start, bool)
+            return np.ones(shared[1] - shared[0], bool)
+        key = id(order), source, output
+        if key not in self._lost:
+            self._lost[key] = self._lost_in_order(operator, order, source, output, shared)
+        return self._lost[key]
+
+    def _lost_in_order(self, operator: Operator, order: Order, source: Tensor, output: Tensor, shared: Range) -> Any:
+        (first, _), (low, _), (start, stop) = self._ranges[source], self._ranges[output], shared
         is_alike = (source.dtype, source.shape, first) == (output.dtype, output.shape, low)
         if order.is_in_place and is_alike:
             return np.zeros(stop - start, bool)
@@ -230,8 +248,7 @@ class _Memory:
     def _scratch(self, operator: Operator, pairs: Sequence[Pair]) -> None:
         for low, end in self.places.scratch.get(operator, ()):
             for tensor, _ in pairs:
-                first, last = self._ranges[tensor]
-                if max(first, low) < min(last, end):
+                if _meet(self._ranges[tensor], (low, end)):
                     raise BrokenModelError(f"its scratch [{low}, {end}) lies on '{tensor.name}'")
             self._bytes[low:end] = self._garbage(end - low)
 
@@ -244,14 +261,13 @@ class _Memory:
             if first == low:
                 return  # onto itself: overwritten bytes of it stay so
             self._hold("it", [(source, value)], "copies")
-            if max(first, low) < min(last, end):
+            if _meet((first, last), (low, end)):
                 raise BrokenModelError(f"it copies '{source.name}' at {first} onto a part of itself at {low}")
         self.put([(target, value)])
 
     def put(self, pairs: Sequence[Pair]) -> None:
         for tensor, value in self._placed(pairs):
-            low, end = self._ranges[tensor]
-            self._bytes[low:end] = self._bytes_of(tensor, value)
+            self._place(tensor)[:] = self._bytes_of(tensor, value)
 
     def unwritten(self, value: Ring) -> None:
         self._unwritten = np.sort(np.concatenate((self._unwritten, value.ravel())))
@@ -276,19 +292,22 @@ class _Memory:
     def _hold(self, who: str, pairs: Sequence[Pair], does: str, last: Any = None) -> None:
         """Look whether the bytes of tensors hold their values; ``last``: the step of each element's last read."""
         for tensor, value in self._placed(pairs):
-            low, end = self._ranges[tensor]
-            wrong = self._bytes[low:end] != self._bytes_of(tensor, value)
-            if last is not None and wrong.any():
+            low, _ = self._ranges[tensor]
+            wrong = self._place(tensor) != self._bytes_of(tensor, value)
+            if not wrong.any():
+                continue
+            if last is not None:
                 wrong &= np.repeat(last >= 0, tensor.dtype.arena_bytes)
             wrong &= ~self._is_unwritten(tensor, value, wrong)
-            if wrong.any() and tensor in self._faulty:
+            if not wrong.any():
+                continue
+            if tensor in self._faulty:
                 raise UndecidedError(
                     f"{who} {does} '{tensor.name}', parts of which {self._faulty[tensor].name} of TFLM "
                     "fills with what memory held before"
                 )
-            if wrong.any():
-                byte = int(np.argmax(wrong))
-                raise BrokenModelError(f"{who} {does} '{tensor.name}' at {low}, whose byte {byte} was overwritten")
+            byte = int(np.argmax(wrong))
+            raise BrokenModelError(f"{who} {does} '{tensor.name}' at {low}, whose byte {byte} was overwritten")
 
     def _is_unwritten(self, tensor: Tensor, value: Value, which: Any) -> Any:
         """Return a mask of the bytes of elements that nothing has written: nobody may depend on them."""
@@ -305,16 +324,23 @@ class _Memory:
         return np.repeat(found, size) & which
 
     def _bytes_of(self, tensor: Tensor, value: Value) -> Ring:
-        """Return the contents of a tensor's bytes: functions of its elements."""
+        """Return the contents of a tensor's bytes: each its element, and a random word for the byte's number.
+
+        Two bytes of different elements, or of different numbers, agree with a chance of ``2**-64``.
+        """
         known = self._known.get(id(value))
         if known is not None and known[0] is value:
             return known[1]
         flat, size = self.keys.constant(value).ravel(), tensor.dtype.arena_bytes
         if size not in self._words:
             self._words[size] = np.asarray([self.keys.word("byte", size, number) for number in range(size)], U)
-        found = self.keys.mix(flat[:, None], self._words[size]).ravel()
+        found = (flat[:, None] ^ self._words[size]).ravel()
         self.bytes_seen += found.size
         if len(self._known) > 64:
             self._known.clear()
         self._known[id(value)] = (value, found)
         return found
+
+
+def _meet(one: Range, other: Range) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])
