@@ -18,7 +18,7 @@ from tests.tflm import run_tflm
 from tflite_memopt.evidence.equivalence import litert
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
-from tflite_memopt.model.analysis.loops import loops_of
+from tflite_memopt.model.analysis.loops import box_of, bytes_of, loops_of
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
@@ -74,6 +74,19 @@ def test_a_loop_lies_over_its_image_and_needs_less_than_both(form: LoopForm) -> 
     assert offsets[image] < offsets[result] + result.nbytes
     assert offsets[result] < offsets[image] + image.nbytes
     assert placement.memory.arena_bytes < placement_of(plain()).memory.arena_bytes
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_bytes_of_all_iterations_are_those_of_each(form: LoopForm) -> None:
+    (loop,) = loops_of(looped(form))
+    kinds = {operator.name for operator in loop.begins}
+    assert kinds == {"SLICE", "DYNAMIC_UPDATE_SLICE"}
+    for operator, begins in loop.begins.items():
+        whole, parts = operator.inputs[0], loop.parts[operator]
+        assert whole is not None
+        assert parts is not None
+        each = [box and bytes_of(box, whole) for box in (box_of(operator, begin) for begin in begins)]
+        assert [tuple(pair) for pair in zip(*(ends.tolist() for ends in parts), strict=True)] == each
 
 
 @pytest.mark.parametrize("form", FORMS)

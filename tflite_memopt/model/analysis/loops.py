@@ -17,12 +17,16 @@ from functools import cached_property
 from math import prod
 from operator import add, and_, lt
 
+import numpy as np
+import numpy.typing as npt
+
 from ..ir.check import called_subgraphs
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import integers, values
 
 MAX_ITERATIONS = 100_000
 """Loops with more iterations are not followed."""
+Ints = npt.NDArray[np.int64]
 Values = dict[Tensor, tuple[int, ...]]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 """Begin and size of a part of a tensor, by dimension."""
@@ -43,9 +47,9 @@ class Loop:
     begins: Mapping[Operator, tuple[tuple[int, ...], ...]]
 
     @cached_property
-    def parts(self) -> Mapping[Operator, tuple[tuple[int, int] | None, ...]]:
-        """As ``begins``: the first byte, and the end, of what the operator reads or writes."""
-        return {op: tuple(bytes_of_part(op, begin) for begin in begins) for op, begins in self.begins.items()}
+    def parts(self) -> Mapping[Operator, tuple[Ints, Ints] | None]:
+        """As ``begins``: the first bytes, and the ends, of what the operator reads or writes, by iteration."""
+        return {operator: _bytes_of_parts(operator, begins) for operator, begins in self.begins.items()}
 
     @property
     def slots(self) -> range:
@@ -92,15 +96,27 @@ def bytes_of(box: Box, tensor: Tensor) -> tuple[int, int]:
     return first * tensor.dtype.arena_bytes, (last + 1) * tensor.dtype.arena_bytes
 
 
-def bytes_of_part(operator: Operator, begin: Sequence[int] | None = None) -> tuple[int, int] | None:
+def bytes_of_part(operator: Operator) -> tuple[int, int] | None:
     """First byte and end of what a SLICE reads of its input, or a DYNAMIC_UPDATE_SLICE writes of its output.
 
-    ``begin`` as for :func:`box_of`. None for other operators, and where it is not known.
+    None for other operators, and where the begin is not a constant.
     """
     if operator.name not in _PARTS:
         return None
-    box, whole = box_of(operator, begin), operator.inputs[0] if operator.name == "SLICE" else operator.outputs[0]
+    box, whole = box_of(operator), operator.inputs[0] if operator.name == "SLICE" else operator.outputs[0]
     return None if box is None or whole is None else bytes_of(box, whole)
+
+
+def _bytes_of_parts(operator: Operator, begins: Sequence[Sequence[int]]) -> tuple[Ints, Ints] | None:
+    """The same of an operator for many begins at once."""
+    box, whole = box_of(operator, begins[0]) if begins else None, operator.inputs[0]
+    if box is None or whole is None:  # without an iteration there is nothing to say
+        return None
+    first, size = np.asarray(begins, np.int64), np.asarray(box[1], np.int64)
+    if operator.name == "DYNAMIC_UPDATE_SLICE":
+        first = np.maximum(0, np.minimum(first, np.asarray(whole.shape, np.int64) - size))
+    steps = [whole.dtype.arena_bytes * prod(whole.shape[axis + 1 :]) for axis in range(len(whole.shape))]
+    return first @ steps, (first + size - 1) @ steps + whole.dtype.arena_bytes
 
 
 def is_one_run(box: Box, tensor: Tensor) -> bool:

@@ -23,8 +23,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from ...model.analysis.lifetimes import Timeline
-from ...model.analysis.loops import Loop, bytes_of_part, loops_of
+from ...model.analysis.loops import Ints, Loop, bytes_of_part, loops_of
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import in_head
 from ...solvers.graph.interval import intersect
@@ -34,6 +37,7 @@ from ...target.kernels.relations import KernelReuse
 from .storage import reuses_of, storages
 
 Reuses = Mapping[Operator, tuple[KernelReuse, ...]]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -218,17 +222,20 @@ class _Access(NamedTuple):
     of the image     it reads or writes bytes from ``at`` on
     of the result    it writes bytes before ``at``
 
-    What writes the image ends the life of the bytes of the result there, and so counts like a read.
+    What writes the image ends the life of the bytes of the result there, and so counts like a read. Of an operator in a
+    loop ``at`` may differ by iteration.
     """
 
     is_of_result: bool
-    at: int
+    at: int | Ints
 
 
 _READS_ALL = _Access(False, 0)
+_Part = tuple[int | Ints, int | Ints]
+"""The first byte and the end of what an operator reads or writes."""
 
 
-def _written(output: Tensor, result: Collection[Tensor], low: int, end: int) -> _Access:
+def _written(output: Tensor, result: Collection[Tensor], low: int | Ints, end: int | Ints) -> _Access:
     """The access that writes bytes [low, end) of an output, which is of the result or else of the image."""
     return _Access(True, end) if output in result else _Access(False, low)
 
@@ -242,25 +249,27 @@ def _distance(
 ) -> int:
     """The least ``offset(image) - offset(result)`` in bytes at which nothing is overwritten that is still read.
 
-    The formula of the module, from the last access to the first: ``lowest`` is the lowest byte of the image that is
-    read behind an access, which is all of it where the model returns the image, and its size where nothing reads on.
+    The formula of the module: ``lowest`` is the lowest byte of the image that is read behind each access, which is all
+    of it where the model returns the image, and its size where nothing reads on.
     """
-    trace = list(_accesses(order, {loop.operator: loop for loop in loops}, set(image), set(result)))
+    columns = list(_accesses(order, {loop.operator: loop for loop in loops}, set(image), set(result)))
     size = max(tensor.nbytes for tensor in image)
-    lowest = 0 if any(tensor in returned for tensor in image) else size
-    distance = -size
-    for is_of_result, at in reversed(trace):
-        if not is_of_result:
-            lowest = min(lowest, at)
-        elif lowest < size:
-            distance = max(distance, at - lowest)
-    return distance
+    is_of_result = np.concatenate([np.zeros(0, bool), *(each for each, _ in columns)])
+    at = np.concatenate([np.zeros(0, np.int64), *(each for _, each in columns)])
+    behind = 0 if any(tensor in returned for tensor in image) else size
+    reads = np.append(np.where(is_of_result, size, at), behind)
+    lowest = np.minimum.accumulate(reads[::-1])[-2::-1]
+    apart = (at - lowest)[is_of_result & (lowest < size)]
+    return int(apart.max(initial=-size))
 
 
 def _accesses(
     order: Iterable[Operator], loops: Mapping[Operator, Loop], image: set[Tensor], result: set[Tensor]
-) -> Iterator[_Access]:
-    """All accesses to two storages; a loop whose iterations are not known reads and writes all of both."""
+) -> Iterator[tuple[Flags, Ints]]:
+    """All accesses to two storages, in order: whether they are of the result, and ``at``.
+
+    A loop whose iterations are not known reads and writes all of both.
+    """
     size = max(tensor.nbytes for tensor in result)
     both = image | result
     touching = {use.operator for tensor in both for use in tensor.uses}.union(loops, (each.producer for each in both))
@@ -269,32 +278,33 @@ def _accesses(
             continue
         loop = loops.get(operator)
         if loop is None:
-            yield from _of_one(operator, bytes_of_part(operator), image, result)
+            yield _repeated(1, _of_one(operator, bytes_of_part(operator), image, result))
         elif loop.iterations is None:
-            yield from (_READS_ALL, _Access(True, size))
+            yield _repeated(1, (_READS_ALL, _Access(True, size)))
         else:
-            yield from _of_iterations(loop, loop.iterations, image, result)
+            # TFLM copies what the loop is given.
+            pairs = zip(loop.operator.inputs, loop.operator.outputs, strict=True)
+            yield _repeated(1, (_written(to, result, 0, size) for of, to in pairs if to in both and of not in both))
+            yield _repeated(loop.iterations, _of_iteration(loop, image, result))
 
 
-def _of_iterations(loop: Loop, iterations: int, image: set[Tensor], result: set[Tensor]) -> Iterator[_Access]:
-    """Of a loop, iteration by iteration; what touches neither of the two is left out before."""
-    both = image | result
-    size = max(tensor.nbytes for tensor in result)
-    copied = [_written(output, result, 0, size) for output in _copied_back(loop, both)]
-    for given, output in zip(loop.operator.inputs, loop.operator.outputs, strict=True):
-        if output in both and given not in both:
-            yield _written(output, result, 0, size)  # TFLM copies what the loop is given
-    inner = [
-        op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
-    ]
-    same = {op: list(_of_one(op, bytes_of_part(op), image, result)) for op in inner if op not in loop.parts}
-    for iteration in range(iterations):
-        for operator in inner:
-            if operator in same:
-                yield from same[operator]
-            else:
-                yield from _of_one(operator, loop.parts[operator][iteration], image, result)
-        yield from copied
+def _repeated(iterations: int, accesses: Iterable[_Access]) -> tuple[Flags, Ints]:
+    """The accesses of all iterations, one iteration after the other."""
+    every = list(accesses)
+    table = np.empty((iterations, len(every)), np.int64)
+    for column, access in enumerate(every):
+        table[:, column] = access.at
+    return np.tile(np.asarray([access.is_of_result for access in every], bool), iterations), table.ravel()
+
+
+def _of_iteration(loop: Loop, image: set[Tensor], result: set[Tensor]) -> Iterator[_Access]:
+    """Those of an iteration of a loop."""
+    both, size = image | result, max(tensor.nbytes for tensor in result)
+    for operator in (*loop.condition.operators, *loop.body.operators):
+        if not both.isdisjoint((*operator.inputs, *operator.outputs)):
+            part = loop.parts[operator] if operator in loop.parts else bytes_of_part(operator)
+            yield from _of_one(operator, part, image, result)
+    yield from (_written(output, result, 0, size) for output in _copied_back(loop, both))
 
 
 def _copied_back(loop: Loop, group: set[Tensor]) -> Iterator[Tensor]:
@@ -311,9 +321,7 @@ def _is_in_place(tensor: Tensor, group: Collection[Tensor]) -> bool:
     return producer is not None and producer.name == "DYNAMIC_UPDATE_SLICE" and producer.inputs[0] in group
 
 
-def _of_one(
-    operator: Operator, part: tuple[int, int] | None, image: set[Tensor], result: set[Tensor]
-) -> Iterator[_Access]:
+def _of_one(operator: Operator, part: _Part | None, image: set[Tensor], result: set[Tensor]) -> Iterator[_Access]:
     """``part``: the bytes of its whole that the operator reads or writes, where they are known."""
     for slot, tensor in enumerate(operator.inputs):
         if tensor is None or tensor not in image:
