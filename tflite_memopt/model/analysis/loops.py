@@ -26,7 +26,7 @@ from ..ir.tensors import integers, values
 
 MAX_ITERATIONS = 100_000
 """Loops with more iterations are not followed."""
-Ints = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 Values = dict[Tensor, tuple[int, ...]]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 """Begin and size of a part of a tensor, by dimension."""
@@ -47,7 +47,7 @@ class Loop:
     begins: Mapping[Operator, tuple[tuple[int, ...], ...]]
 
     @cached_property
-    def parts(self) -> Mapping[Operator, tuple[Ints, Ints] | None]:
+    def parts(self) -> Mapping[Operator, tuple[Integers, Integers] | None]:
         """As ``begins``: the first bytes, and the ends, of what the operator reads or writes, by iteration."""
         return {operator: _bytes_of_parts(operator, begins) for operator, begins in self.begins.items()}
 
@@ -107,7 +107,7 @@ def bytes_of_part(operator: Operator) -> tuple[int, int] | None:
     return None if box is None or whole is None else bytes_of(box, whole)
 
 
-def _bytes_of_parts(operator: Operator, begins: Sequence[Sequence[int]]) -> tuple[Ints, Ints] | None:
+def _bytes_of_parts(operator: Operator, begins: Sequence[Sequence[int]]) -> tuple[Integers, Integers] | None:
     """The same of an operator for many begins at once."""
     box, whole = box_of(operator, begins[0]) if begins else None, operator.inputs[0]
     if box is None or whole is None:  # without an iteration there is nothing to say

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.analysis.lifetimes import Timeline
-from ...model.analysis.loops import Ints, Loop, bytes_of_part, loops_of
+from ...model.analysis.loops import Integers, Loop, bytes_of_part, loops_of
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import in_head
 from ...solvers.graph.interval import intersect
@@ -227,15 +227,15 @@ class _Access(NamedTuple):
     """
 
     is_of_result: bool
-    at: int | Ints
+    at: int | Integers
 
 
 _READS_ALL = _Access(False, 0)
-_Part = tuple[int | Ints, int | Ints]
+_Part = tuple[int | Integers, int | Integers]
 """The first byte and the end of what an operator reads or writes."""
 
 
-def _written(output: Tensor, result: Collection[Tensor], low: int | Ints, end: int | Ints) -> _Access:
+def _written(output: Tensor, result: Collection[Tensor], low: int | Integers, end: int | Integers) -> _Access:
     """The access that writes bytes [low, end) of an output, which is of the result or else of the image."""
     return _Access(True, end) if output in result else _Access(False, low)
 
@@ -265,7 +265,7 @@ def _distance(
 
 def _accesses(
     order: Iterable[Operator], loops: Mapping[Operator, Loop], image: set[Tensor], result: set[Tensor]
-) -> Iterator[tuple[Flags, Ints]]:
+) -> Iterator[tuple[Flags, Integers]]:
     """All accesses to two storages, in order: whether they are of the result, and ``at``.
 
     A loop whose iterations are not known reads and writes all of both.
@@ -288,7 +288,7 @@ def _accesses(
             yield _repeated(loop.iterations, _of_iteration(loop, image, result))
 
 
-def _repeated(iterations: int, accesses: Iterable[_Access]) -> tuple[Flags, Ints]:
+def _repeated(iterations: int, accesses: Iterable[_Access]) -> tuple[Flags, Integers]:
     """The accesses of all iterations, one iteration after the other."""
     every = list(accesses)
     table = np.empty((iterations, len(every)), np.int64)
