@@ -19,6 +19,7 @@ from scripts.fuzzing.judge import Counts, table
 from scripts.fuzzing.kernels import met_by
 from scripts.fuzzing.loads import compared
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
+from scripts.fuzzing.ranges import tried
 from tests.models import ALL
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import MemoptError
@@ -129,6 +130,28 @@ def _row(what: str, counts: Counts) -> Row:
     return Row(
         what, "", "", {"originals": len(counts.tried), "tried": tried, "proved": proved, "false": len(counts.false)}
     )
+
+
+@main.command()
+@click.option("--networks", "count", default=50_000, show_default=True, help="How many.")
+@click.option("--first", default=0, show_default=True, help="Number of the first network.")
+@click.option("--seed", default=0, show_default=True, help="Which.")
+def ranges(count: int, first: int, seed: int) -> None:
+    """Run random networks on LiteRT and TFLM, and look whether every tensor is inside of what is derived of it.
+
+    Both derivations are tried: that of rewrites, and that of the proof. Exits with 1 when a value is outside of one.
+    """
+    found = tried(count, first, seed)
+    click.echo("| intervals | tensors followed | with a constant channel |\n|---|---:|---:|")
+    for name in sorted(found.followed):
+        click.echo(f"| {name} | {found.followed[name]:,} | {found.constant[name]:,} |")
+    kinds = ", ".join(f"{times:,} {kind}" for kind, times in found.tensors.most_common())
+    click.echo(f"\n{found.networks:,} networks: {kinds}")
+    click.echo("; ".join(f"{what} {times:,}" for what, times in sorted(found.runs.items())))
+    click.echo(f"outside: {len(found.outside)}")
+    for line in found.outside:
+        click.echo(line)
+    sys.exit(1 if found.outside else 0)
 
 
 @main.command()

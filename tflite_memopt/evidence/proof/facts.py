@@ -40,7 +40,8 @@ FACTS: Mapping[str, str] = {
     "two, and a condition is cast to 0 or 1",
     WIDER_FLOAT: "DEQUANTIZE of float16 gives the same number in float32",
     RESCALED: "int8 sums and averages are rescaled to within two steps of the real number, 0 to the zero point, and "
-    "clamped by the activation, so that some channels are the zero point for all inputs (ranges.py)",
+    "clamped by the activation, so that some channels are the zero point for all inputs: by the proof's derivation "
+    "(ranges.py) and by that of rewrites (model/analysis/ranges.py)",
     UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
 }
 """Why each holds, by name."""
