@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
-from tflite_memopt.evidence.equivalence.baseline import FILLS
+from tflite_memopt.evidence.equivalence.adapter import REFERENCE, ModelRun, RunJob
+from tflite_memopt.evidence.equivalence.baseline import FILLS, run_on_litert
 from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.proof import Proof, Status, prove
@@ -61,9 +61,15 @@ class Original:
         """Tell whether a runtime computes the same of the model again; LiteRT's SUM of int16 does not."""
         return all(not differs(self.runs[runtime], self.run(runtime, self.data)) for _ in range(_AGAIN))
 
+    @cached_property
+    def _kernels(self) -> str:
+        """Those of LiteRT that judge the model."""
+        return run_on_litert(self.data, self.model, self._interpreters, self.samples).kernels or REFERENCE
+
     def run(self, runtime: str, data: bytes, fill: int = FILLS[0]) -> ModelRun:
         """Run a file on the samples of the model."""
-        return self._interpreters[runtime].run(RunJob(data, self.samples, ARENA, fill=fill))
+        job = RunJob(data, self.samples, ARENA, fill=fill)
+        return self._interpreters[runtime].run(replace(job, kernels=self._kernels) if runtime == "litert" else job)
 
     def verdict(self, data: bytes, site: str = "") -> tuple[str, str | None]:
         """How a mutant ended, and why its proof is false; None where it is not.
