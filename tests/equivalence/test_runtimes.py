@@ -18,6 +18,7 @@ from tflite_memopt.evidence.equivalence.runtimes import BETWEEN
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, Operator, Tensor
+from tflite_memopt.model.ir.tensors import values
 from tflite_memopt.options import Options
 
 pytest.importorskip("tflite_micro")
@@ -71,7 +72,9 @@ def alone(operator: Operator) -> Model:
     copied: list[Tensor | None] = [b.input("x", operator.required(0).shape)]
     for tensor in operator.inputs[1:]:
         assert tensor is not None
-        copied.append(b.constant(tensor.name, values_of(tensor), tensor.quantization))
+        array = values(tensor)
+        assert array is not None
+        copied.append(b.constant(tensor.name, array, tensor.quantization))
     y = b.tensor("y", operator.outputs[0].shape)
     made = b.operator(operator.name, copied, (y,))
     made.options = operator.options

@@ -180,7 +180,7 @@ class _Judge:
         if outer is not None and exactness == "exact" and self.before.kernels == OPTIMIZED_KERNELS:
             # Their float sums depend on shapes. Integers do not, be they written as floats.
             whole = steps_of(self.baseline.model)
-            sums, same = ({at: v for at, v in before.outputs.items() if (at in whole) is is_same} for is_same in (0, 1))
+            same, sums = ({at: v for at, v in before.outputs.items() if (at in whole) is a} for a in (True, False))
             outer = first_output_difference(same, restored) or first_output_difference(sums, restored, FLOAT_SUMS)
             exactness = "exact" if outer else "reassociates"
         gap = gap_between(before.outputs, restored, candidate.interface.steps)
