@@ -3,9 +3,10 @@
 The reference kernels add in one order, whatever the shape of a tensor, so that a stripe has the same bits as those rows
 of the whole. The optimized ones add floats in another order where an output has one pixel, a batch of one row, or few
 channels: sums of some hundred terms around 1 are off by 2e-5 (measured on CONV_2D and FULLY_CONNECTED, ai-edge-litert
-2.3.0 on x86-64; DEPTHWISE_CONV_2D has one order). Integers have no order. The two differ by a step in many kinds, and
-the reference kernel of SUM is wrong for int8 and int16, by up to the whole range. :func:`.baseline.run_on_litert`
-chooses.
+2.3.0 on x86-64; DEPTHWISE_CONV_2D has one order). Their sums of integers have the same bits in any shape, but for MEAN
+over rows and columns that it keeps: of four dimensions it rounds it otherwise, by a step. The two differ by a step in
+many kinds, and the reference kernel of SUM is wrong for int8 and int16, by up to the whole range.
+:func:`.baseline.run_on_litert` chooses.
 """
 
 from __future__ import annotations
