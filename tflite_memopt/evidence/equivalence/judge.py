@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from ...model.ir.change import Exactness
 from ...model.ir.model import Model
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
-from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, ModelRun, RunJob, Sample
+from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, ModelRun, RunJob, Sample, Values
 from .baseline import FILLS, LITERT, Baseline, BaselineRun, faults_on_tflm, is_the_same_over_other_memory
 from .compare import (
     ANY,
@@ -100,6 +100,24 @@ def judge_steps(
     return RuntimeResult(judge._compared(before.run, after) if after.ran else judge._failing(after), before.facts)
 
 
+def first_difference(
+    baseline: Baseline, name: str, outputs: Values, exactness: Exactness
+) -> tuple[OutputDifference | None, Exactness]:
+    """Return how outputs on a runtime differ from the original's, which ran there, and what they were held to.
+
+    Float sums of LiteRT's optimized kernels depend on shapes. Integers do not, be they written as floats.
+    """
+    before = baseline.runs[name]
+    wanted = {} if before.run is None else before.run.outputs
+    found = first_output_difference(wanted, outputs, TOLERANCES[exactness])
+    if found is None or exactness != "exact" or before.kernels != OPTIMIZED_KERNELS:
+        return found, exactness
+    steps = steps_of(baseline.model)
+    same, sums = ({at: each for at, each in wanted.items() if (at in steps) is is_in} for is_in in (True, False))
+    found = first_output_difference(same, outputs) or first_output_difference(sums, outputs, FLOAT_SUMS)
+    return found, "exact" if found else "reassociates"
+
+
 @dataclass(frozen=True)
 class _Judge:
     """One runtime, which runs the candidate."""
@@ -176,13 +194,7 @@ class _Judge:
     def _compared(self, before: ModelRun, after: ModelRun) -> Verdict:
         candidate, exactness = self.candidate, self.candidate.subject.exactness
         restored = candidate.interface.restored_outputs(after.outputs)
-        outer = first_output_difference(before.outputs, restored, candidate.tolerance)
-        if outer is not None and exactness == "exact" and self.before.kernels == OPTIMIZED_KERNELS:
-            # Their float sums depend on shapes. Integers do not, be they written as floats.
-            whole = steps_of(self.baseline.model)
-            same, sums = ({at: v for at, v in before.outputs.items() if (at in whole) is a} for a in (True, False))
-            outer = first_output_difference(same, restored) or first_output_difference(sums, restored, FLOAT_SUMS)
-            exactness = "exact" if outer else "reassociates"
+        outer, exactness = first_difference(self.baseline, self.name, restored, exactness)
         gap = gap_between(before.outputs, restored, candidate.interface.steps)
         reason = None if outer is None else _text(self.baseline.model, outer)
         noise = None

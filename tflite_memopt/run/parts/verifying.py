@@ -9,17 +9,17 @@ from pathlib import Path
 from ...errors import EquivalenceError, ErrorKind
 from ...evidence.equivalence.adapter import Array, RunJob, Sample
 from ...evidence.equivalence.baseline import arena_for, measure_baseline, run_on_litert
-from ...evidence.equivalence.compare import Gap, first_output_difference, gap_between
+from ...evidence.equivalence.compare import Gap, gap_between
 from ...evidence.equivalence.inputs import samples_for
 from ...evidence.equivalence.interface import interface_between
-from ...evidence.equivalence.judge import TOLERANCES
+from ...evidence.equivalence.judge import first_difference
 from ...evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 from ...evidence.equivalence.verification import open_for
 from ...firmware.self_test import Expected, drawn_inputs
 from ...model.io.files import Source, load
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
-from ...model.ir.change import Exactness
+from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Graph, Model, Tensor
 from ...options import Options
 from ...search.memory.file import naming, read_planned
@@ -85,7 +85,7 @@ def verify_program(
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)
         interface = interface_between(baseline.model, joined)
-        ran, gaps = {}, list[Gap]()
+        ran, gaps, held = {}, list[Gap](), [exactness]
         for name, each in baseline.runs.items():
             if each.run is None:
                 continue
@@ -93,7 +93,8 @@ def verify_program(
             outputs = interface.restored_outputs(
                 _chained(name, parts, [*models, joined], samples, baseline.runner(name, interpreters), feed)
             )
-            ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
+            ran[name], held_to = first_difference(baseline, name, outputs, exactness)
+            held.append(held_to)
             gaps.append(gap_between(each.run.outputs, outputs, {}))
     for name, difference in ran.items():
         if difference is not None:
@@ -108,7 +109,7 @@ def verify_program(
         )
     proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
-    said = said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
+    said = said_of(len(baseline.samples), ran, loosest(held), apart if exactness == "approximates" else None)
     return f"{said}, and proved for all inputs" if proof.proved and exactness != "approximates" else said
 
 
