@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
@@ -12,7 +13,13 @@ from tests.models import dense_model, mobile_chain, streaming_model, transpose_c
 from tests.tflm import run_models
 from tests.two_models import compare_models
 from tflite_memopt.errors import ErrorKind, UsageError
-from tflite_memopt.evidence.equivalence.compare import EXACT, Tolerance, arrays_agree, max_abs_diff
+from tflite_memopt.evidence.equivalence.compare import (
+    EXACT,
+    Tolerance,
+    arrays_agree,
+    first_output_difference,
+    max_abs_diff,
+)
 from tflite_memopt.evidence.equivalence.inputs import inputs_from_npz, seeded_inputs
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
@@ -122,3 +129,14 @@ def test_scratch_is_kept_clear_of_live_tensors() -> None:
     data = write_model(transpose_conv_model())
     verdict = compare_models("tflm", data, data, seeded_inputs(read_model(data), 2, 0), ARENA, EXACT)
     assert verdict.equal
+
+
+@pytest.mark.parametrize(("lsb", "apart", "is_off"), [(2, 2, False), (2, 3, True), (0, 1, True), (np.inf, 200, False)])
+def test_steps_of_integers_that_are_written_as_floats(lsb: float, apart: int, is_off: bool) -> None:
+    """The limit of integers holds for them; it does not touch another float."""
+    step, limits = 0.1, Tolerance(absolute=1e-6, lsb=lsb)
+    before = np.asarray([0.1, 0.2, 0.3], np.float32)
+    after = before.copy()
+    after[1] = np.float32(before[1] + apart * step)
+    assert (first_output_difference({0: [before]}, {0: [after]}, limits, {0: step}) is not None) == is_off
+    assert first_output_difference({0: [before]}, {0: [after]}, limits, {1: step}) is not None

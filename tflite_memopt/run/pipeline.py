@@ -69,7 +69,7 @@ def optimize(
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
-            baseline = inspect(data, options, progress, running)
+            baseline = inspect(data, options, progress, running, None if data is given.original else given.original)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Protocol
 
 from .adapter import TIMEOUT_SECONDS, ModelRun, RunJob
@@ -144,6 +144,22 @@ class Interpreter:
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
         return f"the interpreter process ended with code {code}: {' '.join(last)}"
+
+
+@dataclass(frozen=True)
+class WithKernels:
+    """A runner of LiteRT that runs every job on the same choice of its kernels."""
+
+    runner: ModelRunner
+    kernels: str
+
+    def run(self, job: RunJob) -> ModelRun:
+        """Run one model; see :class:`ModelRunner`."""
+        return self.runner.run(replace(job, kernels=self.kernels))
+
+    def close(self) -> None:
+        """Release the runner's resources."""
+        self.runner.close()
 
 
 class Interpreters(AbstractContextManager["Interpreters"]):

@@ -62,10 +62,17 @@ class Verified:
     refusal: str | None = None
 
 
-def inspect(data: bytes, options: Options, progress: Progress, running: Interpreters | None = None) -> Baseline | None:
+def inspect(
+    data: bytes,
+    options: Options,
+    progress: Progress,
+    running: Interpreters | None = None,
+    original: bytes | None = None,
+) -> Baseline | None:
     """Measure the original before any search; None when no verification is asked for.
 
-    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
+    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. ``original``: the
+    user's file, where ``data`` was made of it: its operators are numbered as there. Raises UsageError
     for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs, or if nothing
     runs it.
     """
@@ -75,7 +82,8 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     _check_npu(model, options)
     progress(f"checking the original on {', '.join(_asked(options))}")
     with _open(options, running) as interpreters:
-        found = measure_baseline(data, model, options, interpreters)
+        named = None if original is None else read_model(original)
+        found = measure_baseline(data, model, options, interpreters, named=named)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
         raise EquivalenceError(
@@ -185,7 +193,10 @@ def verify_steps(
         where = ", ".join(baseline.runs)
         progress(f"calling one {what} at a time on {where}: {len(baseline.samples)} {over}")
         candidate = _candidate(subject, baseline, step, SAME, options)
-        return {name: judge_steps(baseline, candidate, name, interpreters[name], slides) for name in baseline.runs}
+        return {
+            name: judge_steps(baseline, candidate, name, baseline.runner(name, interpreters), slides)
+            for name in baseline.runs
+        }
 
 
 def _windows(model: Model, slide: Model, options: Options) -> list[Sample]:
@@ -240,7 +251,8 @@ def _differences_in_sequence(
     models = baseline.data, subject.optimized
     asked = [name for name, each in baseline.runs.items() if each.run is not None]
     for name in asked if subject.ties else ():
-        said = difference_in_sequence(name, models, subject.ties, candidate.samples, candidate.tolerance, interpreters)
+        runner, samples = baseline.runner(name, interpreters), candidate.samples
+        said = difference_in_sequence(name, models, subject.ties, samples, candidate.tolerance, runner)
         if said is not None:
             yield name, said
 
