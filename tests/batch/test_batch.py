@@ -71,9 +71,7 @@ def run(client: Any, folder: Path, keeps_models: bool = True) -> tuple[Counter[s
     """Run all models of ``folder/in`` into ``folder/out``: what became of the files, and which were worked on."""
     told: list[str] = []
     found, results = find_models([str(folder / "in")]), Results(folder / "out", OPTIONS, keeps_models)
-    counts = run_batch(
-        client, by_fate, found, OPTIONS, results, lambda _, __, line: told.append(line["model"])
-    )
+    counts = run_batch(client, by_fate, found, OPTIONS, results, lambda _, __, line: told.append(line["model"]))
     return counts, sorted(told)
 
 

@@ -8,7 +8,6 @@ as well, by which a later run sees whether the file is still there and whole.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from hashlib import sha256

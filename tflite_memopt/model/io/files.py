@@ -63,9 +63,7 @@ def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
         raise UsageError(f"{shown} exists; give another name, or --force to replace it", ErrorKind.EXISTS)
 
 
-def check_targets(
-    targets: Sequence[Path], sources: Sequence[Path], force: bool, result: Path | None = None
-) -> None:
+def check_targets(targets: Sequence[Path], sources: Sequence[Path], force: bool, result: Path | None = None) -> None:
     """Raise UsageError early when writing files would fail or destroy something.
 
     ``sources`` are the files being read. No target replaces one, but for ``result``, the new model: with ``force`` it

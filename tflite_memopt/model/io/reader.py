@@ -69,7 +69,7 @@ def read_model(data: bytes) -> Model:
 
 
 def _followed(body: bytes, follow: Callable[[Any], _T]) -> _T:
-    """Return what ``follow`` gives for the schema's accessor of a model. Raises ModelFormatError for damaged offsets."""
+    """Return what ``follow`` gives for the accessor of a model. Raises ModelFormatError for damaged offsets."""
     try:
         table = schema.Model.GetRootAs(BoundedBytes(body), 0)
         check_table_budget(table, len(body))
