@@ -11,7 +11,7 @@ import numpy as np
 
 from scripts.fuzzing.judge import RUNTIMES
 from scripts.fuzzing.originals import OTHER
-from tests.kernels.one_operator import IMAGE, MAKERS
+from tests.kernels.one_operator import IMAGE, LEFT_OUT, MAKERS
 from tests.model_builder import ModelBuilder
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.evidence.equivalence.adapter import Array, RunJob, Sample
@@ -21,13 +21,15 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.model import Buffer, DType, Model, OpCode, Operator, Tensor
-from tflite_memopt.target.kernels.support import support_of
+from tflite_memopt.target.kernels.support import TflmSupport, support_of
 
 TYPES = (DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
 SHAPES = ((4,), (4, 4), (1, 1, 4, 4, 4), (1, 1, 1, 4, 4, 4))
 """In place of an image, for kinds whose activations all have one shape."""
 _OF_POSITIVE = frozenset({"RSQRT"})
 """Kinds whose kernels stop at other numbers."""
+_READ_PAST = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "PRELU", "TRANSPOSE_CONV"})
+"""Kinds whose kernels read dimensions that a tensor of another rank has not, and crashed."""
 _SEEDS = 6
 _ARENA = 1 << 20
 
@@ -71,6 +73,8 @@ def cases() -> Iterator[Case]:
 def _bases() -> Iterator[tuple[str, str, Model]]:
     for name in sorted(MAKERS):
         for dtype in TYPES:
+            if (name, dtype) in LEFT_OUT:
+                continue
             b = ModelBuilder()
             yield name, dtype.label, b.finish(*MAKERS[name](b, dtype))
     for name in sorted(OTHER):
@@ -122,12 +126,15 @@ def compared() -> Loads:
     """Ask the table and TFLM about every case.
 
     No differences are models that TFLM loads, and for whose outputs it plans a size that it does not compute: the table
-    refuses them; and files that LiteRT does not take either, so that no converter has made them.
+    refuses them; and files that LiteRT does not take either, so that no converter has made them. TFLM is not given what
+    it crashed on, which the table refuses: float layers without a bias, and the kinds of ``_READ_PAST``.
     """
     found = Loads()
     with Interpreters(RUNTIMES, ProcessLimits(20.0, 4 << 30)) as interpreters:
         for case in cases():
             support = support_of(case.model)
+            if _may_crash(case.kind, support):
+                continue
             run = interpreters["tflm"].run(RunJob(write_model(case.model), [case.sample], _ARENA))
             found.tried[case.kind] += 1
             (found.loaded if run.ran else found.refused)[case.kind] += 1
@@ -138,3 +145,8 @@ def compared() -> Loads:
                 who = "runs" if run.ran else f"does not run: {str(run.reason)[:150]}"
                 found.wrong.append(f"{case.kind} {case.what} {who}")
     return found
+
+
+def _may_crash(kind: str, support: TflmSupport) -> bool:
+    reasons = {each.kind for each in support.reasons}
+    return "bias" in reasons or (kind in _READ_PAST and "dimensions" in reasons)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from tests.faults import raises
+from tests.interpreters import ending
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
-from tests.tflm import run_models
+from tests.tflm import needs_wheel, run_models
 from tests.two_models import compare_models
+from tflite_memopt import Options, verify
 from tflite_memopt.errors import ErrorKind, UsageError
 from tflite_memopt.evidence.equivalence.compare import (
     EXACT,
@@ -21,7 +23,7 @@ from tflite_memopt.evidence.equivalence.compare import (
     max_abs_diff,
 )
 from tflite_memopt.evidence.equivalence.inputs import inputs_from_npz, seeded_inputs
-from tflite_memopt.model.io import offline_plan
+from tflite_memopt.evidence.equivalence.runner import CRASHED
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType
@@ -97,14 +99,24 @@ def test_own_inputs_must_fit(tmp_path: Path) -> None:
         inputs_from_npz(path, dense_model())
 
 
+@needs_wheel
+@pytest.mark.usefixtures("mortal_wheel")
 def test_a_crash_of_the_interpreter_is_a_result_not_an_end() -> None:
-    model = read_model(write_model(mobile_chain()))
-    offline_plan.attach(model, {tensor: 1 << 30 for tensor in model.main.tensors if not tensor.is_constant})
-    good, samples = write_model(mobile_chain()), seeded_inputs(model, 1, 0)
-    runs = run_models("tflm", {"good": good, "bad": write_model(model)}, samples, ARENA)
-    assert runs["good"].ran
-    assert not runs["bad"].ran
-    assert runs["bad"].error
+    model = mobile_chain()
+    files = {"good": write_model(model), "bad": ending(model), "next": write_model(model)}
+    runs = run_models("tflm", files, seeded_inputs(model, 1, 0), ARENA)
+    assert [run.ran for run in runs.values()] == [True, False, True]
+    assert str(runs["bad"].error).startswith(CRASHED)
+
+
+@needs_wheel
+@pytest.mark.usefixtures("mortal_wheel")
+def test_a_crash_is_no_verdict_and_the_reason_is_given() -> None:
+    data = ending(mobile_chain())
+    verdicts = verify(data, data, Options(samples=2))
+    assert verdicts["litert"].equal
+    assert verdicts["tflm"].equal is None
+    assert CRASHED in str(verdicts["tflm"].reason)
 
 
 def test_state_is_carried_from_sample_to_sample() -> None:

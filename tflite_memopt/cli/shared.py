@@ -49,7 +49,7 @@ VERBOSE = click.option(
     is_flag=True,
     help="Also print all figures as tables, and every change that was made or refused, with the reason.",
 )
-FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
+FORCE = click.option("--force", is_flag=True, help="Replace existing files; the input by -o alone.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 SEED = click.option(
     "--seed",
@@ -231,15 +231,17 @@ _SILENCE = 4.0
 """Seconds without a word, in a pipe, after which the next message is printed."""
 
 
-def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: bool) -> None:
-    """Raise UsageError early, before any work, when one of the output files could not be written or drawn."""
-    from ..model.io.files import check_target
+def check_files(
+    paths: Iterable[Path | None], sources: Iterable[Path | None], force: bool, result: Path | None = None
+) -> None:
+    """Raise UsageError early, before any work, when one of the output files could not be written; None: not given.
 
-    wanted = [path for path in paths if path is not None]
-    if len({path.absolute() for path in wanted}) < len(wanted):
-        raise click.UsageError("two outputs name the same file")
-    for path in wanted:
-        check_target(path, sources, force)
+    ``result``: the output that may replace the first of ``sources``.
+    """
+    from ..model.io.files import check_targets
+
+    targets, read = ([path for path in given if path is not None] for given in (paths, sources))
+    check_targets(targets, read, force, result)
 
 
 MEMORY = click.option(

@@ -13,7 +13,7 @@ from .answer import Planner
 from .console import table_with
 from .model import ChosenPoint, Exploration, FrontPoint, Report
 from .summary import limits_of
-from .words import counted, in_words, percent
+from .words import counted, file_name, in_words, percent
 
 
 def flags_of(options: Options) -> str:
@@ -88,7 +88,7 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """Return the table of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
     columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "options")
-    table = table_with(Text(exploration.model or "model"), *columns)
+    table = table_with(Text(file_name(exploration.model)), *columns)
     table.add_row("now", *cells_of(exploration.before, exploration.before))
     for number, point in enumerate(exploration.points, 1):
         is_bold = is_chosen and number == exploration.choice.point + 1

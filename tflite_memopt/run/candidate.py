@@ -176,7 +176,7 @@ def _mended(run: RunContext, model: Model) -> tuple[RewriteUse, ...]:
     would pay for it.
     """
     met = faults_in(run.original, run.profile) if run.profile.libraries else ()
-    kept = {each.output for each in met if each.fault.library != TFLM}
+    kept = {each.form for each in met if each.fault.library != TFLM}
     return mend(model, run.profile, kept)
 
 

@@ -22,6 +22,8 @@ from typing import IO, Protocol
 from .adapter import TIMEOUT_SECONDS, ModelRun, RunJob
 from .external_runner import RUNNER, ExternalRunner
 
+CRASHED = "the interpreter crashed"
+"""How the error begins where a signal has ended the process."""
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _PIPE_BYTES = 1 << 20
@@ -140,7 +142,7 @@ class Interpreter:
         if self._is_overdue or code == _ALARM:
             return f"it did not finish within {self._limits.seconds:g} s"
         if code < 0 and code != _KILLED:
-            return f"the interpreter crashed ({signal.Signals(-code).name})"
+            return f"{CRASHED} ({signal.Signals(-code).name})"
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
         return f"the interpreter process ended with code {code}: {' '.join(last)}"

@@ -22,7 +22,7 @@ from ...model.ir.change import RewriteUse
 from ...model.ir.editor import SAME, VALID, Editor, stem
 from ...model.ir.model import Buffer, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, same_padding
-from .faults import faults_of
+from .faults import Form, faults_of
 from .profile import KernelProfile
 from .window import strides_of, window_of
 
@@ -33,15 +33,16 @@ Paddings = tuple[tuple[int, int], tuple[int, int]]
 """Before and after, of rows and of columns."""
 
 
-def mend(model: Model, profile: KernelProfile, kept: Collection[str] = ()) -> tuple[RewriteUse, ...]:
+def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> tuple[RewriteUse, ...]:
     """Write the operators that meet a fault of the profile's libraries otherwise, in all graphs, in place.
 
-    Return what was done; operators without another way stay. ``kept``: outputs whose operators stay as well.
+    Return what was done; operators without another way stay. ``kept``: forms whose operators stay as well.
     """
     done = []
     for graph in model.graphs:
         for operator in list(graph.operators):
-            if not operator.outputs or operator.outputs[0].name in kept or not faults_of(operator, profile):
+            met = faults_of(operator, profile) if operator.outputs else ()
+            if not met or met[0].form in kept:
                 continue
             amounts = _amounts(operator, profile)
             if amounts is not None:
