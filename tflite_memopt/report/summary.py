@@ -13,7 +13,7 @@ from ..model.ir.check import NPUS
 from ..search.memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..search.memory.work import slowdowns
 from ..target.kernels.faults import FORGETS
-from ..target.kernels.mend import NAME as PADDING_APART
+from ..target.kernels.mend import CLAMP, NAMES, PADDING
 from ..target.kernels.support import said_of
 from .answer import Answer, DeviceUse
 from .model import Advice, Analysis, ProofUse, Report, SlideUse, Summary, Way
@@ -290,10 +290,11 @@ def done_of(report: Report) -> str:
     mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
-    apart = [use for use in report.rewrites if use.rule == PADDING_APART]
+    apart = [use for use in report.rewrites if use.rule in NAMES]
     others = len(report.rewrites) - len(regions) - len(dead) - len(apart)
     if apart:
-        mends.append(f"{counted(len(apart), 'operator')} that kernels compute wrongly now right: padded by a PAD")
+        does = " and ".join(_APART[rule] for rule in NAMES if any(use.rule == rule for use in apart))
+        mends.append(f"{counted(len(apart), 'operator')} that kernels compute wrongly now right: {does}")
     parts = [*mends, *(f"removed {use.rule.partition(': ')[2]} that nothing uses" for use in dead)]
     if regions:
         loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
@@ -302,6 +303,9 @@ def done_of(report: Report) -> str:
     if others:
         parts.append(counted(others, "other rewrite" if parts else "rewrite"))
     return "; ".join((*parts, *_sharing(report.sharing), _STORED))
+
+
+_APART: Mapping[str, str] = {PADDING: "padded by a PAD", CLAMP: "rescaled by a RELU"}
 
 
 def to_reserve(report: Report) -> str:

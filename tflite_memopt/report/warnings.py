@@ -11,7 +11,7 @@ from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
 from ..options import Options
 from ..search.memory.figures import MemoryUse
-from ..target.kernels.mend import NAME as PADDING_APART
+from ..target.kernels.mend import NAMES
 from ..target.kernels.profile import KernelProfile
 from .model import Analysis, FaultUse, Report
 from .words import short_name
@@ -141,7 +141,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
-    is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
+    is_mended = any(use.rule in NAMES for use in report.rewrites)
     if is_alike and after.arena_bytes > before.arena_bytes and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 

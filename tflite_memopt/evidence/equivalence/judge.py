@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
-from ...model.ir.change import Exactness
+from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from .adapter import LARGEST_ARENA, REFERENCE, ModelRun, RunJob, Sample
@@ -31,6 +31,7 @@ from .verdict import Verdict
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the candidate, by the loosest rewrite that was applied."""
+_MENDED: tuple[Exactness, ...] = ("exact", "reassociates")
 _REFUSED = (
     "TFLM, {}, refuses the {:,} bytes of arena that are counted for it and accepts {:,}: reserve that many more on the "
     "device, too"
@@ -141,7 +142,11 @@ class _Judge:
             return self._wrong(run, self._differing(f"TFLM's head is {head} bytes, and the plan says {promise.head}"))
         data, samples = self.candidate.subject.optimized, self.candidate.samples
         is_sound = is_the_same_over_other_memory(self.runner, data, samples, self._arena, run)
-        faults = before.faults or (faults_on_tflm(self.candidate.model) if self.name != RUNNER else "")
+        faults = faults_on_tflm(self.candidate.model) if self.name != RUNNER else ""
+        if before.faults and not faults:
+            verdict = self._mended(run) if is_sound else self._differing(_UNWRITTEN)
+            is_wrong = verdict.equal is False
+            return self._wrong(run, verdict) if is_wrong else RuntimeResult(verdict, run.facts, True, note=note)
         if faults:
             verdict = self._silent(f"{_FAULTY.format(faults)}{self._beside_litert(run)}")
             return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _FAULTY.format(faults), note)
@@ -152,6 +157,23 @@ class _Judge:
         reason = before.reason if before.is_sound else _UNSOUND
         verdict = self._silent(f"{reason}{self._beside_litert(run)}")
         return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _UNSOUND, note)
+
+    def _mended(self, run: ModelRun) -> Verdict:
+        """Compare what TFLM computes of the result with LiteRT's values of the original, which TFLM gets wrong.
+
+        The two may round differently: then there is no verdict, but for values that have nothing to do with each other.
+        """
+        litert, faults = self.baseline.runs.get(LITERT), _FAULTY.format(self.before.faults)
+        if litert is None or litert.run is None:
+            return self._silent(f"{faults}; of the result they compute none wrongly")
+        for exactness in _MENDED:
+            verdict = self._compared(litert.run, run, loosest((exactness, self.candidate.subject.exactness)))
+            if verdict.equal:
+                return verdict
+        wanted, restored = litert.run.outputs, self.candidate.interface.restored_outputs(run.outputs)
+        if signal_to_noise(wanted, restored) < self.candidate.least_decibels:
+            return self._differing(f"TFLM computes the result otherwise than LiteRT the original: {verdict.reason}")
+        return self._silent(f"{faults}{self._beside_litert(run)}")
 
     @property
     def _arena(self) -> int:
@@ -174,10 +196,10 @@ class _Judge:
         place = bisect_left(sizes, True, key=lambda size: self.runner.run(replace(job, arena_bytes=size)).ran)
         return sizes[place] if place < len(sizes) else self._arena
 
-    def _compared(self, before: ModelRun, after: ModelRun) -> Verdict:
-        candidate, exactness = self.candidate, self.candidate.subject.exactness
+    def _compared(self, before: ModelRun, after: ModelRun, exactness: Exactness | None = None) -> Verdict:
+        candidate, exactness = self.candidate, exactness or self.candidate.subject.exactness
         restored = candidate.interface.restored_outputs(after.outputs)
-        outer = first_output_difference(before.outputs, restored, candidate.tolerance)
+        outer = first_output_difference(before.outputs, restored, TOLERANCES[exactness])
         gap = gap_between(before.outputs, restored, candidate.interface.steps)
         reason = None if outer is None else _text(self.baseline.model, outer)
         noise = None

@@ -248,7 +248,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
     if fed is not None:
         model = in_rows(model, options)
     elif options.rewrite:
-        clean_up(model, options.profile)
+        clean_up(model, options.profile, options.keep_quantized)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options.search, _ORDER_WORK).schedule.order)

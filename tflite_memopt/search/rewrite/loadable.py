@@ -4,7 +4,7 @@ A model that TFLM does not load has no RAM to compare with. So the run begins wi
 it, once that is proved equal; the report says that the file could not be loaded before.
 
 Beyond the rules of this file, by their names: ``broadcast``, ``repeated_pixels``, ``folded_shapes``,
-``legal_concatenation``, ``static_lists``. A subgraph that nothing calls, usually another signature, is dropped: TFLM
+``legal_concatenation``, ``static_lists``, ``widened_constant``. A subgraph that nothing calls, usually another signature, is dropped: TFLM
 runs subgraph 0 alone, and crashes on the tensors of the others, which it never places (micro_allocation_info.cc).
 """
 
@@ -26,7 +26,7 @@ from ...target.kernels.support import TflmSupport, support_of
 from ...target.operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
-from .folding import FOLDED_SHAPES, Folded, fold
+from .folding import FOLDED_SHAPES, NEEDED_WIDENING
 from .pixels import BROADCAST, REPEATED_PIXELS
 from .static_lists import make_lists_static
 
@@ -85,27 +85,6 @@ def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
         for each in support.reasons
     )
     return replace(support, reasons=tuple(reasons))
-
-
-def _check_widened_constant(match: Match) -> Folded | str | None:
-    source, output = match.anchor.inputs[0], match.anchor.outputs[0]
-    if source is None or source.dtype is not DType.FLOAT16 or output.dtype is not DType.FLOAT32:
-        return None
-    data = source.buffer.data
-    if data is None or data.size != 2 * source.elements:
-        return "its numbers are computed"
-    if match.is_returned(output):
-        return f"it writes '{output.name}', which the graph returns"
-    return Folded(((output, np.ascontiguousarray(data).view("<f2").reshape(source.shape).astype(np.float32)),))
-
-
-WIDENED_CONSTANT = Rule("widened_constant", Pattern("widen", ("DEQUANTIZE",)), _check_widened_constant, fold)
-"""Store a float16 constant in float32, as its DEQUANTIZE returns it; the file grows.
-
-    w (float16) -- DEQUANTIZE -- CONV_2D        =>        w (float32) -- CONV_2D
-
-Exact: every float16 is a float32. It takes twice the flash; TFLM has no float16 at all.
-"""
 
 
 @dataclass(frozen=True)
@@ -291,7 +270,7 @@ Exact: both copy the same bytes.
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, CHOSEN, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
     (TILES,),
 )
 """In this order: copies that nobody needs are not made at all."""

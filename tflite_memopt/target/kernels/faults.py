@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-import numpy as np
-
 from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import integers, quantized_alike, same_padding
+from ...model.ir.tensors import has_several_scales, integers, quantized_alike, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
@@ -346,8 +344,7 @@ def _has_several_scales(slot: int) -> Callable[[Operator, Version], bool]:
 
     def meets(operator: Operator, _: Version) -> bool:
         source = _input(operator, slot)
-        found = None if source is None else source.quantization
-        return found is not None and any(np.unique(each).size > 1 for each in (found.scale, found.zero_point))
+        return source is not None and has_several_scales(source.quantization)
 
     return meets
 
