@@ -37,7 +37,7 @@ _REFUSED = (
     "device, too"
 )
 _UNSOUND = "TFLM does not compute the same outputs twice for the original"
-_FAULTY = "TFLM's kernels are known to compute wrongly: {}"
+_FAULTY = "TFLM is known to compute otherwise: {}"
 _UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
 
 
