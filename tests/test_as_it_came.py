@@ -1,12 +1,14 @@
-"""What TFLM makes of a file as it came: every command says it first, with the exit code for it, and mends what it can."""
+"""What TFLM makes of a file as it came: commands say it first, with the exit code for it, and mend what they can."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import tflite_memopt
@@ -17,7 +19,11 @@ from tests.models import mobile_chain
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
+from tflite_memopt.evidence.equivalence.baseline import Baseline
+from tflite_memopt.evidence.equivalence.compare import gap_between
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.evidence.equivalence.runtimes import BetweenRuntimes, Divergence
+from tflite_memopt.evidence.equivalence.shapes import InferredModel
 from tflite_memopt.evidence.equivalence.verdict import ON_TFLM
 from tflite_memopt.evidence.proof import prove
 from tflite_memopt.model.io.metadata import replace_entry
@@ -25,9 +31,16 @@ from tflite_memopt.model.io.offline_plan import METADATA_NAME, decode
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Buffer, DType, Model, Quantization, Tensor
+from tflite_memopt.report.exploration import headline_of
 from tflite_memopt.run.explore import explore
+from tflite_memopt.run.given import read_given
+from tflite_memopt.run.pipeline import _numbered
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.folding import WIDENED_CONSTANT
+from tflite_memopt.search.rewrite.loadable import mended
 from tflite_memopt.target.kernels.as_it_came import as_it_came
 
+Array = npt.NDArray[Any]
 ARENA = 1 << 20
 QUICK = Options(samples=4, effort="quick")
 F32, I8 = DType.FLOAT32, DType.INT8
@@ -39,10 +52,10 @@ def weights(b: ModelBuilder, dtype: str, units: int, depth: int, scales: int, ze
     stored = np.random.default_rng(units).integers(low, high, (units, depth))
     if dtype == "int4":
         nibbles = np.append(stored.ravel() & 15, [0] * (stored.size % 2)).astype(np.uint8)
-        raw = nibbles[::2] | nibbles[1::2] << 4
+        raw = (nibbles[::2] | nibbles[1::2] << 4).astype(np.uint8)
     else:
         raw = np.frombuffer(stored.astype(dtype).tobytes(), np.uint8)
-    scale = np.geomspace(0.3, 1.0, scales).astype(np.float32) / high
+    scale = (np.geomspace(0.3, 1.0, scales) / high).astype(np.float32)
     quantization = Quantization(scale, np.full(scales, zero_point, np.int64), 0)
     b.model.buffers.append(Buffer(raw))
     number = len(b.graph.tensors)
@@ -126,9 +139,6 @@ def test_constants_that_are_not_folded(change: str) -> None:
     else:
         assert source.quantization is not None
         source.quantization = Quantization(source.quantization.scale, source.quantization.zero_point, 0, {"details": 1})
-    from tflite_memopt.search.rewrite.engine import Driver
-    from tflite_memopt.search.rewrite.folding import WIDENED_CONSTANT
-
     driver = Driver(model)
     driver.apply_everywhere((WIDENED_CONSTANT,))
     assert [each.operator for each in driver.applied] == [model.main.operators[-1].required(1).name]
@@ -145,7 +155,7 @@ def clamped(scale: float, zero_point: int, dtype: DType = I8, source: tuple[floa
     return b.finish(b.operator("RELU6", (x,), (y,)).outputs[0])
 
 
-def every_integer(model: Model) -> list[list[np.ndarray]]:  # type: ignore[type-arg]
+def every_integer(model: Model) -> list[list[Array]]:
     (x,) = model.main.inputs
     low, dtype = (-(2**15), np.int16) if x.dtype is DType.INT16 else (-128, np.int8)
     return [[np.arange(low, low + x.elements).astype(dtype).reshape(x.shape)]]
@@ -259,7 +269,7 @@ def product(is_turned: bool = False, axis: int | None = None) -> Model:
     )
 
 
-def in_reals(model: Model, x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def in_reals(model: Model, x: Array) -> Array:
     (operator,) = model.main.operators
     held = operator.required(1)
     assert held.quantization is not None
@@ -267,7 +277,8 @@ def in_reals(model: Model, x: np.ndarray) -> np.ndarray:  # type: ignore[type-ar
     along = [-1 if at == held.quantization.axis else 1 for at in range(3)]
     w = held.buffer.data.view(np.int8).reshape(held.shape) * held.quantization.scale.astype(float).reshape(along)
     real = 0.05 * (x.astype(float) - 3) @ (w.swapaxes(1, 2) if operator.option("adjY") else w)
-    return np.clip(np.round(real / np.float32(0.2)) - 4, -128, 127)
+    found: Array = np.clip(np.round(real / np.float32(0.2)) - 4, -128, 127)
+    return found
 
 
 @needs_wheel
@@ -344,6 +355,12 @@ def test_every_command_says_it(name: str, tmp_path: Path) -> None:
         assert run("verify", "m.tflite", "m.tflite", "--samples", 4, folder=tmp_path).returncode == 1
 
 
+def test_what_is_not_verified_is_not_called_right() -> None:
+    report = tflite_memopt.optimize(write_model(product()), Options(verify=False, effort="quick")).report
+    assert report.summary.headline.startswith("TFLM computes the file otherwise, and the result as well")
+    assert any("BATCH_MATMUL" in warning for warning in report.warnings)
+
+
 def test_check_names_no_ram_of_what_tflm_does_not_run(tmp_path: Path) -> None:
     for name in ("weights behind", "int4", "scales"):
         (tmp_path / f"{name}.tflite").write_bytes(FILES[name]())
@@ -364,7 +381,8 @@ def test_batch_and_explore_say_it(tmp_path: Path) -> None:
     found = {line["model"]: (line["status"], line.get("before")) for line in lines}
     assert found == {"weights behind.tflite": ("done", None), "product.tflite": ("refused", None)}
     front = explore(FILES["weights behind"](), QUICK).exploration
-    assert any("behind the flatbuffer" in warning for warning in front.warnings)
+    assert front.as_it_came.constants_behind
+    assert headline_of(front).count("now") == 0
     with pytest.raises(EquivalenceError):
         explore(FILES["product"](), QUICK)
 
@@ -386,3 +404,25 @@ def test_a_proof_follows_constants_of_every_type() -> None:
         model = weight_only(dtype, has_scales, zero_point)
         result = tflite_memopt.optimize(write_model(model), Options(verify=False, effort="quick"))
         assert prove(model, read_model(result.model)).proved
+
+
+def test_findings_number_operators_as_the_file_does() -> None:
+    b = ModelBuilder()
+    x, wide = b.input("x", (1, 4)), b.tensor("wide", (1, 8))
+    b.operator("TILE", (x, b.constant("times", np.asarray((1, 2), np.int32))), (wide,))
+    original = write_model(b.finish(b.dense(wide, 3)))
+    found = mended(read_model(original))
+    assert found is not None
+    position, dense = next((at, op) for at, op in enumerate(found.model.main.operators) if op.name == "FULLY_CONNECTED")
+    assert position > 1
+    gap = gap_between({}, {}, {})
+    between = BetweenRuntimes(gap, 1, Divergence(position, dense, 0, gap))
+    data = write_model(found.model)
+    shaped = InferredModel(data, read_model(data))
+    given = read_given(original, Options(verify=False), lambda _: None)
+    numbered = _numbered(Baseline(data, shaped, [], {}, (str(between), "another"), between), given)
+    assert numbered is not None
+    assert numbered.between is not None
+    assert numbered.between.first is not None
+    assert numbered.between.first.number == 1
+    assert numbered.findings == (str(numbered.between), "another")

@@ -49,6 +49,7 @@ def test_the_operator_is_the_first_at_which_a_model_that_ends_there_differs(inte
     assert whole is not None
     assert whole.first is not None
     number = whole.first.number
+    assert number is not None
     assert whole.first.operator.name == "FULLY_CONNECTED"
     assert baseline(layers(number), interpreters).between is None
     cut = baseline(layers(number + 1), interpreters).between

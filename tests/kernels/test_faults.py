@@ -243,7 +243,8 @@ def _differs_on_the_wheel(model: Model) -> bool:
     (x,) = model.main.inputs
     sample = [np.arange(x.elements, dtype=np.int8).reshape(x.shape)]
     litert, tflm = (run_models(each, {"m": write_model(model)}, [sample], 2**16)["m"] for each in ("litert", "tflm"))
-    assert litert.ran and tflm.ran
+    assert litert.ran
+    assert tflm.ran
     return not np.array_equal(litert.outputs[0][0], tflm.outputs[0][0])
 
 

@@ -531,6 +531,9 @@ class Exploration:
     """The point that the budget picks."""
     warnings: tuple[str, ...]
     """Warnings about the search, in sentences."""
+    as_it_came: AsItCame = RUNS_AS_IT_CAME
+    """What TFLM makes of the original; where it cannot load or read it, "before" is said of it after the rewrites that
+    mend this alone."""
 
 
 Record = Report | Analysis | Comparison | Verification | Exploration

@@ -141,6 +141,8 @@ def _mended(report: Report) -> str:
         return "TFLM cannot load the file as it came, and loads the result: "
     if came.constants_behind:
         return "TFLM does not read the weights of the file as it came, and reads those of the result: "
+    if {each.fault for each in came.wrong} & {each.fault for each in report.faults}:
+        return "TFLM computes the file otherwise, and the result as well: "
     return "TFLM computes the file otherwise as it came, and the result rightly: "
 
 

@@ -85,7 +85,9 @@ def of_open_sides(model: Model) -> Iterator[str]:
 def of_faults(report: Report | Analysis) -> Iterator[str]:
     """Yield a warning for each fault of the kernels that operators meet, and the releases that are right."""
     by_fault: dict[tuple[str, str], list[FaultUse]] = {}
-    for met in report.faults:
+    # An analysis names first what every TFLM computes wrongly.
+    known = {each.fault for each in report.as_it_came.wrong} if isinstance(report, Analysis) else ()
+    for met in (each for each in report.faults if each.fault not in known):
         by_fault.setdefault((met.fault, met.releases), []).append(met)
     is_any = report.target is None
     for met, *others in by_fault.values():
@@ -95,7 +97,7 @@ def of_faults(report: Report | Analysis) -> Iterator[str]:
             f"{where}: {met.operator} '{short_name(met.output)}'{more} of the model as it came: {met.effect} "
             f"({met.fault}; {met.releases}; {met.source})"
         )
-    if report.faults and not is_any:
+    if by_fault and not is_any:
         yield f"right with {report.right_with or 'none of the releases that were read'}"
 
 

@@ -25,7 +25,7 @@ from ..search.memory.file import read_planned, without_foreign_plan
 from ..search.memory.problems import with_ties
 from ..search.memory.reserve import LibraryNeed, needs_by_library
 from ..search.rewrite.loadable import Mended, in_real_numbers, mended, with_dense_products
-from ..target.kernels.as_it_came import AsItCame, as_it_came
+from ..target.kernels.as_it_came import AsItCame, as_it_came, with_plan
 from ..target.kernels.since import has_operators, needed_since
 from ..target.kernels.support import TflmSupport, said_of, support_of
 from .candidate import Progress
@@ -62,8 +62,7 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
     found = loadable(data, model, options, progress)
-    came = replace(as_it_came(model, options.profile) if found is None else found.before, foreign_plan=foreign)
-    came = came if foreign is None else replace(came, makes="cannot run")
+    came = with_plan(as_it_came(model, options.profile) if found is None else found.before, foreign)
     uses = () if foreign is None else (RewriteUse(FOREIGN_PLAN, (), "exact", 0),)
     if found is not None:
         uses = (*uses, *found.uses)

@@ -7,7 +7,7 @@ Every command asks here first. Faults of a library other than TFLM's own are fau
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...errors import printable
@@ -76,6 +76,11 @@ def as_it_came(model: Model, profile: KernelProfile = _REFERENCE) -> AsItCame:
     if not support.runs:
         return AsItCame("cannot run", support, behind, wrong)
     return AsItCame("computes otherwise" if wrong or behind else "runs", support, behind, wrong)
+
+
+def with_plan(found: AsItCame, foreign: str | None) -> AsItCame:
+    """Return the same of a file with a memory plan of another graph, given why TFLM refuses that; None without one."""
+    return found if foreign is None else replace(found, makes="cannot run", foreign_plan=foreign)
 
 
 def wrong_operators(model: Model, profile: KernelProfile = _REFERENCE) -> Iterator[WrongOperator]:
