@@ -93,8 +93,9 @@ def judge_steps(
 ) -> RuntimeResult:
     """The result of one runtime where the candidate is called once for each frame of a sequence, or hop of windows."""
     judge, before = _Judge(baseline, candidate, name, runner), baseline.runs[name]
-    if before.run is None:
-        return RuntimeResult(judge._silent(), reason=before.reason)
+    if before.run is None or before.faults:
+        reason = _FAULTY.format(before.faults) if before.faults else before.reason
+        return RuntimeResult(judge._silent(reason), reason=reason)
     subject, arena = candidate.subject, LARGEST_ARENA if name == RUNNER else candidate.arena_bytes
     run = run_in_hops if slides else run_in_steps
     after = run(runner, subject.optimized, subject.ties, baseline.samples, baseline.model, arena)

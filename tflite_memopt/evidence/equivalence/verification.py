@@ -238,7 +238,7 @@ def _differences_in_sequence(
     """Yield how models with ties differ in sequences, by runtime."""
     subject = candidate.subject
     models = baseline.data, subject.optimized
-    asked = [name for name, each in baseline.runs.items() if each.run is not None]
+    asked = [name for name, each in baseline.runs.items() if each.run is not None and not each.faults]
     for name in asked if subject.ties else ():
         said = difference_in_sequence(name, models, subject.ties, candidate.samples, candidate.tolerance, interpreters)
         if said is not None:

@@ -25,6 +25,7 @@ from ...search.memory.file import read_planned, without_foreign_plan
 from ...search.memory.layout import head_in_force, memory_layout
 from ...search.memory.work import construction, instructions, moving, slowdowns
 from ...search.rewrite.stage import clean_up
+from ...target.kernels.as_it_came import as_it_came, with_plan
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.since import needed_since
 from ...version import __version__
@@ -112,14 +113,16 @@ def optimize_in_parts(
     """
     _check(options, most_parts, feed)
     data, name = load(source)
-    data, _ = without_foreign_plan(data, name)
+    data, foreign = without_foreign_plan(data, name)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     mends = loadable(data, given, options, progress)
+    came = with_plan(as_it_came(given, options.profile) if mends is None else mends.before, foreign)
     if mends is not None:
         data = write_model(mends.model)
         given = read_planned(data)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
+    whole = replace(whole, report=replace(whole.report, as_it_came=came))
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):

@@ -89,7 +89,7 @@ def verify_program(
         interface = interface_between(baseline.model, joined)
         ran, gaps = {}, list[Gap]()
         for name, each in baseline.runs.items():
-            if each.run is None:
+            if each.run is None or each.faults:  # what it computes wrongly is no measure
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
             outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
