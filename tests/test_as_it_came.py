@@ -18,7 +18,7 @@ from tests.model_builder import ModelBuilder, per_channel
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options
-from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
+from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.evidence.equivalence.baseline import Baseline
 from tflite_memopt.evidence.equivalence.compare import gap_between
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
@@ -34,6 +34,7 @@ from tflite_memopt.model.ir.model import Buffer, DType, Model, Quantization, Ten
 from tflite_memopt.report.exploration import headline_of
 from tflite_memopt.run.explore import explore
 from tflite_memopt.run.given import read_given
+from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.pipeline import _numbered
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.folding import WIDENED_CONSTANT
@@ -250,6 +251,7 @@ def test_a_plan_of_another_graph_is_left_out() -> None:
     with pytest.raises(ModelFormatError, match="LiteRT ignores it"):
         tflite_memopt.analyze(data)
     assert tflite_memopt.verify(data, result.model, QUICK)["litert"].equal
+    assert tflite_memopt.verify(result.model, data, QUICK)[ON_TFLM].equal is None
 
 
 # BATCH_MATMUL ---------------------------------------------------------------------------------------------------------
@@ -302,6 +304,16 @@ def test_a_product_of_several_scales_is_refused_or_held_against_real_numbers(is_
         outputs = run_models(runtime, {"m": result.model}, samples, ARENA)["m"].outputs[0]
         assert max(abs(a.astype(float) - b).max() for a, b in zip(outputs, wanted, strict=True)) <= 1
     assert "proved" not in result.report.summary.headline
+
+
+def test_a_product_of_several_scales_is_made_right_before_it_is_cut() -> None:
+    data = write_model(product())
+    with pytest.raises(UnsupportedModelError) as refused:
+        tflite_memopt.optimize(data, Options(allow_approximate=True, slide="1"))
+    assert refused.value.kind is ErrorKind.FORM
+    with pytest.raises(UnsupportedModelError) as refused:
+        optimize_in_parts(data, Options(allow_approximate=True), 2)
+    assert refused.value.kind is ErrorKind.FORM
 
 
 def test_a_product_that_no_dense_layer_computes_stays_refused() -> None:
@@ -397,6 +409,19 @@ def test_values_in_another_file_are_said_so() -> None:
     with pytest.raises(ModelFormatError, match="in another file") as refused:
         tflite_memopt.analyze(write_model(model))
     assert refused.value.kind is ErrorKind.UNWRITTEN
+
+
+def test_an_operator_of_an_npu_is_named_and_not_the_types_beside_it() -> None:
+    b = ModelBuilder()
+    x, q, y = b.input("x", (1, 8), DType.UINT8), b.tensor("q", (1, 8)), b.tensor("y", (1, 8), DType.UINT8)
+    b.operator("QUANTIZE", (x,), (q,))
+    npu = b.operator("CUSTOM", (q,), (b.tensor("n", (1, 8)),))
+    npu.opcode.custom_code = "NeutronGraph"
+    b.operator("QUANTIZE", npu.outputs, (y,))
+    data = write_model(b.finish(y))
+    said = tflite_memopt.verify(data, data, Options(samples=2))["tflm"].reason or ""
+    assert "NeutronGraph" in said.partition(";")[0]
+    assert "uint8" not in said
 
 
 def test_a_proof_follows_constants_of_every_type() -> None:

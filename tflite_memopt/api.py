@@ -32,7 +32,7 @@ from .search.memory.file import (
 from .search.memory.problems import labeled_ties, tie_positions
 from .search.memory.reserve import needs_by_library
 from .search.rewrite.loadable import mended
-from .target.kernels.as_it_came import as_it_came, said_of_file
+from .target.kernels.as_it_came import as_it_came, said_of_file, with_plan
 from .target.kernels.chips import memories_of_chip
 from .target.kernels.since import PRESENT
 from .target.kernels.targets import profile_for
@@ -124,7 +124,7 @@ def verify(
     if label is not None:
         proof = prove_plan(model, places_in_force(model, profile_of(label)))
         found = {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
-    came = as_it_came(model)
+    came = with_plan(as_it_came(read_model(both[1][0])), without_foreign_plan(*both[1])[1])
     if came.makes == "runs" or "tflm" not in options.runtimes or options.runner is not None:
         return found
     is_equal = False if came.makes == "computes otherwise" else None

@@ -25,7 +25,7 @@ from ..search.memory.file import read_planned, without_foreign_plan
 from ..search.memory.problems import with_ties
 from ..search.memory.reserve import LibraryNeed, needs_by_library
 from ..search.rewrite.loadable import Mended, in_real_numbers, mended, with_dense_products
-from ..target.kernels.as_it_came import AsItCame, as_it_came, with_plan
+from ..target.kernels.as_it_came import AsItCame, as_it_came, said_of_wrong, with_plan
 from ..target.kernels.since import has_operators, needed_since
 from ..target.kernels.support import TflmSupport, said_of, support_of
 from .candidate import Progress
@@ -70,6 +70,7 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
         model = read_planned(data)
     dense, reference = with_dense_products(model) if options.allow_approximate else None, None
     if dense is not None:
+        check_as_one(dense, is_called)
         uses, reference = (*uses, *dense.uses), write_model(in_real_numbers(model))
         data = write_model(dense.model)
         model = read_planned(data)
@@ -82,6 +83,19 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     model = read_planned(steps.data)
     libraries = needs_by_library(model, {}, options.profile)
     return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, facts, libraries)
+
+
+def check_as_one(dense: Mended | None, is_cut: bool) -> None:
+    """Raise UnsupportedModelError for steps, hops, or parts of a model that no runtime computes as its file says.
+
+    They are compared with the original, and this one cannot be a measure.
+    """
+    if dense is not None and is_cut:
+        raise UnsupportedModelError(
+            f"LiteRT and TFLM compute this model otherwise: {said_of_wrong(dense.before.wrong)}; first make one model "
+            "of it with --allow-approximate alone, and then steps or parts of that",
+            ErrorKind.FORM,
+        )
 
 
 def loadable(data: bytes, model: Model, options: Options, progress: Progress) -> Mended | None:

@@ -24,13 +24,14 @@ from ...search.memory.arrange import arrange
 from ...search.memory.file import read_planned, without_foreign_plan
 from ...search.memory.layout import head_in_force, memory_layout
 from ...search.memory.work import construction, instructions, moving, slowdowns
+from ...search.rewrite.loadable import with_dense_products
 from ...search.rewrite.stage import clean_up
 from ...target.kernels.as_it_came import as_it_came, with_plan
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.since import needed_since
 from ...version import __version__
 from ..candidate import Cache, Progress
-from ..given import loadable
+from ..given import check_as_one, loadable
 from ..pipeline import Result, optimize
 from ..steps import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
@@ -120,6 +121,7 @@ def optimize_in_parts(
     if mends is not None:
         data = write_model(mends.model)
         given = read_planned(data)
+    check_as_one(with_dense_products(given) if options.allow_approximate else None, True)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
     whole = replace(whole, report=replace(whole.report, as_it_came=came))

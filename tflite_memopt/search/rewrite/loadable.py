@@ -91,13 +91,16 @@ def mended(model: Model) -> Mended | None:
 
 
 def places_in_the_file(model: Model) -> Mapping[tuple[int, str, str], int]:
-    """Return the positions of a file's operators by subgraph, kind, and first output, to name what became of them."""
-    return {
-        (number, operator.opcode.label, output.name): position
-        for number, graph in enumerate(model.graphs)
-        for position, operator in enumerate(graph.operators)
-        for output in operator.outputs[:1]
-    }
+    """Return the positions of a file's operators by subgraph, kind, and first output, to name what became of them.
+
+    Those that share all three, as in a file without names, are left out.
+    """
+    places: dict[tuple[int, str, str], list[int]] = {}
+    for number, graph in enumerate(model.graphs):
+        for position, operator in enumerate(graph.operators):
+            for output in operator.outputs[:1]:
+                places.setdefault((number, operator.opcode.label, output.name), []).append(position)
+    return {key: found[0] for key, found in places.items() if len(found) == 1}
 
 
 def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
