@@ -185,6 +185,17 @@ def test_relu6_is_right_for_every_integer(scale: float, zero_point: int, dtype: 
     assert abs(wrong.astype(int) - wanted).max() > 1
 
 
+@needs_wheel
+def test_where_the_runtimes_round_differently_there_is_no_verdict_but_the_gap() -> None:
+    """Of the ramp over all integers one is a tie."""
+    report = tflite_memopt.optimize(write_model(clamped(6 / 255, -128)), QUICK).report
+    assert report.equivalence["litert"].equal
+    assert report.equivalence["tflm"].equal is None
+    assert report.basis.executed_by == ("tflm",)
+    assert any("at most 1" in warning for warning in report.warnings)
+    assert "rightly" not in report.summary.headline
+
+
 def test_relu6_whose_largest_integer_is_6_is_a_relu_alone() -> None:
     kinds = {
         limit: [each.name for each in read_model(tflite_memopt.optimize(data, QUICK).model).main.operators]

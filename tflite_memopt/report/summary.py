@@ -140,6 +140,9 @@ def mended_first(report: Report) -> str:
         return "TFLM does not read the weights of the file as it came, and reads those of the result: "
     if {each.fault for each in came.wrong} & {each.fault for each in report.faults}:
         return "TFLM computes the file otherwise, and the result as well: "
+    on_tflm = report.equivalence.get("tflm")
+    if on_tflm is not None and not on_tflm.equal:
+        return "TFLM computes the file otherwise as it came, and the result is mended: "
     return "TFLM computes the file otherwise as it came, and the result rightly: "
 
 
