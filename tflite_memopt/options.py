@@ -95,6 +95,7 @@ class SearchOptions:
     cascade: bool = True
     max_slowdown: float = DEFAULT_LIMIT
     loops: bool = True
+    keep_quantized: bool = False
     decision: Decision | None = None
     build: TflmBuild = PRESENT
 
@@ -146,9 +147,11 @@ class Options:
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
     ``attempts.WORTH`` of the objective and the budget does not need it. ``loops``: also write stripes as one loop,
-    whose operators exist once. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place
-    of a search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it:
-    operators that it lacks are not used, and the arena is counted with its structures.
+    whose operators exist once. ``keep_quantized``: leave constants quantized that the model dequantizes in each run,
+    where TFLM does that rightly: less flash, more RAM. ``replay``: a decision of another run (``ir/change.py``), which
+    is carried out in place of a search. ``tflm``: the build of TFLM that the firmware links, as
+    ``kernels.since.build_named`` takes it: operators that it lacks are not used, and the arena is counted with its
+    structures.
     """
 
     target: str | None = None
@@ -174,6 +177,7 @@ class Options:
     max_slowdown: float = DEFAULT_LIMIT
     every_byte: bool = False
     loops: bool = True
+    keep_quantized: bool = False
     replay: str | None = None
     tflm: str = PRESENT.name
     device: str | None = field(default=None, compare=False)

@@ -47,7 +47,8 @@ _OTHERS: dict[str, object] = {
     steps_in_a_loop.NAME: steps_in_a_loop,
     sequences_along_h.NAME: sequences_along_h,
     "in_one_row": in_one_row,
-    mend.NAME: mend,
+    mend.PADDING: mend,
+    mend.CLAMP: mend,
     change.STATIC_LISTS: static_lists,
     change.ONE_STEP: one_step,
     change.ONE_HOP: slide,
@@ -55,7 +56,7 @@ _OTHERS: dict[str, object] = {
     "share_constants": copying.share_constants,
 }
 """Rewrites that are no rules, with what describes them."""
-_SAID = ("BOUNDARY", "UNCALLED", "INFERRED_SHAPES")
+_SAID = ("BOUNDARY", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")
 """Names in ``ir/change.py`` that are described below them."""
 
 

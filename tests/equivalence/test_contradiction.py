@@ -22,7 +22,7 @@ from tflite_memopt.evidence.equivalence.verdict import PLAN, PROOF, Verdict, con
 from tflite_memopt.evidence.proof import Proof, Status
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
-from tflite_memopt.target.kernels.mend import NAME as PADDING_APART
+from tflite_memopt.target.kernels.mend import PADDING as PADDING_APART
 
 EQUAL, UNKNOWN = Verdict(0, True, 0.0, None), Verdict(0, None, 0.0, "not followed")
 SAME = Verdict(3, True, 0.0, None)

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from scripts.benchmarks.networks import random_networks
 from scripts.fuzzing.kernels import met_by
 from tests.cascade.spaces import figures_of, space_of
-from tests.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder, per_channel
+from tests.tflm import run_models
 from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cli import cli
 from tflite_memopt.evidence.proof import prove
@@ -151,6 +152,31 @@ def recurrent(dtype: DType) -> Model:
     )
 
 
+def converted(scales: int, dtype: DType = DType.INT8) -> Model:
+    """A DEQUANTIZE of a tensor of four channels."""
+    b = ModelBuilder()
+    x, y = b.input("x", (4, 3), dtype), b.tensor("y", (4, 3), DType.FLOAT32)
+    x.quantization = per_channel(np.linspace(0.01, 0.01 * scales, 4, dtype=np.float32), 0)
+    return b.finish(b.operator("DEQUANTIZE", (x,), (y,), "DequantizeOptions").outputs[0])
+
+
+def clamped(name: str, scale: float, zero_point: int = 3, dtype: DType = DType.INT8) -> Model:
+    """A RELU or RELU6 of a tensor of scale 0.05 and zero point 3."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 64), dtype, zero_point=3), b.tensor("y", (1, 64), dtype, scale, zero_point)
+    return b.finish(b.operator(name, (x,), (y,)).outputs[0])
+
+
+def by_weights(scales: int) -> Model:
+    """A BATCH_MATMUL of activations and a constant."""
+    b = ModelBuilder()
+    weights = b.constant("w", np.random.default_rng(3).integers(-127, 128, (8, 4)).astype(np.int8))
+    weights.quantization = per_channel(np.linspace(0.001, 0.001 * scales, 4, dtype=np.float32), 1)
+    y = b.tensor("y", (1, 3, 4))
+    operands = b.input("x", (1, 3, 8), zero_point=3), weights
+    return b.finish(b.operator("BATCH_MATMUL", operands, (y,), "BatchMatMulOptions").outputs[0])
+
+
 Case = tuple[KernelProfile, Model, Model]
 CASES: dict[str, Case] = {
     "esp-nn 30": (S3, depthwise((1, 49, 20, 32), stride=2), depthwise((1, 48, 20, 32), stride=2)),
@@ -182,6 +208,9 @@ CASES: dict[str, Case] = {
     ),
     "tflite-micro 3564": (DSP, recurrent(DType.INT8), recurrent(DType.FLOAT32)),
     "TFLM's padding of batches": (REFERENCE, to_batches(1), to_batches(0)),
+    "TFLM's DEQUANTIZE of several scales": (REFERENCE, converted(30), converted(1)),
+    "TFLM's RELU6 of another scale": (REFERENCE, clamped("RELU6", 0.025), clamped("RELU6", 0.05)),
+    "BATCH_MATMUL of several scales": (MVE, by_weights(30), by_weights(1)),
 }
 """By fault: a model whose operator meets it, and one like it that does not."""
 
@@ -197,6 +226,26 @@ def test_every_fault_has_a_case_and_a_source() -> None:
     rows = [row for rows in FAULTS.values() for row in rows]
     assert {row.name for row in rows} == set(CASES)
     assert all(row.source and set(row.profiles) <= set(PROFILES) for row in rows)
+
+
+ON_THE_WHEEL = ("TFLM's DEQUANTIZE of several scales", "TFLM's RELU6 of another scale")
+
+
+@pytest.mark.parametrize("name", ON_THE_WHEEL)
+def test_the_wheel_differs_from_litert_where_a_kernel_of_its_own_is_faulty(name: str) -> None:
+    _, wrong, right = CASES[name]
+    assert _differs_on_the_wheel(wrong)
+    assert not _differs_on_the_wheel(right)
+    assert not _differs_on_the_wheel(clamped("RELU", 0.025))  # which rescales
+
+
+def _differs_on_the_wheel(model: Model) -> bool:
+    (x,) = model.main.inputs
+    sample = [np.arange(x.elements, dtype=np.int8).reshape(x.shape)]
+    litert, tflm = (run_models(each, {"m": write_model(model)}, [sample], 2**16)["m"] for each in ("litert", "tflm"))
+    assert litert.ran
+    assert tflm.ran
+    return not np.array_equal(litert.outputs[0][0], tflm.outputs[0][0])
 
 
 def test_no_fault_of_integers_is_one_of_floats_or_of_16_bits() -> None:

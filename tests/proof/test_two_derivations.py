@@ -108,7 +108,7 @@ def broken(rules: Any, kind: str, fault: str) -> Any:
 @pytest.mark.parametrize("fault", _RANGES)
 @pytest.mark.parametrize("kind", of_rewrites.RULES)
 def test_the_proof_refutes_a_broken_rule_of_the_rewrite(kind: str, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(of_rewrites.RULES, kind, broken(of_rewrites.RULES, kind, fault))  # type: ignore[arg-type]
+    monkeypatch.setitem(of_rewrites.RULES, kind, broken(of_rewrites.RULES, kind, fault))
     pairs = list(islice(wrong_pairs(of_rewrites.silent_channels, of_the_proof.silent_channels), _FEW))
     assert fault != "constant" or pairs, "no network shows the fault"
     assert fault != "widened" or not pairs
@@ -122,7 +122,7 @@ def test_the_proof_refutes_a_broken_rule_of_the_rewrite(kind: str, fault: str, m
 def test_the_rewrites_ranges_veto_a_broken_rule_of_the_proof(
     kind: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(of_the_proof.RULES, kind, broken(of_the_proof.RULES, kind, fault))  # type: ignore[arg-type]
+    monkeypatch.setitem(of_the_proof.RULES, kind, broken(of_the_proof.RULES, kind, fault))
     pairs = list(islice(wrong_pairs(of_the_proof.silent_channels, of_rewrites.silent_channels), _FEW))
     assert fault != "constant" or pairs, "no network shows the fault"
     for before, after in pairs:
@@ -170,13 +170,13 @@ def mover(name: str, x: Tensor, b: ModelBuilder, scale: float, zero_point: int) 
     shapes = {"PAD": (1, 3, 2, 6), "RESHAPE": (1, 4, 1, 6), "SQUEEZE": (2, 2, 6), "TRANSPOSE": (1, 2, 2, 6)}
     shapes |= {"SLICE": (1, 1, 2, 6), "CONCATENATION": (1, 4, 2, 6), "EXPAND_DIMS": (1, 1, 2, 2, 6)}
     y = b.tensor("moved", shapes.get(name, (1, 2, 2, 6)), scale=scale, zero_point=zero_point)
-    operands = {
+    given: dict[str, list[Any]] = {
         "PAD": [((0, 0), (1, 0), (0, 0), (0, 0))],
         "TRANSPOSE": [(0, 2, 1, 3)],
         "SLICE": [(0, 1, 0, 0), (1, 1, 2, 6)],
         "EXPAND_DIMS": [1],
-    }.get(name, [])
-    constants = [b.constant(f"c{at}", np.asarray(each, np.int32)) for at, each in enumerate(operands)]
+    }
+    constants = [b.constant(f"c{at}", np.asarray(each, np.int32)) for at, each in enumerate(given.get(name, []))]
     fields: dict[str, Any] = {}
     table = None
     if name.endswith("POOL_2D"):

@@ -22,7 +22,7 @@ _GROUPS = {
         "replay",
     ),
     "Target": ("target", "kernels", "tflm"),
-    "Limits on changes": ("changes", "max_slowdown", "allow_approximate"),
+    "Limits on changes": ("changes", "max_slowdown", "keep_quantized", "allow_approximate"),
     "Verification": ("inputs", "no_verify"),
 }
 """Names of parameters by title, as the help shows them; the last group has the others."""

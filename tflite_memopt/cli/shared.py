@@ -76,6 +76,12 @@ APPROXIMATE = click.option(
     is_flag=True,
     help="Allow changes that round integers differently. Outputs may then differ; the report says how much.",
 )
+KEEP_QUANTIZED = click.option(
+    "--keep-quantized",
+    is_flag=True,
+    help="Leave constants quantized that the model dequantizes in each run. Without it they are stored in float32, "
+    "which takes more flash and no RAM. Those that TFLM cannot dequantize rightly are stored in float32 all the same.",
+)
 TFLM = click.option(
     "--tflm",
     type=TflmName(),

@@ -11,7 +11,7 @@ from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
 from ..options import Options
 from ..search.memory.figures import MemoryUse
-from ..target.kernels.mend import NAME as PADDING_APART
+from ..target.kernels.mend import NAMES
 from ..target.kernels.profile import KernelProfile
 from .model import Analysis, FaultUse, Report
 from .words import short_name
@@ -85,7 +85,9 @@ def of_open_sides(model: Model) -> Iterator[str]:
 def of_faults(report: Report | Analysis) -> Iterator[str]:
     """Yield a warning for each fault of the kernels that operators meet, and the releases that are right."""
     by_fault: dict[tuple[str, str], list[FaultUse]] = {}
-    for met in report.faults:
+    # An analysis names first what every TFLM computes wrongly.
+    known = {each.fault for each in report.as_it_came.wrong} if isinstance(report, Analysis) else ()
+    for met in (each for each in report.faults if each.fault not in known):
         by_fault.setdefault((met.fault, met.releases), []).append(met)
     is_any = report.target is None
     for met, *others in by_fault.values():
@@ -95,7 +97,7 @@ def of_faults(report: Report | Analysis) -> Iterator[str]:
             f"{where}: {met.operator} '{short_name(met.output)}'{more} of the model as it came: {met.effect} "
             f"({met.fault}; {met.releases}; {met.source})"
         )
-    if report.faults and not is_any:
+    if by_fault and not is_any:
         yield f"right with {report.right_with or 'none of the releases that were read'}"
 
 
@@ -133,7 +135,8 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"outputs overwrite inputs: correct only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
-    is_alike = report.slide is None  # what is kept of a window may take RAM for run time
+    # What is kept of a window may take RAM for run time, and what is right now more than what was wrong.
+    is_alike = report.slide is None and report.as_it_came.makes == "runs"
     for name, (was, need) in report.answer.more_than_before.items() if is_alike else ():
         advice = "; name your chip by --target" if report.target is None else ""
         yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"
@@ -141,7 +144,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
-    is_mended = any(use.rule == PADDING_APART for use in report.rewrites)
+    is_mended = any(use.rule in NAMES for use in report.rewrites)
     if is_alike and after.arena_bytes > before.arena_bytes and not is_mended:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 

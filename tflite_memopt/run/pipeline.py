@@ -7,14 +7,18 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..evidence.equivalence.verification import infer_shapes, inspect, open_for
+from ..errors import EquivalenceError, ErrorKind
+from ..evidence.equivalence.subject import Subject
+from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..model.io.files import Source, check_target, write_files
 from ..model.ir.check import is_fixed_by_npu
+from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import RunOutcome, build_report, facts_of
 from ..report.model import Report
 from ..search.memory.file import read_planned
 from ..solvers.graph.limits import StageClock
+from ..target.kernels.as_it_came import said_of_wrong, wrong_operators
 from ..target.kernels.faults import faults_in
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext
@@ -79,22 +83,25 @@ def optimize(
         profile = options.profile
         # What is mended may need more than what was wrong.
         is_faulty = not profile.libraries and bool(faults_in(model, profile))
-        before = given.libraries if is_right and not is_faulty else None
+        before = given.libraries if is_right and not is_faulty and not given.came.wrong else None
         known, worth = {} if cache is None else cache, 0.0 if options.every_byte else WORTH
         run = RunContext(shapes.data, model, profile, before, clock, progress, known, worth)
         candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
 
+    verification = done.verification
+    if given.reference is not None and options.verify:
+        verification = _held_against(given.reference, done.written, verification, asked, progress)
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
         written=done.written,
         inferred=shapes.names,
         rewrites=(
-            *(use for each in (given.found, steps) if each is not None for use in each.uses),
+            *given.uses,
             *candidate.rewritten.uses,
             *candidate.cascaded.uses,
         ),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
-        verification=done.verification,
+        verification=verification,
         seconds=clock.seconds(),
         decision=str(candidate.decision),
         least_in_stripes=candidate.cascaded.least,
@@ -102,11 +109,28 @@ def optimize(
         metadata_left_out=done.metadata_left_out,
         proofs=done.proofs,
         declined=declined,
-        mended=None if given.found is None else given.found.before,
+        came=given.came,
         calls=1 if steps is None or steps.slide is not None else steps.calls,
         slide=None if steps is None else steps.slide,
     )
     report = build_report(facts, candidate.model, outcome, options)
     if not is_fixed_by_npu(candidate.model):
         check_runs(report.tflm, options)
+        if options.verify and options.runner is None:  # a runner may have a TFLM of its own
+            check_values(candidate.model, options)
     return Result(done.written, report)
+
+
+def _held_against(
+    reference: bytes, written: bytes, verification: Verified, options: Options, progress: Progress
+) -> Verified:
+    """Return the verification with verdicts against what the original says, which runtimes do not compute of it."""
+    found = verify_result(Subject(reference, written, "approximates"), options, progress)
+    return replace(verification, verdicts=found.verdicts, basis=replace(verification.basis, findings=()))
+
+
+def check_values(result: Model, options: Options) -> None:
+    """Raise EquivalenceError for a result that every TFLM computes wrongly, as it does the original."""
+    wrong = tuple(wrong_operators(result, options.profile))
+    if wrong:
+        raise EquivalenceError(f"TFLM computes this model otherwise: {said_of_wrong(wrong)}", ErrorKind.OTHER_KERNELS)

@@ -112,7 +112,7 @@ def in_rows(model: Model, options: Options) -> Model:
     """Return a model whose input comes in rows: cleaned up, unless the options forbid it, its sequences along rows."""
     model = copy_model(model)
     if options.rewrite:
-        clean_up(model, options.profile)
+        clean_up(model, options.profile, options.keep_quantized)
     laid = sequences_along_h(model)
     return model if laid is None else laid.model
 

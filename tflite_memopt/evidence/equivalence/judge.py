@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
-from ...model.ir.change import Exactness
+from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, ModelRun, RunJob, Sample, Values
@@ -31,12 +31,13 @@ from .verdict import Verdict
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the candidate, by the loosest rewrite that was applied."""
+_MENDED: tuple[Exactness, ...] = ("exact", "reassociates")
 _REFUSED = (
     "TFLM, {}, refuses the {:,} bytes of arena that are counted for it and accepts {:,}: reserve that many more on the "
     "device, too"
 )
 _UNSOUND = "TFLM does not compute the same outputs twice for the original"
-_FAULTY = "TFLM's kernels are known to compute wrongly: {}"
+_FAULTY = "TFLM is known to compute otherwise: {}"
 _UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
 
 
@@ -92,8 +93,9 @@ def judge_steps(
 ) -> RuntimeResult:
     """The result of one runtime where the candidate is called once for each frame of a sequence, or hop of windows."""
     judge, before = _Judge(baseline, candidate, name, runner), baseline.runs[name]
-    if before.run is None:
-        return RuntimeResult(judge._silent(), reason=before.reason)
+    if before.run is None or before.faults:
+        reason = _FAULTY.format(before.faults) if before.faults else before.reason
+        return RuntimeResult(judge._silent(reason), reason=reason)
     subject, arena = candidate.subject, LARGEST_ARENA if name == RUNNER else candidate.arena_bytes
     run = run_in_hops if slides else run_in_steps
     after = run(runner, subject.optimized, subject.ties, baseline.samples, baseline.model, arena)
@@ -158,7 +160,13 @@ class _Judge:
             return self._wrong(run, self._differing(f"TFLM's head is {head} bytes, and the plan says {promise.head}"))
         data, samples = self.candidate.subject.optimized, self.candidate.samples
         is_sound = is_the_same_over_other_memory(self.runner, data, samples, self._arena, run)
-        faults = before.faults or (faults_on_tflm(self.candidate.model) if self.name != RUNNER else "")
+        faults = faults_on_tflm(self.candidate.model) if self.name != RUNNER else ""
+        if before.faults and not faults:
+            verdict = self._mended(run) if is_sound else self._differing(_UNWRITTEN)
+            if verdict.equal is False:
+                return self._wrong(run, verdict)
+            notes = (note, None if verdict.equal else verdict.reason)
+            return RuntimeResult(verdict, run.facts, True, note="; ".join(filter(None, notes)) or None)
         if faults:
             verdict = self._silent(f"{_FAULTY.format(faults)}{self._beside_litert(run)}")
             return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _FAULTY.format(faults), note)
@@ -169,6 +177,20 @@ class _Judge:
         reason = before.reason if before.is_sound else _UNSOUND
         verdict = self._silent(f"{reason}{self._beside_litert(run)}")
         return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _UNSOUND, note)
+
+    def _mended(self, run: ModelRun) -> Verdict:
+        """Compare what TFLM computes of the result with LiteRT's values of the original, which TFLM gets wrong.
+
+        The two may round differently, and LiteRT has faulty kernels, too: then there is no verdict, but the gap.
+        """
+        litert, faults = self.baseline.runs.get(LITERT), _FAULTY.format(self.before.faults)
+        if litert is None or litert.run is None:
+            return self._silent(f"{faults}; of the result they compute none wrongly")
+        for exactness in _MENDED:
+            verdict = self._compared(litert.run, run, loosest((exactness, self.candidate.subject.exactness)), LITERT)
+            if verdict.equal:
+                return verdict
+        return self._silent(f"{faults}{self._beside_litert(run)}")
 
     @property
     def _arena(self) -> int:
@@ -191,10 +213,13 @@ class _Judge:
         place = bisect_left(sizes, True, key=lambda size: self.runner.run(replace(job, arena_bytes=size)).ran)
         return sizes[place] if place < len(sizes) else self._arena
 
-    def _compared(self, before: ModelRun, after: ModelRun) -> Verdict:
-        candidate, exactness = self.candidate, self.candidate.subject.exactness
+    def _compared(
+        self, before: ModelRun, after: ModelRun, exactness: Exactness | None = None, name: str | None = None
+    ) -> Verdict:
+        """Compare outputs with those of the original; ``name``: the runtime that ran it, where it is another one."""
+        candidate, exactness = self.candidate, exactness or self.candidate.subject.exactness
         restored = candidate.interface.restored_outputs(after.outputs)
-        outer, exactness = first_difference(self.baseline, self.name, restored, exactness)
+        outer, exactness = first_difference(self.baseline, name or self.name, restored, exactness)
         gap = gap_between(before.outputs, restored, candidate.interface.steps)
         reason = None if outer is None else _text(self.baseline.model, outer)
         noise = None

@@ -249,7 +249,7 @@ def _differences_in_sequence(
     """Yield how models with ties differ in sequences, by runtime."""
     subject = candidate.subject
     models = baseline.data, subject.optimized
-    asked = [name for name, each in baseline.runs.items() if each.run is not None]
+    asked = [name for name, each in baseline.runs.items() if each.run is not None and not each.faults]
     for name in asked if subject.ties else ():
         runner, samples = baseline.runner(name, interpreters), candidate.samples
         said = difference_in_sequence(name, models, subject.ties, samples, candidate.tolerance, runner)

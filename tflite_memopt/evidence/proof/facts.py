@@ -20,6 +20,8 @@ SAME_EITHER_WAY = "same either way"
 UNORDERED = "unordered"
 INTEGER_ARITHMETIC = "integer arithmetic"
 WIDER_FLOAT = "wider float"
+ROUNDED_ONCE = "rounded once"
+CLAMPED_AFTER = "clamped after"
 RESCALED = "rescaled"
 
 FACTS: Mapping[str, str] = {
@@ -39,6 +41,9 @@ FACTS: Mapping[str, str] = {
     INTEGER_ARITHMETIC: "ADD, SUB and MUL of integers of 32 bits that are not quantized are exact modulo a power of "
     "two, and a condition is cast to 0 or 1",
     WIDER_FLOAT: "DEQUANTIZE of float16 gives the same number in float32",
+    ROUNDED_ONCE: "DEQUANTIZE of integers gives scale * (q - zero point) of each channel, rounded once to float32",
+    CLAMPED_AFTER: "RELU6 of integers with another scale or zero point on the output is RELU with these, and then "
+    "RELU6 with those of the output on both sides, which changes nothing where 6 is the largest integer or beyond",
     RESCALED: "int8 sums and averages are rescaled to within two steps of the real number, 0 to the zero point, and "
     "clamped by the activation, so that some channels are the zero point for all inputs: by the proof's derivation "
     "(ranges.py) and by that of rewrites (model/analysis/ranges.py)",

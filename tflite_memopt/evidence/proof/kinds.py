@@ -31,7 +31,7 @@ def _rows(evaluated: Evaluated, names: str) -> dict[str, Evaluated]:
 
 
 _UNARY = (
-    "ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGICAL_NOT LOGISTIC NEG RELU RELU6 "
+    "ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGICAL_NOT LOGISTIC NEG RELU "
     "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE TANH"
 )
 _BINARY = (
@@ -75,6 +75,7 @@ KINDS: Mapping[str, Evaluated] = {
     "MUL": sums.product_of,
     "PACK": moves.stacked,
     "RANGE": moves.counted,
+    "RELU6": sums.clamped,
     "RESIZE_BILINEAR": sums.resized_bilinearly,
     "RESIZE_NEAREST_NEIGHBOR": moves.resized_by_nearest,
     "REVERSE_V2": moves.reversed_along,

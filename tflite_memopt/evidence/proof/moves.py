@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
-from .call import Call, CoarseError, is_float, quantization_of, zero_point
-from .facts import INTEGER_ARITHMETIC, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
+from .call import Call, CoarseError, Quant, is_float, quantization_of, zero_point
+from .facts import INTEGER_ARITHMETIC, ROUNDED_ONCE, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
 from .outcome import BrokenModelError
 from .ring import Keys, Known, Ring, U, Value, is_ring
 
@@ -457,7 +457,22 @@ def converted(call: Call) -> Values:
     if call.operator.name == "DEQUANTIZE" and not is_ring(value) and source.dtype is DType.FLOAT16:
         call.lean_on(WIDER_FLOAT)
         return [value.astype(np.float32)]
+    if call.operator.name == "DEQUANTIZE" and not is_ring(value) and value.dtype.kind in "iu":
+        call.lean_on(ROUNDED_ONCE)
+        return [real_of(value, quantization_of(source))]
     return [conversion(call.keys, call.operator.name, call.ring(0), source, output)]
+
+
+def real_of(value: Known, quantization: Quant) -> Known:
+    """The float32 numbers that integers stand for: the real product of scale and distance, rounded once.
+
+    In float64 the product is exact: 24 bits by at most 17.
+    """
+    scales, points, axis = quantization
+    along = [-1 if at == axis else 1 for at in range(value.ndim)]
+    scale, point = (np.asarray(each).reshape(along if len(each) > 1 else ()) for each in (scales, points or (0,)))
+    found: Known = (scale * (value.astype(np.float64) - point)).astype(np.float32)
+    return found
 
 
 def conversion(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -> Ring:

@@ -10,14 +10,15 @@ its first element to its last, and floats in another order give another sum. In 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
+from math import floor, log2
 from typing import Any
 
 import numpy as np
 
-from ...model.ir.model import DType, Operator
+from ...model.ir.model import DType, OpCode, Operator
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import (
+    CLAMPED_AFTER,
     DENSE_PIXEL,
     EITHER_WAY_ROUND,
     EQUAL_SCALES,
@@ -418,6 +419,36 @@ def elementwise(call: Call) -> Values:
     for slot, ring in enumerate(rings):
         total = total + call.keys.hash(ring, "operand", slot)
     return [call.hashed(total, word)]
+
+
+def clamped(call: Call) -> Values:
+    """RELU6. Between other scales or zero points it is RELU, and then RELU6 of what that gives, unless 6 is no
+    limit."""
+    source, output = call.tensor(0), call.output
+    if call.is_float or quantization_of(source) == quantization_of(output):
+        return elementwise(call)
+    call.lean_on(CLAMPED_AFTER)
+    rectified, limited = call.kept("clamped", lambda: _words_of_clamps(call))
+    found = call.hashed(call.ring(0), rectified)
+    return [found if limited is None else call.hashed(found, limited)]
+
+
+def _words_of_clamps(call: Call) -> tuple[int, int | None]:
+    """The word of a RELU between the quantizations of a RELU6, and that of a RELU6 behind it; None for no such."""
+    source, output = call.tensor(0), call.output
+    scales, points, _ = quantization_of(output)
+    if output.dtype not in _LARGEST or source.dtype is not output.dtype or not len(scales) == len(points) == 1:
+        raise CoarseError
+    words = [
+        Call(Operator(OpCode(name), (taken,), (output,)), call.values, call.keys, call.notes).parameters()
+        for name, taken in (("RELU", source), ("RELU6", output))
+    ]
+    # As LiteRT and TFLM compute the integer for 6: a quotient in float32, rounded half away from zero.
+    six = points[0] + floor(float(np.float32(6) / np.float32(scales[0])) + 0.5)
+    return words[0], None if six >= _LARGEST[output.dtype] else words[1]
+
+
+_LARGEST = {DType.INT8: 127, DType.INT16: 32767}
 
 
 def pool(call: Call) -> Values:

@@ -118,6 +118,13 @@ def is_per_channel(quantization: Quantization | None) -> bool:
     return quantization is not None and max(quantization.scale.size, quantization.zero_point.size) > 1
 
 
+def has_several_scales(quantization: Quantization | None) -> bool:
+    """Tell whether elements have different scales or zero points; equal ones, however many are listed, are one."""
+    return quantization is not None and any(
+        np.unique(each).size > 1 for each in (quantization.scale, quantization.zero_point)
+    )
+
+
 def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, Any]:
     """Return the range that the converter saw is cut with the channels; one of another length is left out."""
     kept = dict(extras)

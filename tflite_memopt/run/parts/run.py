@@ -21,15 +21,17 @@ from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...options import Effort, Options
 from ...search.memory.arrange import arrange
-from ...search.memory.file import read_planned
+from ...search.memory.file import read_planned, without_foreign_plan
 from ...search.memory.layout import head_in_force, memory_layout
 from ...search.memory.work import construction, instructions, moving, slowdowns
+from ...search.rewrite.loadable import with_dense_products
 from ...search.rewrite.stage import clean_up
+from ...target.kernels.as_it_came import as_it_came, with_plan
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.since import needed_since
 from ...version import __version__
 from ..candidate import Cache, Progress
-from ..given import loadable
+from ..given import check_as_one, loadable
 from ..pipeline import Result, optimize
 from ..steps import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
@@ -112,13 +114,17 @@ def optimize_in_parts(
     """
     _check(options, most_parts, feed)
     data, name = load(source)
+    data, foreign = without_foreign_plan(data, name)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     mends = loadable(data, given, options, progress)
+    came = with_plan(as_it_came(given, options.profile) if mends is None else mends.before, foreign)
     if mends is not None:
         data = write_model(mends.model)
         given = read_planned(data)
+    check_as_one(with_dense_products(given) if options.allow_approximate else None, True)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
+    whole = replace(whole, report=replace(whole.report, as_it_came=came))
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
@@ -248,7 +254,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
     if fed is not None:
         model = in_rows(model, options)
     elif options.rewrite:
-        clean_up(model, options.profile)
+        clean_up(model, options.profile, options.keep_quantized)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options.search, _ORDER_WORK).schedule.order)

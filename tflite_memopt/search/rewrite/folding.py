@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import integers, quantized_alike, values, zero_of
+from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values, zero_of
 from ...target.kernels.relations import axis_of, operands, slice_box, strided_slice_box
+from ...target.operators.table import OPERATORS
 from .engine import Match, Pattern, Rule
 from .shapes import write_reshape
 
@@ -348,6 +349,63 @@ For the constant on either side, with a reshape between and without.
 
 
 _FLAGS = ("adjX", "adjY")
+
+
+def _check_widened_constant(is_needed: bool, match: Match) -> Folded | str | None:
+    source, output = match.anchor.inputs[0], match.anchor.outputs[0]
+    if source is None or not source.is_constant or output.dtype is not DType.FLOAT32:
+        return None
+    is_wrong = not OPERATORS["DEQUANTIZE"].tflm.takes(source.dtype) or has_several_scales(source.quantization)
+    if is_needed and not is_wrong:
+        return None
+    if match.is_returned(output):
+        return f"it writes '{output.name}', which the graph returns"
+    found = _widened(source)
+    return "its values are sparse, in blocks, or without a scale" if found is None else Folded(((output, found),))
+
+
+def _widened(source: Tensor) -> Array | None:
+    """Return the values of a constant in float32, as LiteRT's DEQUANTIZE rounds them; None where that is not known."""
+    data, found = source.buffer.data, source.quantization
+    if data is None or source.extras.get("sparsity") is not None or data.size != source.file_bytes:
+        return None
+    data = np.ascontiguousarray(data)
+    if source.dtype is DType.FLOAT16:
+        return data.view("<f2").reshape(source.shape).astype(np.float32)
+    if source.dtype is DType.INT4:
+        halves = np.stack((data & 15, data >> 4), -1).ravel()[: source.elements].astype(np.int8)
+        stored: Array = np.where(halves > 7, halves - 16, halves).reshape(source.shape)
+    elif source.dtype in _STORED:
+        stored = data.view(_STORED[source.dtype]).reshape(source.shape)
+    else:
+        return None
+    if found is None or not found.scale.size or found.extras.get("details") is not None:
+        return None
+    if found.scale.size != found.zero_point.size or found.scale.size not in (1, *source.shape[found.axis :][:1]):
+        return None
+    along = [1] * len(source.shape)
+    if found.scale.size > 1:
+        along[found.axis] = found.scale.size
+    # A distance is exact in float32, and the product is rounded once.
+    distance = stored.astype(np.int64) - found.zero_point.reshape(along)
+    widened: Array = found.scale.reshape(along) * distance.astype(np.float32)
+    return widened.reshape(source.shape)
+
+
+_STORED: Mapping[DType, str] = {DType.INT8: "<i1", DType.UINT8: "<u1", DType.INT16: "<i2"}
+WIDENED_CONSTANT = Rule(
+    "widened_constant", Pattern("widen", ("DEQUANTIZE",)), partial(_check_widened_constant, False), fold
+)
+"""Store a quantized constant, or one of float16, in float32, as its DEQUANTIZE returns it; the file grows.
+
+    w (int8, int4, int16, uint8, float16) -- DEQUANTIZE -- CONV_2D        =>        w (float32) -- CONV_2D
+
+Exact: every float16 is a float32, and of integers DEQUANTIZE gives scale * (q - zero_point), rounded once, which is
+what is stored. TFLM has all values of such weights in the arena, and computes them in each run; now they are in flash,
+at up to eight times the size of the integers. ``--keep-quantized`` leaves those that TFLM dequantizes rightly: it has
+no float16 and no DEQUANTIZE of int4, and takes the first scale of a constant for all of its channels.
+"""
+NEEDED_WIDENING = replace(WIDENED_CONSTANT, check=partial(_check_widened_constant, True))  # of what TFLM does not
 
 
 @dataclass(frozen=True)

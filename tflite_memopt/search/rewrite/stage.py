@@ -45,7 +45,14 @@ from ..memory.work import WorkLimit, instructions, slowest
 from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE, SPLIT_GROUPED_CONVOLUTION
 from .dead_channels import drop_dead_channels
 from .engine import AnyRule, Driver
-from .folding import ADJOINT_MATMUL, CONSTANT_FOLDING, FOLDED_BIAS, FOLDED_SHAPES
+from .folding import (
+    ADJOINT_MATMUL,
+    CONSTANT_FOLDING,
+    FOLDED_BIAS,
+    FOLDED_SHAPES,
+    NEEDED_WIDENING,
+    WIDENED_CONSTANT,
+)
 from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .pixels import (
     BROADCAST,
@@ -75,6 +82,7 @@ from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, transposes_in
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
     FOLDED_SHAPES,
+    NEEDED_WIDENING,
     IDENTITY,
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,
@@ -250,7 +258,7 @@ def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progre
     if is_fixed_by_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
-    cleaned = clean_up(model, profile) if options.rewrite else Changed(model, (), ())
+    cleaned = clean_up(model, profile, options.keep_quantized) if options.rewrite else _widened(model)
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
@@ -356,14 +364,28 @@ def _boundary(model: Model, options: SearchOptions) -> Changed:
     return Changed(model, uses, done.refused)
 
 
-def clean_up(model: Model, profile: KernelProfile) -> Changed:
-    """The model itself after the rules that are always an improvement."""
+def _widened(model: Model) -> Changed:
+    """The model itself with what TFLM computes wrongly in float32, whatever else may be changed of it."""
     driver = Driver(model)
-    driver.apply_everywhere(CLEAN_UP)
+    driver.apply_everywhere((NEEDED_WIDENING,))
+    return Changed(model, _uses_of(driver), ())
+
+
+def _uses_of(driver: Driver) -> tuple[RewriteUse, ...]:
+    by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
+    return tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+
+
+def clean_up(model: Model, profile: KernelProfile, keep_quantized: bool = False) -> Changed:
+    """The model itself after the rules that are always an improvement of RAM.
+
+    ``keep_quantized``: constants that TFLM dequantizes rightly stay as they are, which takes less flash.
+    """
+    driver = Driver(model)
+    driver.apply_everywhere(CLEAN_UP if keep_quantized else (WIDENED_CONSTANT, *CLEAN_UP))
     if _has_fewer_transposes(model):
         driver.apply_everywhere(WITHOUT_TRANSPOSES)
-    by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
-    uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+    uses = _uses_of(driver)
     dead = drop_dead_channels(model, profile.block)
     if dead is not None:
         said = f"{DEAD_CHANNELS}: {dead.removed:,} of {dead.channels:,} channels"

@@ -19,7 +19,7 @@ from datetime import date
 from typing import Literal
 
 from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import integers, same_padding
+from ...model.ir.tensors import has_several_scales, integers, quantized_alike, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
@@ -372,6 +372,33 @@ def _pads_batches(operator: Operator, _: Version) -> bool:
     return paddings is None or bool(paddings.any())
 
 
+# TFLM's own kernels ---------------------------------------------------------------------------------------------------
+
+
+def _has_several_scales(slot: int) -> Callable[[Operator, Version], bool]:
+    """The kernel takes the first scale and the first zero point for all elements."""
+
+    def meets(operator: Operator, _: Version) -> bool:
+        source = _input(operator, slot)
+        return source is not None and has_several_scales(source.quantization)
+
+    return meets
+
+
+def _multiplies_by_several_scales(operator: Operator, version: Version) -> bool:
+    source = _input(operator)
+    is_integer = source is not None and source.dtype in (DType.INT8, DType.INT16)
+    return is_integer and any(_has_several_scales(slot)(operator, version) for slot in (0, 1))
+
+
+def _clamps_without_rescaling(operator: Operator, _: Version) -> bool:
+    """The kernel clamps integers between those for 0 and 6 of the input, and writes them as they are."""
+    source = _input(operator)
+    if source is None or source.dtype not in (DType.INT8, DType.INT16):
+        return False
+    return not quantized_alike(source.quantization, operator.outputs[0].quantization)
+
+
 _S3, _P4, _GENERIC = "esp-nn-s3", "esp-nn-p4", "esp-nn"
 _C, _DSP, _MVE = "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"
 _CMSIS = (_C, _DSP, _MVE)
@@ -559,6 +586,41 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "read",
             _folds_batches,
             until=date(2026, 4, 9),
+        ),
+        Fault(
+            "BATCH_MATMUL of several scales",
+            TFLM,
+            _EVERYWHERE,
+            "int8 or int16 with a scale per channel on one side: the first is taken for all; LiteRT does the same",
+            "wrong values",
+            "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers: "
+            "outputs off by up to the whole range on both, and not by the same",
+            "run",
+            _multiplies_by_several_scales,
+        ),
+    ),
+    "DEQUANTIZE": (
+        Fault(
+            "TFLM's DEQUANTIZE of several scales",
+            TFLM,
+            _EVERYWHERE,
+            "with a scale or zero point per channel: the first is taken for all",
+            "wrong values",
+            "a lone operator of int8, int16, and uint8 on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 is right",
+            "run",
+            _has_several_scales(0),
+        ),
+    ),
+    "RELU6": (
+        Fault(
+            "TFLM's RELU6 of another scale",
+            TFLM,
+            _EVERYWHERE,
+            "int8 or int16 whose output has another scale or zero point than the input: integers are copied",
+            "wrong values",
+            "a lone operator on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 rescales, as TFLM's RELU does",
+            "run",
+            _clamps_without_rescaling,
         ),
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (

@@ -1,4 +1,4 @@
-r"""Write the padding of an operator that meets a fault of a kernel library as an operator of its own.
+r"""Write an operator that meets a fault of a kernel library otherwise: its padding, or its clamp, on its own.
 
     x --CONV_2D, SAME--> y               =>   x --PAD--> p --CONV_2D, VALID--> y
 
@@ -6,27 +6,40 @@ r"""Write the padding of an operator that meets a fault of a kernel library as a
 
     x --SPACE_TO_BATCH_ND, padded--> y   =>   x --PAD--> p --SPACE_TO_BATCH_ND--> y
 
+    x --RELU6, rescales--> y             =>   x --RELU, rescales--> r --RELU6--> y
+
 Most faults of convolutions are in how a kernel pads: without padding it reads its input as it is. esp-nn's depthwise
 kernels count more rows and columns than the last windows read, and copy the input where it lacks them; where that copy
-is a fault, too, PAD adds them all, and VALID leaves out what is too much. Exactness: exact.
+is a fault, too, PAD adds them all, and VALID leaves out what is too much.
+
+TFLM's RELU6 of integers copies them where it should rescale, and its RELU rescales, as both do in LiteRT. RELU takes
+the scales of both sides, and what it gives is clamped at 6 in the output's own scale: x' = clamp(f(x), 0, max), then
+clamp(x', 0, six) is clamp(f(x), 0, six), where f, 0 and six are those of the RELU6 (reference/activations.h, ReluX). In
+most files 6 is the largest integer of the output, and RELU alone is the same. TFLM rounds ties twice where LiteRT does
+so once, in RELU as in all kernels that rescale: outputs may be one step off.
+
+Exactness: exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from math import floor
 
 import numpy as np
 
 from ...model.ir.change import RewriteUse
 from ...model.ir.editor import SAME, VALID, Editor, stem
-from ...model.ir.model import Buffer, Graph, Model, Operator, Tensor
-from ...model.ir.tensors import integers, same_padding
+from ...model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
+from ...model.ir.tensors import affine_of, integers, same_padding
 from .faults import Form, faults_of
 from .profile import KernelProfile
 from .window import strides_of, window_of
 
-NAME = "padding_apart"
+PADDING, CLAMP = "padding_apart", "clamp_apart"
+NAMES = (PADDING, CLAMP)
+"""Of what is done here, in reports."""
 _NO_DATA = Buffer(None)
 _WINDOWS, TRANSPOSED, BATCHES = ("CONV_2D", "DEPTHWISE_CONV_2D"), "TRANSPOSE_CONV", "SPACE_TO_BATCH_ND"
 Paddings = tuple[tuple[int, int], tuple[int, int]]
@@ -44,10 +57,14 @@ def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> t
             met = faults_of(operator, profile) if operator.outputs else ()
             if not met or met[0].form in kept:
                 continue
+            if operator.name == "RELU6":
+                _write_clamp_apart(model, graph, operator)
+                done.append(RewriteUse(CLAMP, (operator.outputs[0].name,), "exact", 0))
+                continue
             amounts = _amounts(operator, profile)
             if amounts is not None:
                 _write_apart(model, graph, operator, amounts)
-                done.append(RewriteUse(NAME, (operator.outputs[0].name,), "exact", 0))
+                done.append(RewriteUse(PADDING, (operator.outputs[0].name,), "exact", 0))
     return tuple(done)
 
 
@@ -118,6 +135,27 @@ def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddin
         edit.twin(operator, (padded, operator.inputs[1], nothing), (output,))
         return
     edit.twin(operator, (padded, *operator.inputs[1:]), (output,), padding=VALID)
+
+
+def _write_clamp_apart(model: Model, graph: Graph, operator: Operator) -> None:
+    edit = Editor(model, graph, graph.operators.index(operator) + 1)
+    edit.remove(operator)
+    source, output = operator.required(0), operator.outputs[0]
+    if not _is_below_largest(output):
+        edit.operator("RELU", (source,), (output,))
+        return
+    rectified = edit.activation(f"{stem(output)}/rectified", output.shape, output)
+    edit.operator("RELU", (source,), (rectified,))
+    edit.operator("RELU6", (rectified,), (output,))
+
+
+def _is_below_largest(output: Tensor) -> bool:
+    """Tell whether 6 is below the largest integer of a tensor, rounded as kernels round it: as a float32 quotient."""
+    found = affine_of(output)
+    if found is None:
+        return True
+    most = 127 if output.dtype is DType.INT8 else 32767
+    return found.zero_point + floor(float(np.float32(6) / np.float32(found.scale)) + 0.5) < most
 
 
 def _paddings(operator: Operator, has_spare: bool) -> Paddings:
