@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from .errors import ErrorKind, InfeasibleError, UsageError
+from .evidence.equivalence.interface import named_otherwise
 from .evidence.equivalence.subject import Subject
-from .evidence.equivalence.verdict import PLAN, PROOF, Verdict
-from .evidence.equivalence.verification import exactness_of, verdict_of, verify_steps
+from .evidence.equivalence.verdict import FILE, PLAN, PROOF, Verdict
+from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_steps
 from .evidence.equivalence.verification import verify as verify_models
 from .evidence.proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
 from .model.io import offline_plan, plan_label
@@ -21,7 +22,7 @@ from .options import Options
 from .report.answer import Planner
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison, MemoryPart
-from .search.memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
+from .search.memory.file import build_of, check_label, label_in_force, places_in_force, profile_of, read_planned
 from .search.memory.problems import labeled_ties, tie_positions
 from .search.memory.reserve import needs_by_library
 from .search.rewrite.loadable import mended
@@ -126,10 +127,12 @@ def _verify_calls(
         raise UsageError(
             "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
         )
+    check_label(result, model)
     proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
     loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
     runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
-    return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
+    in_file = verdict_in_file(named_otherwise(model, result))
+    return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in runs.items()}}
 
 
 def compare(
