@@ -142,6 +142,34 @@ def infinite_scale(scale: float) -> Model:
     return model
 
 
+def depthwise(multiplier: int) -> Model:
+    """Two channels of each of three; a multiplier that says fewer leaves some of them unwritten."""
+    weights = (np.ones((1, 1, 1, 6), np.int8), per_tensor(0.05, 0))
+    fields = {"strideH": 1, "strideW": 1, "depthMultiplier": multiplier}
+    return one("DEPTHWISE_CONV_2D", (1, 2, 2, 3), [weights], (1, 2, 2, 6), "DepthwiseConv2DOptions", **fields)
+
+
+def of_four_bits(point: int) -> Model:
+    """A dense layer by weights from 1 to 3, and any zero point."""
+    model = dense(0, (point,))
+    weights = model.main.operators[0].required(1)
+    weights.dtype, weights.buffer.data = DType.INT4, np.full(6, 0x31, np.uint8)
+    return model
+
+
+def convolved(point: int) -> Model:
+    model = convolution(4)
+    model.main.operators[0].required(1).quantization = per_tensor(0.01, point)
+    return model
+
+
+def depthwise_of_floats(scales: int) -> Model:
+    weights = (np.ones((1, 1, 1, 3), np.int8), per_channel(np.full(scales, 0.05, np.float32), 3))
+    fields = {"strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    shape = (1, 2, 2, 3)
+    return one("DEPTHWISE_CONV_2D", shape, [weights], shape, "DepthwiseConv2DOptions", F32, **fields)
+
+
 OUTSIDE: dict[str, tuple[Callable[[], Model], Callable[[], Model], str]] = {
     "begin mask of an axis that is left out": (lambda: strided(2, 1, 0), lambda: strided(2, 1, 2), "stride from 1 on"),
     "negative stride of one": (lambda: strided(2, 1, 0), lambda: strided(2, -1, 0), "stride from 1 on"),
@@ -168,6 +196,14 @@ OUTSIDE: dict[str, tuple[Callable[[], Model], Callable[[], Model], str]] = {
     "input in a constant": (lambda: shared_buffer(False), lambda: shared_buffer(True), "bytes of a constant"),
     "scale of a bias": (lambda: rescaled_bias(0.0005), lambda: rescaled_bias(0.02), "scale of the products"),
     "type that an option says": (lambda: shape_type(2), lambda: shape_type(4), "output's type"),
+    "channels by the multiplier": (lambda: depthwise(2), lambda: depthwise(1), "depthMultiplier"),
+    "zero point of four bits": (lambda: of_four_bits(0), lambda: of_four_bits(1), "zero points of weights"),
+    "zero point of filters": (lambda: convolved(0), lambda: convolved(1), "zero points of weights"),
+    "scale of filters for floats": (
+        lambda: depthwise_of_floats(3),
+        lambda: depthwise_of_floats(1),
+        "scale for each channel",
+    ),
     "scale without end": (lambda: infinite_scale(0.05), lambda: infinite_scale(float("inf")), "finite and positive"),
 }
 
