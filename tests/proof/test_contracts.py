@@ -22,6 +22,7 @@ from tflite_memopt.model.ir.tensors import per_tensor
 
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
 Array = np.ndarray[Any, Any]
+Fields = dict[str, Any]
 
 
 def one(
@@ -145,7 +146,7 @@ def infinite_scale(scale: float) -> Model:
 def depthwise(multiplier: int) -> Model:
     """Two channels of each of three; a multiplier that says fewer leaves some of them unwritten."""
     weights = (np.ones((1, 1, 1, 6), np.int8), per_tensor(0.05, 0))
-    fields = {"strideH": 1, "strideW": 1, "depthMultiplier": multiplier}
+    fields: Fields = {"strideH": 1, "strideW": 1, "depthMultiplier": multiplier}
     return one("DEPTHWISE_CONV_2D", (1, 2, 2, 3), [weights], (1, 2, 2, 6), "DepthwiseConv2DOptions", **fields)
 
 
@@ -165,7 +166,7 @@ def convolved(point: int) -> Model:
 
 def depthwise_of_floats(scales: int) -> Model:
     weights = (np.ones((1, 1, 1, 3), np.int8), per_channel(np.full(scales, 0.05, np.float32), 3))
-    fields = {"strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    fields: Fields = {"strideH": 1, "strideW": 1, "depthMultiplier": 1}
     shape = (1, 2, 2, 3)
     return one("DEPTHWISE_CONV_2D", shape, [weights], shape, "DepthwiseConv2DOptions", F32, **fields)
 

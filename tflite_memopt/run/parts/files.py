@@ -163,7 +163,7 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     text = read_file(folder / MANIFEST)
     try:
         program = _program_in(json.loads(text))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFormatError(
             f"'{folder / MANIFEST}' is not a program of this version: {error}", ErrorKind.FORMAT
         ) from error
@@ -192,6 +192,10 @@ def _program_in(fields: Any) -> Program:
     if feed is not None:
         inputs = tuple(feed.get("inputs", (0,)))
         feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"]), "inputs": inputs})
+        fills = (feed.padding, *(tie.fill for tie in feed.ties if tie.fill is not None))
+        has_all = min(feed.rows, feed.calls) > 0 <= feed.lead <= feed.calls * feed.rows - feed.height
+        if not has_all or not all(0 <= fill < 256 for fill in fills):
+            raise ValueError("its feed gives other rows than those of the image, or no bytes")
     return Program(**{**fields, "parts": parts, "feed": feed})
 
 

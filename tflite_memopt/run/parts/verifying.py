@@ -11,7 +11,7 @@ from ...evidence.equivalence.adapter import Array, RunJob, Sample
 from ...evidence.equivalence.baseline import arena_for, measure_baseline
 from ...evidence.equivalence.compare import Gap, first_output_difference, gap_between
 from ...evidence.equivalence.inputs import samples_for
-from ...evidence.equivalence.interface import interface_between
+from ...evidence.equivalence.interface import SAME, interface_between
 from ...evidence.equivalence.judge import TOLERANCES
 from ...evidence.equivalence.runner import Interpreters, ProcessLimits
 from ...evidence.equivalence.verification import open_for
@@ -26,7 +26,8 @@ from ...search.memory.file import naming, read_planned
 from ..candidate import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program
-from .proving import prove_program
+from .manifest import check_program
+from .proving import differing_ends, prove_program
 
 _NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
 _WORDS: Mapping[Exactness, str] = {
@@ -87,6 +88,9 @@ def verify_program(
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)
         interface = interface_between(baseline.model, joined)
+        reason = differing_ends(baseline.model, models, feed, converts=interface != SAME)
+        if reason is not None:
+            raise EquivalenceError(f"the parts are not those of the original: {reason}", ErrorKind.INTERFACE)
         ran, gaps = {}, list[Gap]()
         for name, each in baseline.runs.items():
             if each.run is None:
@@ -182,9 +186,13 @@ def _chained(
 
 
 def verify_folder(original: Source, folder: Path, options: Options, progress: Progress) -> str:
-    """As ``verify_program``, of the program in a folder. Raises UsageError for one that is not whole."""
+    """As ``verify_program``, of the program in a folder, and of what its manifest says of it.
+
+    Raises UsageError for a folder that is not whole.
+    """
     data, name = load(original)
     with naming(name):
         read_planned(data)
     program, parts = read_program(folder)
+    check_program(data, program, parts)
     return verify_program(data, parts, options, progress, feed=program.feed)
