@@ -134,10 +134,10 @@ def check_program(original: bytes, program: Program, parts: Sequence[bytes]) -> 
     files = list(zip(parts, (part.operators for part in program.parts), strict=True))
     again = program_of(origin, files, program.target, profile)
     again = replace(again, made_by=program.made_by, verified=program.verified)
-    for name, said in _fields(asdict(program)):
-        now = dict(_fields(asdict(again))).get(name)
-        if now != said:
-            raise _wrong(name, said, now)
+    said, now = (dict(_fields(asdict(each))) for each in (program, again))
+    for name in (*now, *said):
+        if name not in said or name not in now or said[name] != now[name]:
+            raise _wrong(name, said.get(name, "nothing"), now.get(name, "nothing"))
 
 
 def _wrong(name: str, said: object, found: object) -> EquivalenceError:

@@ -96,7 +96,9 @@ def verify_program(
             if each.run is None:
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
-            outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
+            outputs = interface.restored_outputs(
+                outputs_of_parts(name, parts, [*models, joined], samples, interpreters, feed)
+            )
             ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
             gaps.append(gap_between(each.run.outputs, outputs, {}))
     for name, difference in ran.items():
@@ -139,7 +141,7 @@ def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
         samples = [[sample[order.index(at)] for at in feed.inputs] for sample in drawn]
     with Interpreters((), ProcessLimits()) as interpreters:
         try:
-            outputs = _chained("tflm", parts, [*models, models[-1]], samples, interpreters, feed)
+            outputs = outputs_of_parts("tflm", parts, [*models, models[-1]], samples, interpreters, feed)
         except EquivalenceError as error:
             return Expected(reason=f"codegen could not run the program on TFLM ({error})")
     rows = tuple([outputs[at][run] for at in sorted(outputs)] for run in range(len(samples)))
@@ -161,7 +163,7 @@ def _shaped(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, 
     return tuple(replace(tensor, shape=other.shape) for tensor, other in zip(tensors, like, strict=True))
 
 
-def _chained(
+def outputs_of_parts(
     name: str,
     parts: Sequence[bytes],
     models: Sequence[Model],
@@ -169,7 +171,10 @@ def _chained(
     interpreters: Interpreters,
     feed: Feed | None,
 ) -> dict[int, list[Array]]:
-    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole."""
+    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole.
+
+    Raises EquivalenceError where a part does not run.
+    """
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
         found = fed_outputs(name, parts[0], feed, samples, interpreters)
