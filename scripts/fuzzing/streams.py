@@ -141,19 +141,22 @@ class Calls:
             return Verdict("differs" if differences else proof.status.name.lower() if not proof.proved else "plan")
         return Verdict("proved", self._contradiction(data, ties, slides, label, proof))
 
+    def _has_rows(self, step: Model, text: str) -> bool:
+        """Tell whether a hop and its window are those of the inputs."""
+        rows, _, window = text.partition(",")[0].partition("/")
+        at, _ = hops_of(step, self.model)
+        new, whole = (model.main.inputs[at].elements for model in (step, self.model))
+        return rows.isdecimal() and window.isdecimal() and new * int(window) == whole * int(rows)
+
     def _contradiction(
         self, data: bytes, ties: tuple[tuple[int, int], ...], slides: bool, label: plan_label.PlanLabel, proof: Proof
     ) -> str | None:
         said = _other_interface(self.original, data)
         if said is not None:
             return said
-        hop = Hop.of(str(label.options["slide"])) if slides else None
         step = read_model(data)
-        if hop is not None:
-            at, _ = hops_of(step, self.model)
-            wanted = self.model.main.inputs[at]
-            if hop.window is None or step.main.inputs[at].elements * hop.window != wanted.elements * hop.rows:
-                return f"the label says {hop}"
+        if slides and not self._has_rows(step, str(label.options["slide"])):
+            return f"the label says {label.options['slide']}"
         run = run_in_hops if slides else run_in_steps
         for name, before in self.runs.items():
             after = run(self.interpreters[name], data, ties, self.samples, self.model, ARENA)
