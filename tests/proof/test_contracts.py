@@ -17,7 +17,7 @@ from tflite_memopt.evidence.proof.contracts import CONTRACTS
 from tflite_memopt.evidence.proof.kinds import KINDS, whole
 from tflite_memopt.evidence.proof.run import EFFECTS
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.model.ir.model import DType, Model, OperatorOptions, Quantization, Tensor
+from tflite_memopt.model.ir.model import DType, Model, OperatorOptions, Quantization, Signature, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
@@ -276,6 +276,13 @@ def test_states_are_those_of_tensors_and_not_of_names() -> None:
     assert prove(recurrent(False), recurrent(False)).invocations is None
     assert prove(recurrent(False), recurrent(False)).proved
     assert not prove(recurrent(False), recurrent(True)).proved
+
+
+@pytest.mark.parametrize(("key", "is_sound"), [("serving_default", True), ("", False)])
+def test_signatures_have_names(key: str, is_sound: bool) -> None:
+    model = dense(0, (0,))
+    model.signatures = [Signature(key, model.main, (), ())]
+    assert prove(model, model).proved == is_sound
 
 
 def resize_of(size: int) -> Proof:

@@ -647,6 +647,8 @@ def broken_model(model: Model) -> str | None:
     """Return why nothing can be said of a model, whatever its operators are: its version, or memory that is shared."""
     if model.version != _VERSION:
         return f"its version is {model.version}, not {_VERSION}"
+    if not all(signature.key for signature in model.signatures or ()):
+        return "a signature has no name"  # LiteRT refuses the file
     held: dict[int, set[str]] = {}
     for graph in model.graphs:
         for tensor, role in _roles(graph):
