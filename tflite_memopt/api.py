@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from .errors import ErrorKind, InfeasibleError, UsageError
+from .evidence.equivalence.interface import named_otherwise
 from .evidence.equivalence.subject import Subject
-from .evidence.equivalence.verdict import ON_TFLM, PLAN, PROOF, Verdict
-from .evidence.equivalence.verification import exactness_of, verdict_of, verify_steps
+from .evidence.equivalence.verdict import FILE, ON_TFLM, PLAN, PROOF, Verdict
+from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_steps
 from .evidence.equivalence.verification import verify as verify_models
-from .evidence.proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
+from .evidence.proof import Proof, hops_of, is_step_of, prove_plan, prove_slide, prove_steps
 from .model.io import offline_plan, plan_label
 from .model.io.files import Source, load
 from .model.io.reader import read_model
@@ -23,6 +24,7 @@ from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison, MemoryPart
 from .search.memory.file import (
     build_of,
+    check_label,
     label_in_force,
     places_in_force,
     profile_of,
@@ -135,15 +137,29 @@ def _verify_calls(
     whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...], slides: bool
 ) -> dict[str, Verdict]:
     """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
-    model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
+    found = mended(read_model(whole))
+    proof, differences = judged_calls(read_model(whole), read_model(step), ties, slides)
+    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
+    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
+    in_file = verdict_in_file(differences)
+    return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in runs.items()}}
+
+
+def judged_calls(
+    model: Model, result: Model, ties: tuple[tuple[int, int], ...], slides: bool
+) -> tuple[Proof, tuple[str, ...]]:
+    """Compare a model of one step or hop, as its label says, with the model of all, without a run.
+
+    Returns the proof, and how the names and quantization of what both have differ. Raises UsageError for a model of
+    another one, ModelFormatError for a label that says something else than the models.
+    """
     if not (hops_of(result, model)[1] if slides else is_step_of(result, model)):
         raise UsageError(
             "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
         )
+    check_label(result, model)
     proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
-    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
-    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
-    return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
+    return proof, named_otherwise(model, result)
 
 
 def compare(

@@ -18,7 +18,7 @@ from scripts.fuzzing.firmware import Ends, of_network
 from scripts.fuzzing.judge import Counts, table
 from scripts.fuzzing.kernels import met_by
 from scripts.fuzzing.loads import compared
-from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
+from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results, attacked_streams
 from scripts.fuzzing.ranges import tried
 from tests.models import ALL
 from tflite_memopt import Options, optimize
@@ -85,16 +85,18 @@ def files(cases: int, seed: int, first: int, keep: Path | None) -> None:
 @main.command()
 @click.option("--mutants", default=20_000, show_default=True, help="Mutants of models, in all.")
 @click.option("--plans", default=5_000, show_default=True, help="Plans with one tensor moved, in all.")
+@click.option("--streams", default=1_000, show_default=True, help="Slid, stepped, and parted results changed, in all.")
 @click.option("--samples", default=200, show_default=True, help="Inputs for a mutant that is proved, extremes first.")
 @click.option("--seed", default=0, show_default=True, help="Which.")
 @click.option("--first", default=0, show_default=True, help="Number of the first original.")
-@click.option("--seconds", default=1e9, help="Begin no other original after so long, half of it for plans.")
+@click.option("--seconds", default=1e9, help="Begin no other original after so long, a third of it for each sort.")
 @click.option("--pairs", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Mutate results as well.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the pairs that are falsely proved.")
 @click.option("--figures", is_flag=True, help="Write the counts to docs/results/attacks.csv.")
 def proof(
     mutants: int,
     plans: int,
+    streams: int,
     samples: int,
     seed: int,
     first: int,
@@ -103,24 +105,31 @@ def proof(
     keep: Path | None,
     figures: bool,
 ) -> None:
-    """Change one field of a model, or one place of a plan, and look whether what is proved is so on LiteRT and TFLM.
+    """Change one field of a model, a place of a plan, or something of a result that is called or run in parts, and look
+    whether what is proved is so on LiteRT and TFLM.
 
-    Exits with 1 when a proof is false: a runtime differs, no runtime takes the file, or the proof crashes.
+    Exits with 1 when a proof is false: a runtime differs, or does not run what it runs of the original, or the proof
+    crashes.
     """
-    attack = Attack(seed, samples, seconds / 2, keep)
-    every = [attacked(attack, mutants, first), attacked_plans(attack, plans, first)]
+    attack = Attack(seed, samples, seconds / 3, keep)
+    every = [
+        attacked(attack, mutants, first),
+        attacked_plans(attack, plans, first),
+        attacked_streams(attack, streams, first),
+    ]
     if pairs is not None:
         every.append(attacked_results(attack, mutants, pairs))
     for counts in every:
         for line in (*table(counts), "", *counts.false):
             click.echo(line)
     if figures:
-        limits = f"--mutants {mutants} --plans {plans} --samples {samples} --seconds {seconds:g} --seed {seed}"
+        counted = f"--mutants {mutants} --plans {plans} --streams {streams} --samples {samples}"
+        limits = f"{counted} --seconds {seconds:g} --seed {seed}"
         source = f"scripts/fuzz proof {limits} --figures"
         keep_figures(
             "attacks",
             source,
-            (_row(*each) for each in zip(("fields", "plans", "fields of results"), every, strict=False)),
+            (_row(*each) for each in zip(("fields", "plans", "streams", "fields of results"), every, strict=False)),
         )
     sys.exit(1 if any(counts.false for counts in every) else 0)
 

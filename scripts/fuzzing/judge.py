@@ -75,7 +75,7 @@ class Original:
         """How a mutant ended, and why its proof is false; None where it is not.
 
         ``site``: the field that was changed. A file whose operator has a version that a runtime does not have is equal,
-        and what `verify` compares besides.
+        and what `verify` compares besides. A runtime that runs the original runs what is proved.
         """
         try:
             model = read_model(data)
@@ -88,8 +88,7 @@ class Original:
         if not proof.proved:
             return proof.status.name.lower(), None
         wrong = self._contradiction(data, proof)
-        is_version = site == "OperatorCodeT.version" and wrong is not None and wrong.startswith("no runtime")
-        return "proved", None if is_version else wrong
+        return "proved", None if wrong is None or is_of_version(site, wrong) else wrong
 
     def _contradiction(self, data: bytes, proof: Proof) -> str | None:
         if not self.runs:
@@ -102,12 +101,13 @@ class Original:
                     del self.runs[name]
                     return None
                 return f"{name} differs, the proof says: {proof}"
-        if not any(run.ran for run in found.values()):
-            others = (self.run(name, data) for name in RUNTIMES if name not in self.runs)
-            if not any(run.ran for run in others):
-                reasons = "; ".join(f"{name}: {run.reason}" for name, run in found.items())
-                return f"no runtime takes it, the proof says: {proof} ({reasons[:300]})"
-        return None
+        refused = "; ".join(f"{name}: {run.reason}" for name, run in found.items() if not run.ran)
+        return f"does not run, the proof says: {proof} ({refused[:300]})" if refused else None
+
+
+def is_of_version(site: str, wrong: str) -> bool:
+    """Tell whether a file does not run since an operator has a version that a runtime does not have."""
+    return site.endswith("OperatorCodeT.version") and "does not run" in wrong
 
 
 def differs(one: ModelRun, other: ModelRun, proof: Proof | None = None, is_any_order: bool = False) -> bool:

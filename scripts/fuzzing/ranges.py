@@ -132,7 +132,8 @@ class _Layers(ModelBuilder):
 
     def __init__(self, draw: random.Random) -> None:
         super().__init__()
-        self.draw, self.first = draw, None
+        self.draw = draw
+        self.first: Array | None = None
         self.rng = np.random.default_rng(draw.getrandbits(32))
 
     def name(self) -> str:

@@ -147,7 +147,12 @@ def _clamped(values: Array, tensor: Tensor) -> Array:
 
 def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
     """Return how names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
-    return (*_sides(before.main, after.main), *_signatures(before, after))
+    return (*named_otherwise(before, after), *_signatures(before, after))
+
+
+def named_otherwise(before: Model, after: Model) -> tuple[str, ...]:
+    """Return how names and quantization of inputs and outputs differ; those that ``after`` has besides are its own."""
+    return tuple(_sides(before.main, after.main))
 
 
 def _sides(before: Graph, after: Graph) -> Iterator[str]:

@@ -6,7 +6,7 @@ the file, in exactly the arena that is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -157,8 +157,7 @@ def verify(
         results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
-    differences = interface_differences(*models)
-    in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
+    in_file = verdict_in_file(interface_differences(*models))
     verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
     return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
 
@@ -214,6 +213,11 @@ def verdict_of(proof: Proof) -> Verdict:
     equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
     reason = None if proof.status is Status.PROVED and not proof.is_finite else str(proof)
     return Verdict(0, equal, 0.0, reason, exactness_of(proof))
+
+
+def verdict_in_file(differences: Sequence[str]) -> Verdict:
+    """Return differences between what two files say of their interfaces as a verdict."""
+    return Verdict(0, not differences, 0.0, "; ".join(differences) or None)
 
 
 def exactness_of(proof: Proof) -> Exactness:

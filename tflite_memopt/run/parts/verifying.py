@@ -11,7 +11,7 @@ from ...evidence.equivalence.adapter import Array, RunJob, Sample
 from ...evidence.equivalence.baseline import arena_for, measure_baseline, run_on_litert
 from ...evidence.equivalence.compare import Gap, gap_between
 from ...evidence.equivalence.inputs import samples_for
-from ...evidence.equivalence.interface import interface_between
+from ...evidence.equivalence.interface import SAME, interface_between
 from ...evidence.equivalence.judge import first_difference
 from ...evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 from ...evidence.equivalence.verification import open_for
@@ -26,7 +26,8 @@ from ...search.memory.file import naming, read_planned
 from ..candidate import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program
-from .proving import prove_program
+from .manifest import check_program
+from .proving import differing_ends, prove_program
 
 _NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
 _WORDS: Mapping[Exactness, str] = {
@@ -85,13 +86,16 @@ def verify_program(
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)
         interface = interface_between(baseline.model, joined)
+        reason = differing_ends(baseline.model, models, feed, converts=interface != SAME)
+        if reason is not None:
+            raise EquivalenceError(f"the parts are not those of the original: {reason}", ErrorKind.INTERFACE)
         ran, gaps, held = {}, list[Gap](), [exactness]
         for name, each in baseline.runs.items():
             if each.run is None or each.faults:  # what it computes wrongly is no measure
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
             outputs = interface.restored_outputs(
-                _chained(name, parts, [*models, joined], samples, baseline.runner(name, interpreters), feed)
+                outputs_of_parts(name, parts, [*models, joined], samples, baseline.runner(name, interpreters), feed)
             )
             ran[name], held_to = first_difference(baseline, name, outputs, exactness)
             held.append(held_to)
@@ -136,7 +140,7 @@ def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
         samples = [[sample[order.index(at)] for at in feed.inputs] for sample in drawn]
     with Interpreters((), ProcessLimits()) as interpreters:
         try:
-            outputs = _chained("tflm", parts, [*models, models[-1]], samples, interpreters["tflm"], feed)
+            outputs = outputs_of_parts("tflm", parts, [*models, models[-1]], samples, interpreters["tflm"], feed)
         except EquivalenceError as error:
             return Expected(reason=f"codegen could not run the program on TFLM ({error})")
     rows = tuple([outputs[at][run] for at in sorted(outputs)] for run in range(len(samples)))
@@ -158,7 +162,7 @@ def _shaped(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, 
     return tuple(replace(tensor, shape=other.shape) for tensor, other in zip(tensors, like, strict=True))
 
 
-def _chained(
+def outputs_of_parts(
     name: str,
     parts: Sequence[bytes],
     models: Sequence[Model],
@@ -166,7 +170,10 @@ def _chained(
     runner: ModelRunner,
     feed: Feed | None,
 ) -> dict[int, list[Array]]:
-    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole."""
+    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole.
+
+    Raises EquivalenceError where a part does not run.
+    """
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
         found = fed_outputs(name, parts[0], feed, samples, runner)
@@ -183,9 +190,13 @@ def _chained(
 
 
 def verify_folder(original: Source, folder: Path, options: Options, progress: Progress) -> str:
-    """As ``verify_program``, of the program in a folder. Raises UsageError for one that is not whole."""
+    """As ``verify_program``, of the program in a folder, and of what its manifest says of it.
+
+    Raises UsageError for a folder that is not whole.
+    """
     data, name = load(original)
     with naming(name):
         read_planned(data)
     program, parts = read_program(folder)
+    check_program(data, program, parts)
     return verify_program(data, parts, options, progress, feed=program.feed)
