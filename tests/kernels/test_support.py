@@ -41,7 +41,7 @@ def test_the_table_and_tflm_agree_on_operands_and_dimensions() -> None:
     """Over every kind and type, each constant operand computed, and other numbers of dimensions."""
     found = compared()
     assert found.wrong == []
-    assert sum(found.tried.values()) > 4_000
+    assert sum(found.tried.values()) > 3_900
     assert sum(found.loaded.values()) > 1_400
 
 
