@@ -10,7 +10,7 @@ from ..model.io import offline_plan
 from ..model.io.plan_label import PlanLabel
 from ..model.ir.model import Model
 from ..options import Hop
-from ..search.memory.file import label_in_force, read_planned
+from ..search.memory.file import build_of, label_in_force, read_planned
 from ..search.memory.file import profile_of as profile_of_label
 from ..search.memory.problems import labeled_ties, tie_positions
 from ..search.memory.reserve import has_table, reserve
@@ -63,7 +63,7 @@ def describe(
         request = request if request.is_empty else replace(request, ties=ties)
         table = table_for(model, planned, profile, request)
         sizes = arena_sizes(model, planned, profile, table.sizes[table.arena], request.planner)
-    support = support_of(model)
+    support = support_of(model, build_of(label))
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same", ErrorKind.NO_KERNEL)
     device, overlaps, warm_up = None, False, 1

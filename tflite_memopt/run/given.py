@@ -72,9 +72,9 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     """
     if is_fixed_by_npu(model):
         return None
-    found = mended(model)
-    check_runs(support_of(model) if found is None else found.after, options)
+    found = mended(model, options.build)
     if found is None:
+        check_runs(support_of(model, options.build), options)
         return None
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
@@ -83,10 +83,11 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
             f"--tflm is {options.tflm}",
             ErrorKind.NO_KERNEL,
         )
+    check_runs(found.after, options)
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
-        found = mended(read_model(shapes.data)) or found
+        found = mended(read_model(shapes.data), options.build) or found
     proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
     if not proof.proved:
         raise EquivalenceError(

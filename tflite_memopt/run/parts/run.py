@@ -26,7 +26,7 @@ from ...search.memory.layout import head_in_force, memory_layout
 from ...search.memory.work import construction, instructions, moving, slowdowns
 from ...search.rewrite.stage import clean_up
 from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import needed_since
+from ...target.kernels.since import newest_of, operators_of
 from ...version import __version__
 from ..candidate import Cache, Progress
 from ..given import loadable
@@ -360,7 +360,7 @@ def _program(
         files.append(_part_file(len(files), part, model, profile))
     spaces = {each.name: arena_of(models, each) for each in profile.libraries or (profile,)}
     moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
-    since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
+    since = newest_of(operator for model in models for operator in operators_of(model))
     return Program(
         version=VERSION,
         made_by=f"tflite_memopt {__version__}",

@@ -11,6 +11,7 @@ runs subgraph 0 alone, and crashes on the tensors of the others, which it never 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -22,6 +23,7 @@ from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
 from ...target.kernels.relations import operands
+from ...target.kernels.since import PRESENT, TflmBuild, lacking
 from ...target.kernels.support import TflmSupport, support_of
 from ...target.operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
@@ -44,9 +46,12 @@ class Mended:
     after: TflmSupport
 
 
-def mended(model: Model) -> Mended | None:
-    """Return a copy that TFLM has fewer reasons not to load; None where there is none, or nothing to mend."""
-    before = support_of(model)
+def mended(model: Model, build: TflmBuild = PRESENT) -> Mended | None:
+    """Return a copy that TFLM has fewer reasons not to load; None where there is none, or nothing to mend.
+
+    ``build``: the firmware's TFLM, which may lack what the present one has.
+    """
+    before = support_of(model, build)
     if before.runs:
         return None
     copied = copy_model(model)
@@ -55,7 +60,7 @@ def mended(model: Model) -> Mended | None:
     dropped = [each.key for each in signatures if each.graph in graphs] or [graph.name for graph in graphs]
     lists = make_lists_static(copied)
     driver = Driver(copied)
-    for rules in _RULES:
+    for rules in (*_RULES[:1], (*_RULES[1], *_rules_of_types(build)), *_RULES[2:]):
         driver.apply_everywhere(rules)
     drop_dead_tensors(copied)
     if not dropped and not lists and not driver.applied:
@@ -69,7 +74,7 @@ def mended(model: Model) -> Mended | None:
     for each in driver.applied:
         found.setdefault(each.rule, []).append(each.operator)
     uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
-    return Mended(copied, uses, before, _as_in_the_file(support_of(copied), model))
+    return Mended(copied, uses, before, _as_in_the_file(support_of(copied, build), model))
 
 
 def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
@@ -240,17 +245,23 @@ Exact: without broadcasting both are the same.
 """
 
 
-def _check_added_axis(match: Match) -> Operator | None:
+def _has_kernel(operator: Operator, source: Tensor, build: TflmBuild) -> bool:
+    return OPERATORS[operator.name].tflm.takes(source.dtype) and lacking(operator, build) is None
+
+
+def _check_added_axis(build: TflmBuild, match: Match) -> Operator | None:
     expand = match.anchor
     source = expand.inputs[0]
-    return None if source is None or OPERATORS["EXPAND_DIMS"].tflm.takes(source.dtype) else expand
+    return None if source is None or _has_kernel(expand, source, build) else expand
 
 
 def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
     edit.reshape(expand.required(0), expand.outputs[0])
 
 
-ADDED_AXIS = Rule("added_axis", Pattern("expand", ("EXPAND_DIMS",)), _check_added_axis, _rewrite_added_axis)
+ADDED_AXIS = Rule(
+    "added_axis", Pattern("expand", ("EXPAND_DIMS",)), partial(_check_added_axis, PRESENT), _rewrite_added_axis
+)
 """Replace an EXPAND_DIMS of a type that TFLM does not support, such as positions or masks, by a RESHAPE.
 
     x (1, 6) int32 -- EXPAND_DIMS -- y (1, 6, 1)        =>        x -- RESHAPE -- y
@@ -259,10 +270,10 @@ Exact: both copy the same bytes, whatever they mean.
 """
 
 
-def _check_unpacked(match: Match) -> Operator | str | None:
+def _check_unpacked(build: TflmBuild, match: Match) -> Operator | str | None:
     unpack = match.anchor
     source = unpack.inputs[0]
-    if source is None or OPERATORS["UNPACK"].tflm.takes(source.dtype):
+    if source is None or _has_kernel(unpack, source, build):
         return None
     return (
         unpack if OPERATORS["SLICE"].tflm.takes(source.dtype) else f"TFLM has no SLICE of {source.dtype.label} either"
@@ -280,7 +291,7 @@ def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
         edit.reshape(cut, output)
 
 
-UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), _check_unpacked, _rewrite_unpacked)
+UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), partial(_check_unpacked, PRESENT), _rewrite_unpacked)
 """Replace an UNPACK of a type that TFLM does not support, such as a mask, by a SLICE and a RESHAPE per output.
 
     x (1, 6) bool -- UNPACK -- six of (1)        =>        x -- SLICE (1, 1) -- RESHAPE (1), six times
@@ -291,7 +302,15 @@ Exact: both copy the same bytes.
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, CHOSEN, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, WIDENED_CONSTANT, SHIFTED, CHOSEN, *REPEATED_PIXELS, LEGAL_CONCATENATION),
     (TILES,),
 )
-"""In this order: copies that nobody needs are not made at all."""
+"""In this order: copies that nobody needs are not made at all. With the second ones go the rules of types."""
+
+
+def _rules_of_types(build: TflmBuild) -> tuple[AnyRule, ...]:
+    """Return the rules for operators of types that a build of TFLM lacks."""
+    return (
+        replace(ADDED_AXIS, check=partial(_check_added_axis, build)),
+        replace(UNPACKED, check=partial(_check_unpacked, build)),
+    )
