@@ -68,6 +68,7 @@ from .warnings import (
     of_metadata,
     of_npu,
     of_open_sides,
+    of_usual_tflm,
     warnings_for,
 )
 
@@ -254,12 +255,19 @@ def build_analysis(
         arena=arena,
         loops=loop_uses(model),
         tflm=support,
+        tflm_build=build.name,
         mends=mended is not None,
         device=device,
         faults=_fault_uses(model, profile),
         right_with=_right_with(model, profile),
     )
-    warnings = (*of_npu(model, True), *of_open_sides(model), *of_estimate(memory), *of_faults(analysis))
+    warnings = (
+        *of_usual_tflm(device, build),
+        *of_npu(model, True),
+        *of_open_sides(model),
+        *of_estimate(memory),
+        *of_faults(analysis),
+    )
     return replace(analysis, warnings=warnings, summary=summary_of_analysis(analysis, advice))
 
 

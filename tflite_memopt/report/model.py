@@ -12,6 +12,7 @@ from ..model.ir.change import Refusal, RewriteUse
 from ..options import Objective
 from ..search.memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
 from ..search.memory.reserve import LibraryNeed
+from ..target.kernels.since import PRESENT
 from ..target.kernels.support import RUNS, TflmSupport
 from .answer import Answer, DeviceUse, Planner
 
@@ -216,6 +217,8 @@ class Analysis:
     """Regions that run as one loop."""
     tflm: TflmSupport = RUNS
     """TensorFlow Lite Micro's kernels for the model."""
+    tflm_build: str = PRESENT.name
+    """Build of TensorFlow Lite Micro of the figures, as --tflm takes it."""
     mends: bool = False
     """True if optimize rewrites it into a model that TensorFlow Lite Micro can run."""
     device: DeviceUse | None = None

@@ -147,7 +147,8 @@ def chip_named(name: str) -> Chip | None:
     """Return a chip by its name, however it is written; None for one without a row.
 
     The letters of its package may be missing, if no other chip begins so: STM32F446 is the STM32F446RE. So may there be
-    more letters, of a package or a module, but no digit: ESP32-C61 is no ESP32-C6.
+    more letters, of a package or a module, but no digit, and not where other chips are named so: ESP32-C61 is neither
+    an ESP32-C6 nor an ESP32.
     """
     plain = plain_name(name)
     known = {plain_name(each.name): each for each in CHIPS.values()}
@@ -157,7 +158,8 @@ def chip_named(name: str) -> Chip | None:
     if len(longer) == 1 and len(plain) >= _LEAST_LETTERS:
         return longer[0]
     shorter = (each for each in known if plain.startswith(each) and not plain[len(each)].isdigit())
-    return known.get(max(shorter, key=len, default=""))
+    ends = (each for each in shorter if not any(other.startswith(each) for other in known if other != each))
+    return known.get(max(ends, key=len, default=""))
 
 
 _LEAST_LETTERS = 7

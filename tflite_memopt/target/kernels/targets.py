@@ -167,8 +167,8 @@ def profile_for(
         return _compiled(profile, build, profile.abi)
     found = target_named(target)
     profile = profile_named(kernels or build.kernels or found.kernels)
-    if kernels is None and profile.libraries:
-        # Plans are right with any kernels, and sizes are those of the usual ones.
+    if profile.libraries and kernels in (None, build.kernels):
+        # Plans are right with any kernels, and sizes are those of the usual ones: a file's label names the first alone.
         profile = replace(profile, libraries=(profile_named(found.kernels),))
     if found.esp_nn is not None and profile.name == found.kernels:
         profile = of_version(profile, found.esp_nn)
