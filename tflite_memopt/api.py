@@ -36,7 +36,6 @@ from .search.memory.reserve import needs_by_library
 from .search.rewrite.loadable import mended
 from .target.kernels.as_it_came import as_it_came, said_of_file, with_plan
 from .target.kernels.chips import memories_of_chip
-from .target.kernels.since import PRESENT
 from .target.kernels.targets import profile_for
 
 Progress = Callable[[str], None]
@@ -54,10 +53,10 @@ def analyze(
     """Return the memory of a model under the plan in its file, if any; or after the rewrites that let TFLM load it.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says; so
-    does ``tflm``, the build of TFLM. ``budget``: bytes that the arena may take. ``memories``: bytes by name, the
-    fastest first, for the plan of ``codegen --memory``; None for those of the target, where the model does not fit into
-    the first one. ``prices``: of a byte that moves, by the name of a memory. Raises as
-    :func:`tflite_memopt.optimize`; UsageError and InfeasibleError for memories that cannot be.
+    does ``tflm``, the build of TFLM; without a label it is the board's. ``budget``: bytes that the arena may take.
+    ``memories``: bytes by name, the fastest first, for the plan of ``codegen --memory``; None for those of the target,
+    where the model does not fit into the first one. ``prices``: of a byte that moves, by the name of a memory. Raises
+    as :func:`tflite_memopt.optimize`; UsageError and InfeasibleError for memories that cannot be.
     """
     data, name = load(source)
     model = read_planned(data, name)
@@ -65,12 +64,13 @@ def analyze(
     if label is not None and kernels is None and target is None:
         target, kernels = label.target, label.kernels
         device = label.device
-    profile = profile_for(target, kernels, build=build_of(label, tflm))
-    found = mended(model)
+    build = build_of(label, tflm, target)
+    profile, used = profile_for(target, kernels, build=build), device_use(device)
+    found = mended(model, build)
     if found is None or not found.after.runs:
-        analysis = build_analysis(model, name, data, profile, device_use(device), budget=budget)
+        analysis = build_analysis(model, name, data, profile, used, budget=budget, build=build)
     else:
-        analysis = build_analysis(found.model, name, data, profile, device_use(device), found.before, True, budget)
+        analysis = build_analysis(found.model, name, data, profile, used, found.before, True, budget, build)
         data = write_model(found.model)
     if memories:
         return replace(analysis, memories=_in_memories(data, target, memories, prices or {}))
@@ -187,7 +187,7 @@ def ram_of(
     target: str | None = None,
     kernels: str | None = None,
     optimized: bool = False,
-    tflm: str = PRESENT.name,
+    tflm: str | None = None,
     planner: Planner = "tflm",
 ) -> int:
     """Return the bytes of the arena that firmware must reserve for a model on the target.
@@ -195,9 +195,9 @@ def ram_of(
     ``model``: a .tflite as bytes or as a path, or a model in memory, which stays as it is. As it stands by default: in
     the order and with the plan of its file, as stock TFLM runs it. Without a target: with TFLM's own kernels on 32
     bits; other libraries may need more (:func:`analyze` has them all). ``optimized``: after :func:`optimize` with its
-    default options, without verification. ``tflm``: the build of TFLM. ``planner``: TFLM as it comes, or the "table"
-    that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where ``codegen`` writes none by
-    default.
+    default options, without verification. ``tflm``: the build of TFLM, None for the usual one. ``planner``: TFLM as it
+    comes, or the "table" that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where
+    ``codegen`` writes none by default.
     """
     source = write_model(model) if isinstance(model, Model) else model
     options = Options(target=target, kernels=kernels, verify=False, tflm=tflm)

@@ -86,16 +86,17 @@ TFLM = click.option(
     "--tflm",
     type=TflmName(),
     metavar="NAME|DAY",
-    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, or esp-tflite-micro-1.3, or the day "
-    "of its source, such as 2025-11-10. Newer operators are not used, and the size to reserve is for this build. "
-    "'tflite-memopt targets' lists all. [default: the latest TFLM, built by its makefile]",
-    default=Options.tflm,
+    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, edge-impulse, or esphome, or the day "
+    "of its source, such as 2025-11-10. A model that it cannot run is refused, newer operators are not used, and the "
+    "size to reserve is for this build. 'tflite-memopt targets' lists all. [default: Arduino's for an Arduino board, "
+    "otherwise the latest TFLM, built by its makefile]",
 )
 TFLM_OF_FILE = click.option(
     "--tflm",
     type=TflmName(),
     metavar="NAME|DAY",
-    help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for]",
+    help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for; for other files as "
+    "for `optimize`]",
 )
 IO_TYPES = click.option(
     "--io",

@@ -10,7 +10,7 @@ from ..model.io import offline_plan
 from ..model.io.plan_label import PlanLabel
 from ..model.ir.model import Model
 from ..options import Hop
-from ..search.memory.file import check_label, label_in_force, read_planned
+from ..search.memory.file import build_of, check_label, label_in_force, read_planned
 from ..search.memory.file import profile_of as profile_of_label
 from ..search.memory.problems import labeled_ties, tie_positions
 from ..search.memory.reserve import has_table, reserve
@@ -66,7 +66,7 @@ def describe(
         table = table_for(model, planned, profile, request)
         sizes = arena_sizes(model, planned, profile, table.sizes[table.arena], request.planner)
     if not force:
-        _check_runs(as_it_came(model, profile))
+        _check_runs(as_it_came(model, profile, build_of(label)))
     device, overlaps, warm_up = None, False, 1
     if label is not None:
         check_label(model)

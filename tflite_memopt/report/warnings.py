@@ -11,8 +11,11 @@ from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
 from ..options import Options
 from ..search.memory.figures import MemoryUse
+from ..target.kernels.boards import usual_tflm
 from ..target.kernels.mend import NAMES
 from ..target.kernels.profile import KernelProfile
+from ..target.kernels.since import TflmBuild
+from .answer import DeviceUse
 from .model import Analysis, FaultUse, Report
 from .words import short_name
 
@@ -20,6 +23,7 @@ from .words import short_name
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """Return the warnings of a report, most general first."""
     return (
+        *of_usual_tflm(report.device, options.build),
         *_of_basis(report),
         *_of_proofs(report),
         *_of_kernels(report, profile, options),
@@ -62,6 +66,13 @@ def of_npu(model: Model, verified: bool) -> Iterator[str]:
     yield f"{where} runs on {npu.name}: its memory outside of the arena is not counted{unverified}"
     if npu.has_addresses:
         yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it"
+
+
+def of_usual_tflm(device: DeviceUse | None, build: TflmBuild) -> Iterator[str]:
+    """Yield the build of TFLM that a board implies."""
+    if device is not None and usual_tflm(device.name) == build.name:
+        kernels = ", and planned for any kernels, since its own were not measured" if build.kernels else ""
+        yield f"counted for {build.name}, the usual TFLM of this board{kernels}: --tflm names another one"
 
 
 def of_estimate(memory: MemoryUse) -> Iterator[str]:

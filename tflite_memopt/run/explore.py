@@ -53,7 +53,9 @@ def explore(
     """
     data, name = load(source)
     plain, foreign = without_foreign_plan(data, name)
-    came = with_plan(as_it_came(read_planned(plain, name), options.profile), foreign)  # errors name the file
+    came = with_plan(
+        as_it_came(read_planned(plain, name), options.profile, options.build), foreign
+    )  # errors name the file
     if most_parts != 1 and options.objective != "total":
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     run = _Exploring(data, progress)

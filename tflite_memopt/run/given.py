@@ -62,7 +62,7 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
     found = loadable(data, model, options, progress)
-    came = with_plan(as_it_came(model, options.profile) if found is None else found.before, foreign)
+    came = with_plan(as_it_came(model, options.profile, options.build) if found is None else found.before, foreign)
     uses = () if foreign is None else (RewriteUse(FOREIGN_PLAN, (), "exact", 0),)
     if found is not None:
         uses = (*uses, *found.uses)
@@ -105,9 +105,9 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     """
     if is_fixed_by_npu(model):
         return None
-    found = mended(model)
-    check_runs(support_of(model) if found is None else found.after, options)
+    found = mended(model, options.build)
     if found is None or found.before.support.runs:  # with its weights inline it is the same graph
+        check_runs(support_of(model, options.build) if found is None else found.after, options)
         return found
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
@@ -116,10 +116,13 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
             f"and --tflm is {options.tflm}",
             ErrorKind.NO_KERNEL,
         )
+    check_runs(found.after, options)
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
-        found = mended(replace(read_model(shapes.data), constants_behind=model.constants_behind)) or found
+        found = (
+            mended(replace(read_model(shapes.data), constants_behind=model.constants_behind), options.build) or found
+        )
     written = write_model(found.model)
     proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:

@@ -21,7 +21,7 @@ from ...search.memory.file import attach_plan
 from ...search.memory.work import construction, instructions
 from ...solvers.graph.alignment import aligned
 from ...target.kernels.arena import arena_beside_head
-from ...target.kernels.since import PRESENT, has_operators, needed_since
+from ...target.kernels.since import PRESENT, newest_of, operators_of, runs_on
 from ..steps import fed_input, in_rows
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
@@ -119,10 +119,9 @@ class FeedCosts(StretchCosts):
 
     def _known_to_firmware(self, way: Fed) -> Fed | str:
         """Return a way to feed a front, or why the firmware's TFLM cannot."""
-        names = [operator.name for operator in way.model.main.operators]
-        if has_operators(names, self.options.build):
+        if runs_on(operators_of(way.model), self.options.build):
             return way
-        return f"it needs TFLM of {needed_since(names)} or later, and --tflm is {self.options.tflm}"
+        return f"it needs TFLM of {newest_of(operators_of(way.model))} or later, and --tflm is {self.options.tflm}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""

@@ -22,7 +22,7 @@ from ...search.memory.layout import head_in_force, memory_layout
 from ...search.memory.work import construction, instructions, moving, slowdowns
 from ...search.rewrite.loadable import mended
 from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import PRESENT, needed_since
+from ...target.kernels.since import PRESENT, newest_of, operators_of
 from ...version import __version__
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, Feed, PartFile, Program
 from .fronts import with_ties
@@ -60,7 +60,7 @@ def program_of(origin: Origin, files: Sequence[File], target: str | None, profil
         parts[0] = replace(parts[0], inputs=taken, outputs=parts[0].outputs[:crossing])
     spaces = {each.name: arena_of(models, each) for each in profile.libraries or (profile,)}
     moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
-    since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
+    since = newest_of(operator for model in models for operator in operators_of(model))
     return Program(
         version=VERSION,
         made_by=f"tflite_memopt {__version__}",

@@ -112,7 +112,7 @@ def optimize_in_parts(
     data, foreign = without_foreign_plan(data, name)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     mends = loadable(data, given, options, progress)
-    came = with_plan(as_it_came(given, options.profile) if mends is None else mends.before, foreign)
+    came = with_plan(as_it_came(given, options.profile, options.build) if mends is None else mends.before, foreign)
     if mends is not None:
         data = write_model(mends.model)
         given = read_planned(data)

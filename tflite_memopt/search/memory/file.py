@@ -22,6 +22,7 @@ from ...model.ir.model import Model, Tensor
 from ...model.ir.tensors import in_head
 from ...options import Hop
 from ...solvers.graph.interval import intersect
+from ...target.kernels.boards import usual_tflm
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.since import PRESENT, TflmBuild, build_named
 from ...target.kernels.targets import profile_for
@@ -145,10 +146,14 @@ def _fault_of_hop(free: Sequence[Tensor], text: str, model: Model, original: Mod
     return None
 
 
-def build_of(label: PlanLabel | None, tflm: str | None = None) -> TflmBuild:
-    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one."""
+def build_of(label: PlanLabel | None, tflm: str | None = None, target: str | None = None) -> TflmBuild:
+    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one.
+
+    ``target``: the board or chip that was named in place of the label's, if any: the file is for its TFLM, unless the
+    label names one.
+    """
     made_for = None if label is None else label.options.get("tflm")
-    return build_named(tflm or str(made_for or PRESENT.name))
+    return build_named(tflm or str(made_for or usual_tflm(target) or PRESENT.name))
 
 
 def profile_of(label: PlanLabel | None) -> KernelProfile:

@@ -15,6 +15,7 @@ from ...model.ir.model import Model
 from .faults import TFLM, faults_of
 from .profile import KernelProfile
 from .profiles import PROFILES
+from .since import PRESENT, TflmBuild
 from .support import RUNS, TflmSupport, said_of, support_of
 
 Makes = Literal["runs", "computes otherwise", "cannot run"]
@@ -69,9 +70,9 @@ class AsItCame:
 RUNS_AS_IT_CAME = AsItCame("runs")
 
 
-def as_it_came(model: Model, profile: KernelProfile = _REFERENCE) -> AsItCame:
-    """Return what TFLM makes of a file. ``profile``: whose TFLM counts by its day."""
-    support = support_of(model)
+def as_it_came(model: Model, profile: KernelProfile = _REFERENCE, build: TflmBuild = PRESENT) -> AsItCame:
+    """Return what a build of TFLM makes of a file. ``profile``: whose TFLM counts by its day."""
+    support = support_of(model, build)
     wrong, behind = tuple(wrong_operators(model, profile)), len(model.constants_behind)
     if not support.runs:
         return AsItCame("cannot run", support, behind, wrong)
