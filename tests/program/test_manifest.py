@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]
 OF_A_RUN = {"version", "made_by", "source", "whole_bytes", "verified"}
 """Fields that only the run knows; so are the operators of a part."""
 NOT_ASKED = {"operators", "fill"}
-"""The first bytes of a state do not matter in this network, as the proof finds out; test_proving has one where they do."""
+"""The first bytes of a state do not matter in this network, as the proof finds out; in test_proving they do."""
 
 
 @cache
