@@ -285,6 +285,15 @@ def test_signatures_have_names(key: str, is_sound: bool) -> None:
     assert prove(model, model).proved == is_sound
 
 
+def test_subgraphs_are_run_by_somebody() -> None:
+    model = dense(0, (0,))
+    other = dense(0, (0,)).main
+    model.graphs.append(other)
+    assert prove(model, model).status is Status.UNKNOWN
+    model.signatures = [Signature("other", other, (), ())]
+    assert prove(model, model).proved
+
+
 def resize_of(size: int) -> Proof:
     model = one("RESIZE_BILINEAR", (1, 2, 2, 1), [ints(size, size)], (1, 4, 4, 1), "ResizeBilinearOptions", F32)
     return prove(one("RESIZE_BILINEAR", (1, 2, 2, 1), [ints(4, 4)], (1, 4, 4, 1), "ResizeBilinearOptions", F32), model)
