@@ -41,7 +41,7 @@ from tflite_memopt.options import Hop
 from tflite_memopt.run.parts.cutting import cut
 from tflite_memopt.run.parts.files import NOT_VERIFIED, Program, program_in, to_json
 from tflite_memopt.run.parts.fronts import FeedCosts
-from tflite_memopt.run.parts.manifest import Origin, check_program, program_of
+from tflite_memopt.run.parts.manifest import ProgramSource, check_program, program_of
 from tflite_memopt.run.parts.proving import prove_program
 from tflite_memopt.run.parts.verifying import outputs_of_parts
 from tflite_memopt.run.steps import fed_input, in_rows
@@ -318,7 +318,7 @@ def _parted(draw: random.Random, interpreters: Interpreters, seed: int) -> Strea
     at = sorted(draw.sample(range(1, count), min(count - 1, draw.choice((1, 1, 2)))))
     try:
         files = [(_planned(part, ()), len(part.main.operators)) for part in cut(model, at)]
-        origin = Origin(None, write_model(model), 1, None)
+        origin = ProgramSource(None, write_model(model), 1, None)
         program = program_of(origin, files, None, _OPTIONS.profile)
     except MemoptError:  # a constant crosses the cut
         return None
@@ -339,7 +339,7 @@ def _fed(draw: random.Random, interpreters: Interpreters, seed: int) -> Stream |
     if longest[1] < costs.positions[-1]:
         rest = cut(costs.model, [longest[1]])[1]
         files.append((_planned(rest, ()), len(rest.main.operators)))
-    origin = Origin(None, write_model(whole), 1, front.feed)
+    origin = ProgramSource(None, write_model(whole), 1, front.feed)
     program = program_of(origin, files, None, _OPTIONS.profile)
     return Parts("fed", origin.data, program, tuple(data for data, _ in files), interpreters, seed)
 

@@ -40,6 +40,7 @@ _TYPES: Mapping[str, DType] = {
     "b": DType.BOOL,
     "res": DType.RESOURCE,
 }
+_BIASES = (DType.INT32, DType.INT64)
 _LIMITS = {DType.INT8: (-128, 127), DType.UINT8: (0, 255), DType.INT16: (-32768, 32767), DType.INT4: (-8, 7)}
 """Of zero points. Other types have none but 0."""
 
@@ -626,12 +627,14 @@ def _sound(tensor: Tensor) -> str | None:
     held = tensor.buffer.data if tensor.is_constant and tensor.extras.get("sparsity") is None else None
     if held is not None and held.size != tensor.file_bytes:
         return f"'{tensor.name}' has as many bytes as its shape says"
+    if tensor.is_variable and (tensor.producer is not None or tensor.dtype is DType.RESOURCE):
+        return f"the variable '{tensor.name}' is no output of an operator and no handle"
     found = tensor.quantization
     if found is None:
         return None
     if found.extras.get("details") is not None or found.extras.get("detailsType", 0):
         return f"'{tensor.name}' has one scale or one for each channel"
-    is_bias = tensor.dtype in (DType.INT32, DType.INT64)  # of which kernels take no more than the values
+    is_bias = tensor.dtype in _BIASES  # kernels take no more of it than the values; LiteRT: ``newly_refused``
     if found.scale.size and not is_bias and not 0 <= found.axis < max(1, len(tensor.shape)):
         return f"scales of '{tensor.name}' are along one of its dimensions"
     if found.scale.size and not (found.scale.min() > 0 and found.scale.max() < np.inf):  # also where one is no number
@@ -641,6 +644,24 @@ def _sound(tensor: Tensor) -> str | None:
     low, high = _LIMITS.get(tensor.dtype, (0, 0))
     if not all(low <= point <= high for point in found.zero_point.tolist()):
         return f"zero points of '{tensor.name}' are from {low} to {high}"
+    return None
+
+
+def newly_refused(original: Model, result: Model) -> str | None:
+    """Return why LiteRT refuses a result for what no kernel reads of a bias, where it takes the original; else None.
+
+    TFLM runs both: older converters wrote the scales of a bias along an axis that it does not have.
+    """
+    return None if _odd_bias(original) else _odd_bias(result)
+
+
+def _odd_bias(model: Model) -> str | None:
+    for tensor in (each for graph in model.graphs for each in graph.tensors if each.dtype in _BIASES):
+        found = tensor.quantization
+        if found is None or not found.scale.size:
+            continue
+        if not 0 <= found.axis < max(1, len(tensor.shape)) or found.zero_point.size != found.scale.size:
+            return f"scales of '{tensor.name}' are along one of its dimensions, with a zero point for each"
     return None
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ...model.ir.model import Model, Tensor
 from .call import CoarseError, is_float, quantization_of
+from .contracts import newly_refused
 from .facts import RESCALED
 from .moves import conversion
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
@@ -60,6 +61,9 @@ def prove(
     reason = _interface(original, result, converts)
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
+    refused = newly_refused(original, result)
+    if refused is not None:
+        return Proof(Status.UNKNOWN, reason=f"outside of its contract: {refused}")
     return _both_ways(
         lambda keys, notes: _Comparison(original, result, keys, invocations, notes).proof(),
         Keys(seed),

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...model.analysis import ranges as of_rewrites
 from ...model.ir.check import called_subgraphs, is_work_memory, reachable
-from ...model.ir.model import Graph, Model, Operator, Tensor
+from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
 from .call import Call, constant_of, is_float, plain, quantization_of, zero_point
 from .contracts import broken_clause, broken_model
@@ -93,6 +93,7 @@ class Run:
     _cache: dict[Any, Any] = field(default_factory=dict)
     _invocation: int = 0
     _resources: list[Any] = field(default_factory=list)
+    _types: dict[Hashable, DType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         every = [operator for graph in self.model.graphs for operator in graph.operators]
@@ -281,13 +282,17 @@ class Run:
         return [np.full(call.output.shape, self._resources.index(resource), np.int64)]
 
     def _recall(self, call: Call) -> list[Value]:
-        found = self.state.setdefault(self._resource(call), self._reset(call.output))
+        key = self._resource(call)
+        found = self.state.setdefault(key, self._reset(call.output))
+        if self._types.setdefault(key, call.output.dtype) is not call.output.dtype:
+            raise BrokenModelError("it reads a variable of another type")
         if found.shape != call.output.shape:
             raise BrokenModelError("it reads a variable of another shape")
         return [found]
 
     def _assign(self, call: Call) -> list[Value]:
-        self.state[self._resource(call)] = call.ring(1)
+        key = self._resource(call)
+        self.state[key], self._types[key] = call.ring(1), call.tensor(1).dtype
         return []
 
     def _once(self, call: Call) -> list[Value]:
