@@ -333,3 +333,41 @@ def test_a_wrong_channel_axis_is_no_contract() -> None:
     assert prove(model, model).proved
     weights.quantization = replace(weights.quantization, axis=3)
     assert prove(model, model).status is Status.UNKNOWN
+
+
+def bias_of(model: Model) -> Tensor:
+    return next(each for each in model.main.tensors if each.dtype is I32 and each.quantization is not None)
+
+
+@pytest.mark.parametrize("change", ["axis", "zero points"])
+def test_scales_of_a_bias_that_litert_refuses_are_those_of_the_original(change: str) -> None:
+    """TFLM runs both files; older converters wrote the scales of a bias along axis 3."""
+
+    def dense(is_odd: bool) -> Model:
+        b = ModelBuilder()
+        model = b.finish(b.dense(b.input("x", (1, 4)), 3))
+        bias = bias_of(model)
+        assert bias.quantization is not None
+        odd = {"axis": 3} if change == "axis" else {"zero_point": np.zeros(2, np.int64)}
+        bias.quantization = replace(bias.quantization, **odd) if is_odd else bias.quantization
+        return model
+
+    assert prove(dense(True), dense(True)).proved
+    assert prove(dense(True), dense(False)).proved
+    assert prove(dense(False), dense(True)).status is Status.UNKNOWN
+
+
+def test_a_variable_is_no_output_and_no_handle() -> None:
+    plain, output, handle = (ALL["streaming_model"]() for _ in range(3))
+    assert prove(plain, plain).proved
+    output.main.outputs[0].is_variable = True
+    next(each for each in handle.main.tensors if each.dtype is DType.RESOURCE).is_variable = True
+    for odd in (output, handle):
+        assert prove(plain, odd).status is Status.UNKNOWN
+
+
+def test_a_variable_is_read_as_the_type_that_it_was_given() -> None:
+    plain, other = (ALL["streaming_model"]() for _ in range(2))
+    zeros = next(each for each in other.graphs[1].tensors if each.name == "zeros")
+    zeros.dtype = DType.UINT8
+    assert not prove(plain, other).proved
