@@ -12,13 +12,16 @@ fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from math import frexp
 from typing import Literal
 
+import numpy as np
+
 from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import has_several_scales, integers, quantized_alike, same_padding
+from ...model.ir.tensors import Affine, affine_of, has_several_scales, integers, quantized_alike, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
@@ -363,14 +366,173 @@ def _clamps_without_rescaling(operator: Operator, _: Version) -> bool:
     return not quantized_alike(source.quantization, operator.outputs[0].quantization)
 
 
+MOST_STEPS: Mapping[DType, int] = {DType.INT8: 2, DType.INT16: 16}
+"""The most steps by which a right kernel differs from real numbers. Two of 256: one that it rounds, and one where it
+rounds twice (a product before a sum). 16 of 65,536: kernels of 16 bits interpolate curves between 513 values, and
+SOFTMAX, the least exact of them, is 7 off. Everything else that was measured is within a step, or off by 15 and more."""
+
+
+def copied_steps(source: Affine, target: Affine, dtype: DType) -> float:
+    """Return the most steps by which an integer copied from one scale to the other is off."""
+    limits = np.iinfo(dtype.label)
+    ends = np.asarray([limits.min, limits.max], np.float64)
+    reached = (ends - target.zero_point) * (target.scale / source.scale) + source.zero_point
+    copied = np.clip(np.concatenate([ends, reached]), limits.min, limits.max)  # linear but where it is clipped
+    right = (copied - source.zero_point) * (source.scale / target.scale) + target.zero_point
+    return float(np.abs(np.clip(right, limits.min, limits.max) - copied).max())
+
+
+def _copies_integers(*slots: int, types: Collection[DType] = tuple(MOST_STEPS)) -> Callable[[Operator, Version], bool]:
+    """The kernel copies the integers of these inputs, whatever the scales."""
+
+    def meets(operator: Operator, _: Version) -> bool:
+        sources = [source for slot in slots if (source := _input(operator, slot)) is not None]
+        return any(_is_off(source, output) for source in sources for output in operator.outputs if source.dtype in types)
+
+    return meets
+
+
+def _is_off(source: Tensor, target: Tensor) -> bool:
+    if source.dtype is not target.dtype or source.quantization is target.quantization:
+        return False
+    one, other = affine_of(source), affine_of(target)
+    if one is None or other is None or one == other or 0 in (one.scale, other.scale):
+        return False
+    return copied_steps(one, other, source.dtype) > MOST_STEPS[source.dtype]
+
+
+_OF_TANH = Affine(1 / 128, 0)
+
+
+def _writes_128ths(operator: Operator, _: Version) -> bool:
+    output = operator.outputs[0]
+    given = affine_of(output)
+    if output.dtype is not DType.INT8 or given is None or given == _OF_TANH or not given.scale:
+        return False
+    return copied_steps(_OF_TANH, given, DType.INT8) > MOST_STEPS[DType.INT8]
+
+
+def _sums_without_activation(operator: Operator, _: Version) -> bool:
+    return operator.outputs[0].dtype is DType.INT32 and operator.option("fusedActivationFunction", 0) != 0
+
+
+def _has_weights_off_zero(operator: Operator, _: Version) -> bool:
+    weights = _input(operator, 1)
+    is_quantized = weights is not None and weights.dtype in (DType.INT8, DType.INT4)
+    found = weights.quantization if weights is not None and is_quantized else None
+    return found is not None and bool(found.zero_point.any())
+
+
+def _reads_bias_otherwise(slot: int, wrong: Mapping[DType, DType]) -> Callable[[Operator, Version], bool]:
+    """``wrong``: the type of bias that is read as another one, by that of the output."""
+
+    def meets(operator: Operator, _: Version) -> bool:
+        bias = _input(operator, slot)
+        return bias is not None and wrong.get(operator.outputs[0].dtype) is bias.dtype
+
+    return meets
+
+
+def _shifts_too_far(operator: Operator, _: Version) -> bool:
+    """The quotient of the smallest by the largest is shifted right by more than 31 bits, which C++ leaves undefined.
+
+    Source: DivElementwise and MultiplyByQuantizedMultiplierSmallerThanOneExp of kernels/internal/reference/div.h.
+    """
+    sides = [_input(operator, slot) for slot in (0, 1)]
+    tensors = [*(each for each in sides if each is not None), operator.outputs[0]]
+    found = [affine_of(each) for each in tensors if each.dtype is DType.INT8]
+    known = [each for each in found if each is not None and each.scale]
+    if len(known) != 3:
+        return False
+    top, bottom, result = known
+    shift = frexp(top.scale / (bottom.scale * result.scale))[1]
+    largest = max(127 - bottom.zero_point, 128 + bottom.zero_point)
+    headroom = 31 if top.zero_point > -128 else 30  # leading bits that are the sign's, of -1 or of 1
+    return shift - (largest.bit_length() - 1) - headroom < -31
+
+
 _S3, _P4, _GENERIC = "esp-nn-s3", "esp-nn-p4", "esp-nn"
 _C, _DSP, _MVE = "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"
 _CMSIS = (_C, _DSP, _MVE)
 _EVERYWHERE = ("reference", *_CMSIS, _GENERIC, _S3, _P4)
 _ISSUES = "github.com/espressif/esp-nn/issues"
+_MEASURED = "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers"
 
+
+def _of_tflm(name: str, condition: str, meets: Callable[[Operator, Version], bool], litert: str) -> Fault:
+    """A fault of TFLM's own kernel that every library has, found by ``scripts/fuzz runtimes``."""
+    return Fault(name, TFLM, _EVERYWHERE, condition, "wrong values", f"{_MEASURED}; {litert}", "run", meets)
+
+
+_COPY = "copies of another scale"
+"""The name of the fault of kernels that move values."""
+
+
+def _copy(*slots: int, types: Collection[DType] = tuple(MOST_STEPS)) -> tuple[Fault, ...]:
+    condition = (
+        f"{' or '.join(each.label for each in types)} whose output has another scale or zero point than an input, by "
+        "which values change by more than 2 of 256 or 16 of 65,536 steps: the specification asks for one scale, and "
+        "integers are copied"
+    )
+    return (_of_tflm(_COPY, condition, _copies_integers(*slots, types=types), "LiteRT copies as well"),)
+
+
+_WEIGHTS_OFF_ZERO = _of_tflm(
+    "weights off zero",
+    "int8 or int4 weights with a zero point other than 0: the specification asks for 0, and it is not read",
+    _has_weights_off_zero,
+    "LiteRT does not read it either, or refuses the file",
+)
+
+_WIDE: Mapping[DType, DType] = {DType.INT8: DType.INT64}
+_WIDE_OR_NARROW: Mapping[DType, DType] = {**_WIDE, DType.INT16: DType.INT32}
+
+
+def _bias(slot: int, wrong: Mapping[DType, DType]) -> Fault:
+    said = " or ".join(f"{of.label} with a bias of {bias.label}" for of, bias in wrong.items())
+    condition = f"{said}, which is read as if it were of the other width"
+    return _of_tflm("bias of another width", condition, _reads_bias_otherwise(slot, wrong), "LiteRT the same, or refuses it")
+
+
+_MOVED = (
+    *("BATCH_TO_SPACE_ND", "BROADCAST_TO", "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MIRROR_PAD", "PAD"),
+    *("RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SPACE_TO_DEPTH", "SPLIT_V"),
+    *("SQUEEZE", "STRIDED_SLICE", "UNPACK"),
+)
 FAULTS: Mapping[str, tuple[Fault, ...]] = {
+    **dict.fromkeys(_MOVED, _copy(0)),
+    **dict.fromkeys(("DYNAMIC_UPDATE_SLICE", "MAXIMUM", "MINIMUM", "PACK"), _copy(0, 1)),
+    "CONCATENATION": _copy(*range(10), types=(DType.INT16,)),
+    "SELECT_V2": _copy(1, 2),
+    "SPLIT": _copy(1),
+    "ADD": (
+        _of_tflm(
+            "TFLM's ADD of int32 with an activation",
+            "int32 with a fused activation, which is left out",
+            _sums_without_activation,
+            "LiteRT is right",
+        ),
+    ),
+    "DIV": (
+        _of_tflm(
+            "DIV of small quotients",
+            "int8 whose output is coarse: a quotient near 0 is shifted by more than 31 bits, which C++ leaves undefined",
+            _shifts_too_far,
+            "LiteRT does the same, up to the whole range on x86-64; by reading, cores of Arm are a step off",
+        ),
+    ),
+    "FULLY_CONNECTED": (_bias(2, _WIDE),),
+    "TANH": (
+        _of_tflm(
+            "TFLM's TANH of another scale",
+            "int8 whose output has not the scale 1/128 and the zero point 0, which the kernel takes for granted",
+            _writes_128ths,
+            "LiteRT is right",
+        ),
+    ),
     "DEPTHWISE_CONV_2D": (
+        _WEIGHTS_OFF_ZERO,
+        _bias(2, _WIDE_OR_NARROW),
         Fault(
             "esp-nn 30",
             ESP_NN,
@@ -399,6 +561,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "CONV_2D": (
+        _WEIGHTS_OFF_ZERO,
+        _bias(2, _WIDE),
         Fault(
             "esp-nn 31",
             ESP_NN,
@@ -467,6 +631,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "TRANSPOSE_CONV": (
+        _WEIGHTS_OFF_ZERO,
+        _bias(3, _WIDE_OR_NARROW),
         Fault(
             "CMSIS-NN 230",
             CMSIS_NN,
@@ -500,6 +666,7 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "TRANSPOSE": (
+        *_copy(0),
         Fault(
             "CMSIS-NN five dimensions",
             CMSIS_NN,
@@ -601,6 +768,7 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "SPACE_TO_BATCH_ND": (
+        *_copy(0),
         Fault(
             "TFLM's padding of batches",
             TFLM,
