@@ -32,6 +32,27 @@ def edited(data: bytes, edit: Callable[[Any], object]) -> bytes:
     return pack(root)
 
 
+def with_weights_behind(data: bytes) -> bytes:
+    """The file with the values of all constants behind the flatbuffer, as litert-quantizer writes large ones."""
+    held: list[tuple[int, bytes]] = []
+
+    def place(root: Any, start: int) -> None:
+        held.clear()
+        for number in {tensor.buffer for graph in root.subgraphs for tensor in graph.tensors}:
+            buffer = root.buffers[number]
+            if buffer.data is not None and len(buffer.data):
+                values = np.asarray(buffer.data, np.uint8).tobytes()
+                buffer.data, buffer.offset, buffer.size = None, start, len(values)
+                held.append((start, values))
+                start += -(-len(values) // 16) * 16
+
+    length = -(-len(edited(data, lambda root: place(root, 1 << 20))) // 16) * 16
+    whole = bytearray(edited(data, lambda root: place(root, length)))
+    for start, values in held:
+        whole += bytes(start - len(whole)) + values
+    return bytes(whole)
+
+
 def assert_same_tree(a_bytes: bytes, b_bytes: bytes) -> None:
     """Fail, naming the first field that differs, unless two files hold the same object tree."""
     _assert_same(tree(a_bytes), tree(b_bytes), "model")

@@ -426,7 +426,7 @@ def test_help_has_groups() -> None:
 
 
 def test_optimize_has_few_options() -> None:
-    assert sum(isinstance(each, click.Option) for each in command_named("optimize").params) <= 25
+    assert sum(isinstance(each, click.Option) for each in command_named("optimize").params) <= 26
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .errors import ErrorKind, InfeasibleError, UsageError
 from .evidence.equivalence.subject import Subject
-from .evidence.equivalence.verdict import PLAN, PROOF, Verdict
+from .evidence.equivalence.verdict import ON_TFLM, PLAN, PROOF, Verdict
 from .evidence.equivalence.verification import exactness_of, verdict_of, verify_steps
 from .evidence.equivalence.verification import verify as verify_models
 from .evidence.proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
@@ -21,10 +21,18 @@ from .options import Options
 from .report.answer import Planner
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison, MemoryPart
-from .search.memory.file import build_of, label_in_force, places_in_force, profile_of, read_planned
+from .search.memory.file import (
+    build_of,
+    label_in_force,
+    places_in_force,
+    profile_of,
+    read_planned,
+    without_foreign_plan,
+)
 from .search.memory.problems import labeled_ties, tie_positions
 from .search.memory.reserve import needs_by_library
 from .search.rewrite.loadable import mended
+from .target.kernels.as_it_came import as_it_came, said_of_file
 from .target.kernels.chips import memories_of_chip
 from .target.kernels.since import PRESENT
 from .target.kernels.targets import profile_for
@@ -60,7 +68,7 @@ def analyze(
     if found is None or not found.after.runs:
         analysis = build_analysis(model, name, data, profile, device_use(device), budget=budget)
     else:
-        analysis = build_analysis(found.model, name, data, profile, device_use(device), found.before, budget)
+        analysis = build_analysis(found.model, name, data, profile, device_use(device), found.before, True, budget)
         data = write_model(found.model)
     if memories:
         return replace(analysis, memories=_in_memories(data, target, memories, prices or {}))
@@ -100,10 +108,12 @@ def verify(
     The second one with the ties that its plan was made with; one of ``optimize --step`` over sequences, one of
     ``--slide`` along a signal. Where
     ``optimize`` has written it, a verdict ``plan`` is the proof of its memory plan, for the kernels that it was made
-    for.
+    for. Where TFLM, as users run it, cannot run the second model or computes it otherwise, a verdict says so first.
     """
     both = [load(source) for source in (first, second)]
-    _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
+    _, model = (
+        read_planned(without_foreign_plan(data, name)[0], name) for data, name in both
+    )  # what is wrong with a file is said with its name
     label = plan_label.decode(model)
     ties = tie_positions(model, labeled_ties(model))
     slides = label is not None and label.options.get("slide") is not None
@@ -111,10 +121,14 @@ def verify(
         found = _verify_calls(both[0][0], both[1][0], options, progress, ties, slides)
     else:
         found = verify_models(both[0][0], both[1][0], options, progress, ties)
-    if label is None:
+    if label is not None:
+        proof = prove_plan(model, places_in_force(model, profile_of(label)))
+        found = {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
+    came = as_it_came(model)
+    if came.makes == "runs" or "tflm" not in options.runtimes or options.runner is not None:
         return found
-    proof = prove_plan(model, places_in_force(model, profile_of(label)))
-    return {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
+    is_equal = False if came.makes == "computes otherwise" else None
+    return {ON_TFLM: Verdict(0, is_equal, 0.0, said_of_file(came)), **found}
 
 
 def _verify_calls(

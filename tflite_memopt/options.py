@@ -148,9 +148,10 @@ class Options:
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
     ``attempts.WORTH`` of the objective and the budget does not need it. ``loops``: also write stripes as one loop,
     whose operators exist once. ``keep_quantized``: leave constants quantized that the model dequantizes in each run,
-    where TFLM does that rightly: less flash, more RAM. ``replay``: a decision of another run (``ir/change.py``), which is carried out in place
-    of a search. ``tflm``: the build of TFLM that the firmware links, as ``kernels.since.build_named`` takes it:
-    operators that it lacks are not used, and the arena is counted with its structures.
+    where TFLM does that rightly: less flash, more RAM. ``replay``: a decision of another run (``ir/change.py``), which
+    is carried out in place of a search. ``tflm``: the build of TFLM that the firmware links, as
+    ``kernels.since.build_named`` takes it: operators that it lacks are not used, and the arena is counted with its
+    structures.
     """
 
     target: str | None = None

@@ -240,11 +240,11 @@ def test_the_wheel_differs_from_litert_where_a_kernel_of_its_own_is_faulty(name:
 
 
 def _differs_on_the_wheel(model: Model) -> bool:
-    data, samples = write_model(model), [np.arange(model.main.inputs[0].elements, dtype=np.int8)]
-    samples = [each.reshape(model.main.inputs[0].shape) for each in samples]
-    runs = [run_models(runtime, {"m": data}, [samples], 2**16)["m"] for runtime in ("litert", "tflm")]
-    assert all(each.ran for each in runs)
-    return not np.array_equal(*(each.outputs[0][0] for each in runs))
+    (x,) = model.main.inputs
+    sample = [np.arange(x.elements, dtype=np.int8).reshape(x.shape)]
+    litert, tflm = (run_models(each, {"m": write_model(model)}, [sample], 2**16)["m"] for each in ("litert", "tflm"))
+    assert litert.ran and tflm.ran
+    return not np.array_equal(litert.outputs[0][0], tflm.outputs[0][0])
 
 
 def test_no_fault_of_integers_is_one_of_floats_or_of_16_bits() -> None:

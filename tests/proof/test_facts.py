@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from tflite_memopt.evidence.equivalence.inputs import seeded_inputs, verificatio
 from tflite_memopt.evidence.proof import FACTS, Status, facts, prove
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import SAME, VALID
-from tflite_memopt.model.ir.model import Buffer, DType, Model, OperatorOptions, Tensor
+from tflite_memopt.model.ir.model import Buffer, DType, Model, OperatorOptions, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor, values
 
 Array = np.ndarray[Any, Any]
@@ -233,6 +233,54 @@ def wider_float(dtype: DType) -> tuple[Model, Model]:
     return ends[0], ends[1]
 
 
+def rounded_once(dtype: DType, is_fused: bool = False) -> tuple[Model, Model]:
+    """Weights of int8 with a scale and zero point a channel, and the floats that they stand for.
+
+    ``is_fused``: rounded twice, as scale * q + (-scale * zero_point).
+    """
+    del dtype
+    stored = np.random.default_rng(9).integers(-128, 128, (5, 7)).astype(np.int8)
+    scales, points = np.geomspace(0.003, 0.07, 5).astype(np.float32), np.arange(-7, 8, 3)
+    column = scales[:, None]
+    real = column * (stored - points[:, None]).astype(np.float32)
+    ends = []
+    for is_narrow in (True, False):
+        b = ModelBuilder()
+        x, y = b.input("x", (5, 7), F32), b.tensor("y", (5, 7), F32)
+        floats = column * stored.astype(np.float32) - column * points[:, None].astype(np.float32) if is_fused else real
+        held = b.constant("w", stored if is_narrow else floats)
+        if is_narrow:
+            held.quantization = Quantization(scales, points.astype(np.int64), 0)
+            wide = b.tensor("wide", held.shape, F32)
+            b.operator("DEQUANTIZE", (held,), (wide,), "DequantizeOptions")
+            held = wide
+        b.operator("MUL", (x, held), (y,), "MulOptions")
+        ends.append(b.finish(y))
+    return ends[0], ends[1]
+
+
+def clamped_after(
+    dtype: DType, scale: float = 0.04, zero_point: int = -100, kinds: Sequence[str] = ("RELU", "RELU6")
+) -> tuple[Model, Model]:
+    """RELU6 to another scale, and the ``kinds`` in its place, the first of which rescales."""
+    del dtype
+    ends = []
+    for names in (("RELU6",), kinds):
+        b = ModelBuilder()
+        x = b.input("x", (1, 256), scale=0.05, zero_point=3)
+        for name in names:
+            y = b.tensor(f"y{len(b.graph.tensors)}", x.shape, I8, scale, zero_point)
+            b.operator(name, (x,), (y,))
+            x = y
+        ends.append(b.finish(x))
+    return ends[0], ends[1]
+
+
+def not_clamped(dtype: DType) -> tuple[Model, Model]:
+    """6 is the largest integer: RELU alone is the same."""
+    return clamped_after(dtype, 6 / 255, -128, ("RELU",))
+
+
 def dense_of_zeros(dtype: DType) -> tuple[Model, Model]:
     """A dense layer, alone and with what another one makes of zeros added."""
     ends = []
@@ -306,8 +354,11 @@ CASES: dict[str, tuple[Callable[[DType], tuple[Model, Model]], ...]] = {
     facts.SUM_OF_INTEGERS: (sum_of_integers,),
     facts.INTEGER_ARITHMETIC: (integer_arithmetic,),
     facts.WIDER_FLOAT: (wider_float,),
+    facts.ROUNDED_ONCE: (rounded_once,),
+    facts.CLAMPED_AFTER: (clamped_after, not_clamped),
     facts.RESCALED: (rescaled,),
 }
+ON_LITERT = (wider_float, rounded_once, clamped_after, not_clamped)
 FLOATS_TOO = (padding, window_of_one, same_either_way)
 
 
@@ -331,7 +382,8 @@ def test_kernels_keep_to_the_fact(fact: str, make: Callable[[DType], tuple[Model
     assert proof.status is Status.PROVED, proof
     assert fact in proof.facts
     samples = seeded_inputs(models["one"], 8, 0)
-    for runtime in (LITERT,) if make is wider_float else (LITERT, TFLM):  # TFLM has no float16
+    # TFLM has no float16, and one scale of DEQUANTIZE; its RELU6 does not rescale.
+    for runtime in (LITERT,) if make in ON_LITERT else (LITERT, TFLM):
         found = run_models(runtime, {name: write_model(model) for name, model in models.items()}, samples, ARENA)
         assert all(run.ran for run in found.values()), {name: run.reason for name, run in found.items()}
         for a, b in zip(found["one"].outputs[0], found["other"].outputs[0], strict=True):
@@ -530,6 +582,8 @@ BEYOND: dict[str, Callable[[], tuple[Model, Model]]] = {
     facts.SUM_OF_INTEGERS: sums_in_parts,
     facts.INTEGER_ARITHMETIC: one_more,
     facts.WIDER_FLOAT: rounded_to_16_bits,
+    facts.ROUNDED_ONCE: lambda: rounded_once(I8, is_fused=True),
+    facts.CLAMPED_AFTER: lambda: clamped_after(I8, kinds=("RELU",)),
     facts.RESCALED: lambda: silent_channel(-40.0),
 }
 

@@ -151,7 +151,7 @@ def test_tflm_runs_it_then_and_it_is_proved_equal(case: str) -> None:
     model = read_model(write_model(make()))
     found = mended(model)
     assert found is not None
-    assert not found.before.runs
+    assert found.before.makes == "cannot run"
     assert found.after.runs
     assert rule in {use.rule for use in found.uses}
     data = write_model(found.model)
@@ -170,10 +170,11 @@ def test_tflm_runs_it_then_and_it_is_proved_equal(case: str) -> None:
 def test_the_answer_says_that_it_could_not_be_loaded_before() -> None:
     data = write_model(keras_upsampling())
     analysis = tflite_memopt.analyze(data)
-    assert analysis.summary.headline.startswith("TFLM cannot load this file as it is, and optimize fixes that: ")
+    assert analysis.summary.headline.startswith("TFLM cannot load this file as it is: ")
     assert analysis.mends
     report = tflite_memopt.optimize(data, Options(samples=2, effort="quick")).report
-    assert report.summary.headline.count("TFLM could not load the file before") == 1
+    assert report.summary.headline.startswith("TFLM cannot load the file as it came")
+    assert " -> " not in report.summary.headline
     assert report.basis.plan_executed
     assert report.before.required_for_target == analysis.memory.required_for_target
 
@@ -214,7 +215,7 @@ def test_a_broadcast_that_makes_the_output_larger_stays() -> None:
 
 def test_copies_that_tflm_can_make_are_dropped_too() -> None:
     report = tflite_memopt.optimize(write_model(tile_before("ADD", 1, "BROADCAST_TO")), Options(samples=2)).report
-    assert report.mended is None
+    assert report.as_it_came.makes == "runs"
     assert "broadcast" in {use.rule for use in report.rewrites}
     assert report.after.operators == 1
 

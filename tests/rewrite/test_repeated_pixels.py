@@ -80,7 +80,7 @@ def network(axes: Sequence[int] = (1, 2), wanted: Sequence[int] = ()) -> Model:
 
 def test_tflm_runs_what_it_could_not_load() -> None:
     report = optimize(write_model(network()), Options(samples=2, cascade=False)).report
-    assert report.mended is not None
+    assert report.as_it_came.makes == "cannot run"
     assert "head" in report.after.tflm
     assert report.basis.plan_executed
     assert report.after.operators == 3

@@ -54,8 +54,7 @@ def test_tflm_computes_what_litert_does_of_the_original(steps: int, items: int) 
     assert report.basis.plan_executed
     assert {proof.status for proof in report.proofs.values()} == {"proved"}
     assert {name: verdict.equal for name, verdict in report.equivalence.items()} == {"litert": True, "tflm": True}
-    assert report.mended is not None
-    assert [each.kind for each in report.mended.reasons] == ["computed_size"]
+    assert [each.kind for each in report.as_it_came.support.reasons] == ["computed_size"]
     (use,) = (use for use in report.rewrites if use.rule == "static_lists")
     assert use.operators == ("grown",)
 

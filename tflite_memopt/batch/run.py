@@ -104,7 +104,7 @@ def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None
     line = {
         "status": DONE if report.tflm.runs else UNRUNNABLE,
         "error": None if report.tflm.runs else said_of(report.tflm),
-        "before": before.required_for_target,
+        "before": before.required_for_target if report.as_it_came.has_size else None,
         "after": after.required_for_target,
         "slowdown": slowest(before.instructions, after.instructions),
         "report": json.loads(to_json(report)),

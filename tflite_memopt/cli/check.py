@@ -142,7 +142,9 @@ def _of_answer(name: str, answer: Answer, error: str) -> tuple[ModelRam, int]:
     code = code_of(answer)
     over = said_of_fit(answer, None) if code == OVER_BUDGET else ""
     most = ", ".join(f"{need:,} with {library}" for library, need in answer.most.items())
-    return ModelRam(name, answer.reserve, error=error, most=most, over=over), code
+    # What TFLM does not run, or reads without its weights, needs no RAM that could be named.
+    now = None if answer.judgement in ("cannot run", "no weights") else answer.reserve
+    return ModelRam(name, now, error=error, most=most, over=over), code
 
 
 def _check_revision(folder: Path, revision: str) -> None:

@@ -79,8 +79,8 @@ APPROXIMATE = click.option(
 KEEP_QUANTIZED = click.option(
     "--keep-quantized",
     is_flag=True,
-    help="Leave constants quantized that the model dequantizes in each run. Without it they are stored in float32, which "
-    "takes more flash and no RAM. Where TFLM cannot dequantize them rightly, they are stored in float32 all the same.",
+    help="Leave constants quantized that the model dequantizes in each run. Without it they are stored in float32, "
+    "which takes more flash and no RAM. Those that TFLM cannot dequantize rightly are stored in float32 all the same.",
 )
 TFLM = click.option(
     "--tflm",

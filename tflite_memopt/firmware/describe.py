@@ -14,9 +14,9 @@ from ..search.memory.file import label_in_force, read_planned
 from ..search.memory.file import profile_of as profile_of_label
 from ..search.memory.problems import labeled_ties, tie_positions
 from ..search.memory.reserve import has_table, reserve
+from ..target.kernels.as_it_came import AsItCame, as_it_came, said_of_file
 from ..target.kernels.profile import KernelProfile
 from ..target.kernels.profiles import PORTABLE
-from ..target.kernels.support import said_of, support_of
 from ..target.kernels.targets import profile_for, target_named
 from . import Planner
 from .cpp_text import check_namespace
@@ -38,12 +38,13 @@ def describe(
     """Return the firmware of a model, for the kernels that its plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
-    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
+    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run, or
+    computes wrongly. ``planner``:
     whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
     target is known and its kernels were measured. ``request``: how a table uses the firmware's memories. Raises
     UsageError for a wrong name or request, or for a table without a known library; EquivalenceError for a target whose
-    kernels compute a plan of others wrongly; InfeasibleError for memories that are too small; UnsupportedModelError
-    for a model that TFLM cannot run.
+    kernels compute a plan of others wrongly, and for a file that TFLM computes otherwise; InfeasibleError for memories
+    that are too small; UnsupportedModelError for a model that TFLM cannot run.
     """
     check_namespace(name)
     model = read_planned(data)
@@ -63,9 +64,8 @@ def describe(
         request = request if request.is_empty else replace(request, ties=ties)
         table = table_for(model, planned, profile, request)
         sizes = arena_sizes(model, planned, profile, table.sizes[table.arena], request.planner)
-    support = support_of(model)
-    if not support.runs and not force:
-        raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same", ErrorKind.NO_KERNEL)
+    if not force:
+        _check_runs(as_it_came(model, profile))
     device, overlaps, warm_up = None, False, 1
     if label is not None:
         device, overlaps, warm_up = label.device, label.overlaps, Hop.of(str(label.options.get("slide", 1))).calls
@@ -85,6 +85,16 @@ def describe(
         clears_inputs=bool(cleared_inputs(model, planned)),
         is_apart=request.temporaries_apart,
     )
+
+
+def _check_runs(came: AsItCame) -> None:
+    """Raise UnsupportedModelError for a file that TFLM cannot run, EquivalenceError for one that it computes
+    wrongly."""
+    said = f"{said_of_file(came)}; --force writes the files all the same"
+    if came.makes == "cannot run":
+        raise UnsupportedModelError(said, ErrorKind.NO_KERNEL)
+    if came.makes == "computes otherwise":
+        raise EquivalenceError(said, ErrorKind.OTHER_KERNELS)
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:

@@ -10,8 +10,8 @@ from ..model.ir.model import DType, Model, Tensor
 from ..options import Options
 from ..search.memory.figures import MemoryUse
 from ..search.memory.work import construction
+from ..target.kernels.as_it_came import AsItCame
 from ..target.kernels.profile import KernelProfile
-from ..target.kernels.support import TflmSupport
 from .model import Advice, Report
 from .summary import flash_in_words, least_as_one, needed_of
 from .words import change_in_percent, percent
@@ -32,7 +32,7 @@ _CLEARLY = 0.02
 
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
     """Return the next steps, the surest first. ``model`` is the result."""
-    interface = (*of_conversion(report.after, model, report.mended), *_of_interface(model, options))
+    interface = (*of_conversion(report.after, model, report.as_it_came), *_of_interface(model, options))
     if report.budget is not None and report.budget < least_as_one(report):
         # In one file nothing else helps.
         return (*interface, *_of_parts(report, model, profile, options), *_of_feed(report, model, options))
@@ -47,13 +47,13 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
     )
 
 
-def of_conversion(memory: MemoryUse, model: Model, mended: TflmSupport | None) -> Iterator[Advice]:
+def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[Advice]:
     """Yield other ways to convert the model: with a batch size, for one sample, or to int8.
 
     The last two make tensors smaller, int8 a quarter of the bytes at the peak, and TFLM's own structures no smaller:
-    nothing is said where those are most of the arena. ``mended``: what kept TFLM from loading the file, if it did.
+    nothing is said where those are most of the arena. ``came``: what TFLM makes of the file.
     """
-    if mended is not None and any(each.kind in _OF_OPEN_SHAPES for each in mended.reasons):
+    if any(each.kind in _OF_OPEN_SHAPES for each in came.support.reasons):
         yield Advice(
             "batch_size=1",
             "give the network's input a batch size (keras.Input(..., batch_size=1)): the converter then leaves out "

@@ -15,13 +15,15 @@ from ..model.ir.model import Model
 from ..options import Objective
 from ..search.memory.file import label_in_force, places_in_force
 from ..search.memory.reserve import LibraryNeed
+from ..target.kernels.as_it_came import AsItCame
 from ..target.kernels.faults import faults_in
 from ..target.kernels.profile import KernelProfile
 
-Judgement = Literal["right", "wrong kernels", "wrong plan", "faulty kernels", "cannot run"]
+Judgement = Literal["right", "wrong kernels", "wrong plan", "faulty kernels", "no weights", "cannot run"]
 """Whether firmware computes what the file says: "wrong kernels": its plan is for others; "wrong plan": the plan is not
 of this graph, and some bytes are overwritten too early; "faulty kernels": they have a fault that an operator meets
-(docs/kernel_faults.md); "cannot run": TFLM has no kernel for it."""
+(docs/kernel_faults.md); "no weights": TFLM does not look where the file has them; "cannot run": TFLM has no kernel for
+it."""
 
 
 Planner = Literal["tflm", "table"]
@@ -74,8 +76,8 @@ class Answer:
     """The bytes to reserve with each kernel library that firmware may link, and whether they fit."""
 
     judgement: Judgement
-    """Whether firmware computes what the file says: "right", "wrong kernels", "wrong plan", "faulty kernels", or
-    "cannot run"."""
+    """Whether firmware computes what the file says: "right", "wrong kernels", "wrong plan", "faulty kernels", "no
+    weights", or "cannot run"."""
     library: str
     """The kernel library that the size is for: the target's; without a target TFLM's own, or the only one."""
     reserve: int
@@ -137,14 +139,16 @@ def _fit(
     return Fit(limit, is_budget, size <= limit, limit - size, "tflm", library)
 
 
-def judged(model: Model, runs: bool, profile: KernelProfile) -> Judgement:
-    """Judge a file with the kernels of a profile; ``runs``: whether TFLM has kernels for it.
+def judged(model: Model, came: AsItCame, profile: KernelProfile) -> Judgement:
+    """Judge a file with the kernels of a profile; ``came``: what TFLM makes of it with any.
 
     A plan that some library of the profile runs right is no stale one, and so with faults of the libraries.
     """
     label = label_in_force(model)
-    if not runs:
+    if came.makes == "cannot run":
         return "cannot run"
+    if came.constants_behind:
+        return "no weights"
     if label is not None and label.is_wrong_with(profile.name):
         return "wrong kernels"
     libraries = profile.libraries or (profile,)

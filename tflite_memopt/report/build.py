@@ -32,6 +32,7 @@ from ..search.memory.reserve import LibraryNeed, needs_by_library
 from ..search.memory.work import slowest
 from ..solvers.schedule.check import peak_of
 from ..solvers.schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
+from ..target.kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame, as_it_came
 from ..target.kernels.boards import device_named
 from ..target.kernels.code_size import flash_of
 from ..target.kernels.esp_nn import said_of_releases
@@ -124,7 +125,7 @@ class RunOutcome:
     metadata_left_out: tuple[str, ...]
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     declined: Declined | None = None
-    mended: TflmSupport | None = None
+    came: AsItCame = RUNS_AS_IT_CAME
     calls: int = 1
     slide: SlideUse | None = None
 
@@ -191,7 +192,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         tflm=support,
-        mended=outcome.mended,
+        as_it_came=outcome.came,
         calls=outcome.calls,
         slide=outcome.slide,
         device=device,
@@ -218,13 +219,14 @@ def build_analysis(
     data: bytes,
     profile: KernelProfile,
     device: DeviceUse | None = None,
-    mended: TflmSupport | None = None,
+    came: AsItCame | None = None,
+    mends: bool = False,
     budget: int | None = None,
 ) -> Analysis:
     """Describe an unchanged model under the plan in its file, if any; ``data`` is that file.
 
-    ``mended``: what keeps TFLM from loading the file, where ``model`` is rewritten so that it can. ``budget``: bytes
-    that the arena may take, None for no limit.
+    ``came``: what TFLM makes of the file, where that is known; ``mends``: ``model`` is rewritten so that TFLM can load
+    and read it. ``budget``: bytes that the arena may take, None for no limit.
     """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
@@ -233,9 +235,9 @@ def build_analysis(
     label = label_in_force(model)
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
-    support = support_of(model) if mended is None else mended
-    advice = tuple(of_conversion(memory, model, mended))
-    judgement = judged(model, support.runs, profile)
+    came = as_it_came(model, profile) if came is None else came
+    advice = tuple(of_conversion(memory, model, came if mends else RUNS_AS_IT_CAME))
+    judgement = judged(model, came, profile)
     answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
     analysis = Analysis(
         model=name,
@@ -252,8 +254,9 @@ def build_analysis(
         summary=NO_SUMMARY,
         arena=arena,
         loops=loop_uses(model),
-        tflm=support,
-        mends=mended is not None,
+        tflm=came.support,
+        as_it_came=came,
+        mends=mends,
         device=device,
         faults=_fault_uses(model, profile),
         right_with=_right_with(model, profile),

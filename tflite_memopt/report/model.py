@@ -12,6 +12,7 @@ from ..model.ir.change import Refusal, RewriteUse
 from ..options import Objective
 from ..search.memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
 from ..search.memory.reserve import LibraryNeed
+from ..target.kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame
 from ..target.kernels.support import RUNS, TflmSupport
 from .answer import Answer, DeviceUse, Planner
 
@@ -216,8 +217,10 @@ class Analysis:
     """Regions that run as one loop."""
     tflm: TflmSupport = RUNS
     """TensorFlow Lite Micro's kernels for the model."""
+    as_it_came: AsItCame = RUNS_AS_IT_CAME
+    """What TensorFlow Lite Micro makes of the file."""
     mends: bool = False
-    """True if optimize rewrites it into a model that TensorFlow Lite Micro can run."""
+    """True if optimize rewrites it into a model that TensorFlow Lite Micro can load and read."""
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     faults: tuple[FaultUse, ...] = ()
@@ -354,8 +357,9 @@ class Report:
     """Size in parts and fed row by row, if the budget is missed."""
     tflm: TflmSupport = RUNS
     """TensorFlow Lite Micro's kernels for the model. For the result."""
-    mended: TflmSupport | None = None
-    """Obstacles that kept TFLM from loading the original, if rewrites removed them; else null."""
+    as_it_came: AsItCame = RUNS_AS_IT_CAME
+    """What TFLM makes of the original. Where TFLM cannot load or read it, "before" is said of it after the rewrites
+    that mend this, and nothing else."""
     device: DeviceUse | None = None
     """Chip or board named by --target; null for a core or no target."""
     proofs: dict[str, ProofUse] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from ..model.ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, ONE_HOP,
 from ..model.ir.check import NPUS
 from ..search.memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..search.memory.work import slowdowns
+from ..target.kernels.as_it_came import said_of_behind, said_of_file, said_of_wrong
 from ..target.kernels.faults import FORGETS
 from ..target.kernels.mend import CLAMP, NAMES, PADDING
 from ..target.kernels.support import said_of
@@ -30,7 +31,7 @@ _MOST_CHANGES = 6
 _MOST_NAMES = 3
 _LINKED = {"reference": "TFLM's own kernels"}
 _IF_IT_COULD = "If it could: "
-_MENDED = "TFLM cannot load this file as it is, and optimize fixes that"
+_WITH_ANY = "COMPUTES WRONGLY with TFLM, whatever kernels it links"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
@@ -41,7 +42,7 @@ def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
 
 def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summary:
     """The sentences of an ``analyze`` report."""
-    answer, support = analysis.answer, analysis.tflm
+    answer = analysis.answer
     fit, is_exact = said_of_fit(answer, analysis.device), analysis.memory.required_is_exact
     estimate = "" if is_exact else " (an estimate: an operator is not in the kernel tables)"
     said = (
@@ -51,8 +52,9 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
     )
     first = joined(*said, *_notes(answer, analysis.target))
     if analysis.mends:
-        first = f"{said_of(support, _MENDED)}. Once fixed: {first}"
-        advice = (*advice, Advice("tflite-memopt optimize", "makes a model that TFLM can load, and proves it equal"))
+        first = f"{said_of_file(analysis.as_it_came, mended=True)}; optimize fixes that. Once fixed: {first}"
+        text = "makes a model that TFLM can load and read, and proves it equal"
+        advice = (*advice, Advice("tflite-memopt optimize", text))
     elif answer.judgement == "cannot run":
         first = f"{wrong_in_words(analysis)}. {_IF_IT_COULD}RAM {answer.reserve:,} bytes"
     elif answer.judgement != "right":
@@ -86,6 +88,10 @@ def wrong_in_words(analysis: Analysis) -> str:
             )
         case "wrong plan":
             return f"COMPUTES WRONGLY with {where}: the plan in the file is not of this graph; optimize it again"
+        case "no weights":
+            return f"{_WITH_ANY}: {said_of_behind(analysis.as_it_came.constants_behind)}"
+        case "faulty kernels" if analysis.as_it_came.wrong:
+            return f"{_WITH_ANY}: {said_of_wrong(analysis.as_it_came.wrong)}"
         case "faulty kernels":
             met = next(each for each in analysis.faults if each.effect != FORGETS)
             does = "gets wrong values" if met.effect == "wrong values" else met.effect
@@ -102,25 +108,40 @@ def wrong_in_words(analysis: Analysis) -> str:
 def headline(report: Report) -> str:
     """One line: RAM before and after, how that was verified, and how much of the device's RAM it is.
 
-    Where TFLM cannot run the model, that comes first.
+    Where TFLM cannot run the model, or does not run the original rightly, that comes first.
     """
     is_head, answer = report.objective == "head", report.answer
     before, after = (needed_of(report, memory) for memory in (report.before, report.after))
-    kept = "no change: keep the original" if report.saves_nothing else "no change"
-    change = f" ({change_in_percent(before, after) or kept})"
+    came = report.as_it_came
+    kept = "no change: keep the original" if report.saves_nothing and came.makes == "runs" else "no change"
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
     price += "" if report.slide is None else _of_hops(report.slide)
-    mends = "" if report.mended is None else "; TFLM could not load the file before"
     library = "" if is_head else _of_library(answer)
-    said = f"{what} {before:,} -> {after:,} bytes{change}{library} at {price}, {_verified(report)}{mends}"
+    if came.has_size or not report.tflm.runs:
+        sizes = f"{before:,} -> {after:,} bytes ({change_in_percent(before, after) or kept})"
+    else:
+        sizes = f"{after:,} bytes{'' if before == after else f', {before:,} without other changes,'}"
+    said = f"{_mended(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
     if not report.tflm.runs:
         return f"{said_of(report.tflm)}. {_IF_IT_COULD}{said}"
     was = report.budget is not None and needed_of(report, report.before) <= report.budget
     if is_head:
         return joined(said, said_of_fit(answer, report.device, was))
     return joined(said, *sentences_of(answer, report.device, report.target, was))
+
+
+def _mended(report: Report) -> str:
+    """Say first that TFLM does not run the original rightly, and that it runs the result."""
+    came = report.as_it_came
+    if came.makes == "runs" or not report.tflm.runs:
+        return ""
+    if came.makes == "cannot run":
+        return "TFLM cannot load the file as it came, and loads the result: "
+    if came.constants_behind:
+        return "TFLM does not read the weights of the file as it came, and reads those of the result: "
+    return "TFLM computes the file otherwise as it came, and the result rightly: "
 
 
 def _of_hops(slide: SlideUse) -> str:
@@ -287,7 +308,7 @@ def advice_of(report: Report) -> list[Advice]:
 
 def done_of(report: Report) -> str:
     """Return the changes in one sentence of counts, without names."""
-    mends = [] if report.mended is None else [said_of(report.mended, "TFLM could not load the file before")]
+    mends = list(filter(None, (said_of_file(report.as_it_came, mended=True),))) if report.tflm.runs else []
     regions = [use for use in report.rewrites if use.stripes is not None]
     dead = [use for use in report.rewrites if use.rule.startswith(DEAD_CHANNELS)]
     apart = [use for use in report.rewrites if use.rule in NAMES]

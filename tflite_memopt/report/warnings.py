@@ -133,7 +133,8 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"outputs overwrite inputs: correct only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
-    is_alike = report.slide is None  # what is kept of a window may take RAM for run time
+    # What is kept of a window may take RAM for run time, and what is right now more than what was wrong.
+    is_alike = report.slide is None and report.as_it_came.makes == "runs"
     for name, (was, need) in report.answer.more_than_before.items() if is_alike else ():
         advice = "; name your chip by --target" if report.target is None else ""
         yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import ErrorKind, UnsupportedModelError, UsageError
 from ..model.io.files import Source, load
+from ..model.io.reader import read_model
 from ..options import Options
 from ..report.answer import Answer, answer_of
 from ..report.exploration import chosen_of, flags_of, front_of
 from ..report.model import Exploration, FrontPoint
 from ..search.memory.figures import MemoryUse
-from ..search.memory.file import read_planned
+from ..search.memory.file import read_planned, without_foreign_plan
 from ..search.memory.work import slowest
+from ..target.kernels.as_it_came import as_it_came, said_of_file
 from .attempts import LIMITS
 from .candidate import Cache
 from .parts.run import optimize_in_parts
-from .pipeline import optimize
+from .pipeline import check_values, optimize
 
 PARTS_LIMITS = (0.3, 0.1)
 """Of them, those under which the model is cut into parts: each takes a search of its own."""
@@ -50,7 +52,7 @@ def explore(
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
     """
     data, name = load(source)
-    read_planned(data, name)  # errors name the file
+    came = as_it_came(read_planned(without_foreign_plan(data, name)[0], name), options.profile)  # errors name the file
     if most_parts != 1 and options.objective != "total":
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     run = _Exploring(data, progress)
@@ -69,7 +71,7 @@ def explore(
         points=points,
         searches=run.searches,
         choice=chosen_of(points, options.objective, options.budget),
-        warnings=refused,
+        warnings=(*filter(None, (said_of_file(came),)), *refused),
     )
     return Explored(exploration, tuple(run.found[point] for point in points))
 
@@ -138,6 +140,7 @@ class _Exploring:
         cache = self.cache if options.slide is None else None  # it is of one model
         result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), cache)
         report = result.report
+        check_values(read_model(result.model), options)
         was = answer_of(report.libraries["before"])
         self.before = _point_of(was, report.before, report.before, report.file_bytes["before"], "")
         point = _point_of(report.answer, report.after, report.before, len(result.model), limits)

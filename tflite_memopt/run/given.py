@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..errors import EquivalenceError, ErrorKind, UnsupportedModelError
-from ..evidence.equivalence.verification import infer_shapes
+from ..evidence.equivalence.baseline import LITERT
+from ..evidence.equivalence.subject import Subject
+from ..evidence.equivalence.verification import infer_shapes, verify_result
 from ..evidence.proof import prove
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
+from ..model.ir.change import FOREIGN_PLAN, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.copying import copy_model
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import ModelFacts, facts_of
 from ..search.memory.figures import operator_kinds
-from ..search.memory.file import read_planned
+from ..search.memory.file import read_planned, without_foreign_plan
 from ..search.memory.problems import with_ties
 from ..search.memory.reserve import LibraryNeed, needs_by_library
-from ..search.rewrite.loadable import Mended, mended
+from ..search.rewrite.loadable import Mended, in_real_numbers, mended, with_dense_products
+from ..target.kernels.as_it_came import AsItCame, as_it_came
 from ..target.kernels.since import has_operators, needed_since
 from ..target.kernels.support import TflmSupport, said_of, support_of
 from .candidate import Progress
@@ -30,14 +35,19 @@ from .steps import InSteps, in_hops, in_steps
 class Given(NamedTuple):
     """The start of a run: ``model``, in the file ``data``, is the original as TFLM can load it, or a step of it.
 
-    ``facts`` are those of the original, ``libraries`` what each needs for ``model``.
+    ``came``: what TFLM makes of the original, and ``uses`` how ``model`` came to be of it. ``facts`` are those of the
+    original, where TFLM loads and reads it, and otherwise of what was made of it; ``libraries`` what each needs for
+    ``model``. ``reference``: a file that runtimes compute as the original says, where they compute that otherwise and
+    nothing can be held against it; else None.
     """
 
     name: str | None
     original: bytes
     data: bytes
     model: Model
-    found: Mended | None
+    came: AsItCame
+    uses: tuple[RewriteUse, ...]
+    reference: bytes | None
     steps: InSteps | None
     facts: ModelFacts
     libraries: Mapping[str, LibraryNeed]
@@ -46,23 +56,33 @@ class Given(NamedTuple):
 def read_given(source: Source, options: Options, progress: Progress) -> Given:
     """Load a model. Raises as :func:`optimize`."""
     original, name = load(source)
-    data, model = original, read_planned(original, name)
+    data, foreign = without_foreign_plan(original, name)
+    model = read_planned(data, name)
     is_called = options.step or options.slide is not None
     if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
     found = loadable(data, model, options, progress)
+    came = replace(as_it_came(model, options.profile) if found is None else found.before, foreign_plan=foreign)
+    came = came if foreign is None else replace(came, makes="cannot run")
+    uses = () if foreign is None else (RewriteUse(FOREIGN_PLAN, (), "exact", 0),)
     if found is not None:
+        uses = (*uses, *found.uses)
         data = write_model(found.model)
+        model = read_planned(data)
+    dense, reference = with_dense_products(model) if options.allow_approximate else None, None
+    if dense is not None:
+        uses, reference = (*uses, *dense.uses), write_model(in_real_numbers(model))
+        data = write_model(dense.model)
         model = read_planned(data)
     facts = facts_of(model, name, original, options)
     if not is_called:
-        return Given(name, original, data, model, found, None, facts, facts.libraries)
+        return Given(name, original, data, model, came, uses, reference, None, facts, facts.libraries)
     steps = in_steps(data, model, options) if options.step else in_hops(data, model, options, progress)
     if steps.whole is not data:  # its shapes were wrong in the file
         facts = facts_of(read_planned(steps.whole), name, original, options)
     model = read_planned(steps.data)
     libraries = needs_by_library(model, {}, options.profile)
-    return Given(name, original, steps.data, model, found, steps, facts, libraries)
+    return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, facts, libraries)
 
 
 def loadable(data: bytes, model: Model, options: Options, progress: Progress) -> Mended | None:
@@ -74,25 +94,38 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
         return None
     found = mended(model)
     check_runs(support_of(model) if found is None else found.after, options)
-    if found is None:
-        return None
+    if found is None or found.before.support.runs:  # with its weights inline it is the same graph
+        return found
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
-            f"{said_of(found.before)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, and "
-            f"--tflm is {options.tflm}",
+            f"{said_of(found.before.support)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, "
+            f"and --tflm is {options.tflm}",
             ErrorKind.NO_KERNEL,
         )
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
-        found = mended(read_model(shapes.data)) or found
-    proof = prove(read_model(shapes.data), read_model(write_model(found.model)))
+        found = mended(replace(read_model(shapes.data), constants_behind=model.constants_behind)) or found
+    written = write_model(found.model)
+    proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:
         raise EquivalenceError(
-            f"{said_of(found.before)}; the rewrite that fixes it is not proved: {proof}", ErrorKind.NO_KERNEL
+            f"{said_of(found.before.support)}; the rewrite that fixes it is not proved: {proof}", ErrorKind.NO_KERNEL
         )
+    if options.verify and LITERT in options.runtimes:
+        _check_on_litert(shapes.data, written, options, progress)
     return found
+
+
+def _check_on_litert(original: bytes, written: bytes, options: Options, progress: Progress) -> None:
+    """Run what was mended beside the original on LiteRT, which TFLM cannot run. Raises FailedVerificationError."""
+    alone = replace(options, runtimes=(LITERT,), runner=None, inputs=None, io="keep")
+    try:
+        verify_result(Subject(original, written), alone, progress)
+    except EquivalenceError as error:
+        if error.kind is not ErrorKind.NOT_RUN:  # LiteRT does not run it either: the proof is what there is
+            raise
 
 
 def check_runs(support: TflmSupport, options: Options) -> None:

@@ -7,19 +7,26 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..evidence.equivalence.verification import infer_shapes, inspect, open_for
+from ..errors import EquivalenceError, ErrorKind
+from ..evidence.equivalence.baseline import Baseline
+from ..evidence.equivalence.subject import Subject
+from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..model.io.files import Source, check_target, write_files
+from ..model.io.reader import read_model
 from ..model.ir.check import is_fixed_by_npu
+from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import RunOutcome, build_report, facts_of
 from ..report.model import Report
 from ..search.memory.file import read_planned
+from ..search.rewrite.loadable import places_in_the_file
 from ..solvers.graph.limits import StageClock
+from ..target.kernels.as_it_came import said_of_wrong, wrong_operators
 from ..target.kernels.faults import faults_in
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext
 from .checking import Check, first_right
-from .given import check_runs, read_given
+from .given import Given, check_runs, read_given
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ def optimize(
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
             baseline = inspect(data, options, progress, running)
+            baseline = _numbered(baseline, given)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
@@ -79,22 +87,25 @@ def optimize(
         profile = options.profile
         # What is mended may need more than what was wrong.
         is_faulty = not profile.libraries and bool(faults_in(model, profile))
-        before = given.libraries if is_right and not is_faulty else None
+        before = given.libraries if is_right and not is_faulty and not given.came.wrong else None
         known, worth = {} if cache is None else cache, 0.0 if options.every_byte else WORTH
         run = RunContext(shapes.data, model, profile, before, clock, progress, known, worth)
         candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
 
+    verification = done.verification
+    if given.reference is not None and options.verify:
+        verification = _held_against(given.reference, done.written, verification, asked, progress)
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
         written=done.written,
         inferred=shapes.names,
         rewrites=(
-            *(use for each in (given.found, steps) if each is not None for use in each.uses),
+            *given.uses,
             *candidate.rewritten.uses,
             *candidate.cascaded.uses,
         ),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
-        verification=done.verification,
+        verification=verification,
         seconds=clock.seconds(),
         decision=str(candidate.decision),
         least_in_stripes=candidate.cascaded.least,
@@ -102,11 +113,41 @@ def optimize(
         metadata_left_out=done.metadata_left_out,
         proofs=done.proofs,
         declined=declined,
-        mended=None if given.found is None else given.found.before,
+        came=given.came,
         calls=1 if steps is None or steps.slide is not None else steps.calls,
         slide=None if steps is None else steps.slide,
     )
     report = build_report(facts, candidate.model, outcome, options)
     if not is_fixed_by_npu(candidate.model):
         check_runs(report.tflm, options)
+        if options.verify and options.runner is None:  # a runner may have a TFLM of its own
+            check_values(candidate.model, options)
     return Result(done.written, report)
+
+
+def _numbered(baseline: Baseline | None, given: Given) -> Baseline | None:
+    """Number the operator that findings name as the user's file does, where the model is not that of the file."""
+    between = None if baseline is None else baseline.between
+    if baseline is None or between is None or between.first is None or given.data == given.original:
+        return baseline
+    first, places = between.first, places_in_the_file(read_model(given.original))
+    output = first.operator.outputs[0].name
+    number = places.get((0, first.operator.opcode.label, output))
+    renumbered = replace(between, first=replace(first, number=number))
+    findings = tuple(str(renumbered) if each == str(between) else each for each in baseline.findings)
+    return replace(baseline, between=renumbered, findings=findings)
+
+
+def _held_against(
+    reference: bytes, written: bytes, verification: Verified, options: Options, progress: Progress
+) -> Verified:
+    """Return the verification with verdicts against what the original says, which runtimes do not compute of it."""
+    found = verify_result(Subject(reference, written, "approximates"), options, progress)
+    return replace(verification, verdicts=found.verdicts, basis=replace(verification.basis, findings=()))
+
+
+def check_values(result: Model, options: Options) -> None:
+    """Raise EquivalenceError for a result that every TFLM computes wrongly, as it does the original."""
+    wrong = tuple(wrong_operators(result, options.profile))
+    if wrong:
+        raise EquivalenceError(f"TFLM computes this model otherwise: {said_of_wrong(wrong)}", ErrorKind.OTHER_KERNELS)

@@ -14,6 +14,7 @@ from ...model.ir.model import DType, Model
 from ...model.ir.tensors import in_head
 from ...options import Options
 from ...solvers.graph.alignment import aligned
+from ...target.kernels.as_it_came import said_of_behind
 from ...target.kernels.faults import faults_in
 from ...target.kernels.profiles import PROFILES
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob, Sample
@@ -149,8 +150,9 @@ def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], 
 
 
 def faults_on_tflm(model: Model) -> str:
-    """Return the operators that the kernels of the tflite-micro wheel compute wrongly, in words; empty for none."""
-    return ", ".join(map(str, faults_in(model, PROFILES["reference"])))
+    """Return what the tflite-micro wheel is known to compute otherwise than the file says, in words; empty for none."""
+    behind = [said_of_behind(len(model.constants_behind))] if model.constants_behind else []
+    return ", ".join([*behind, *map(str, faults_in(model, PROFILES["reference"]))])
 
 
 def is_the_same_over_other_memory(
@@ -187,9 +189,10 @@ def _check_pointers(found: BaselineRun, options: Options) -> None:
 def _refusal(model: Model, run: ModelRun) -> str:
     if run.missing is not None:
         return _NO_TFLM
+    said = explained(model, run.reason)
     computed = (tensor for tensor in model.main.tensors if in_head(tensor) and not is_work_memory(tensor))
-    is_uint8 = any(tensor.dtype is DType.UINT8 for tensor in computed)
-    return f"{_NO_UINT8}; it says: {run.reason}" if is_uint8 else explained(model, run.reason)
+    is_unnamed = said == run.reason and any(tensor.dtype is DType.UINT8 for tensor in computed)
+    return f"{_NO_UINT8}; it says: {run.reason}" if is_unnamed else said
 
 
 def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterator[str]:

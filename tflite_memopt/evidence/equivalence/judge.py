@@ -37,7 +37,7 @@ _REFUSED = (
     "device, too"
 )
 _UNSOUND = "TFLM does not compute the same outputs twice for the original"
-_FAULTY = "TFLM's kernels are known to compute wrongly: {}"
+_FAULTY = "TFLM is known to compute otherwise: {}"
 _UNWRITTEN = "its outputs depend on the previous contents of the arena: an operator reads memory that nobody wrote"
 
 
@@ -145,8 +145,10 @@ class _Judge:
         faults = faults_on_tflm(self.candidate.model) if self.name != RUNNER else ""
         if before.faults and not faults:
             verdict = self._mended(run) if is_sound else self._differing(_UNWRITTEN)
-            is_wrong = verdict.equal is False
-            return self._wrong(run, verdict) if is_wrong else RuntimeResult(verdict, run.facts, True, note=note)
+            if verdict.equal is False:
+                return self._wrong(run, verdict)
+            notes = (note, None if verdict.equal else verdict.reason)
+            return RuntimeResult(verdict, run.facts, True, note="; ".join(filter(None, notes)) or None)
         if faults:
             verdict = self._silent(f"{_FAULTY.format(faults)}{self._beside_litert(run)}")
             return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _FAULTY.format(faults), note)

@@ -22,18 +22,20 @@ BETWEEN = "litert and tflm"
 class Divergence:
     """The operator that is the first whose inputs are the same on LiteRT and TFLM and whose outputs are not.
 
-    ``sample``: the first in which that is so, from 0. ``gap``: between its outputs.
+    ``number``: in the file, None for one that is not in it. ``sample``: the first in which that is so, from 0. ``gap``:
+    between its outputs.
     """
 
-    number: int
+    number: int | None
     operator: Operator
     sample: int
     gap: Gap
 
     def __str__(self) -> str:
         name = self.operator.outputs[0].name
+        number = "" if self.number is None else f"{self.number} "
         return (
-            f"operator {self.number} {self.operator.opcode.label} '{name}' is the first to differ, by "
+            f"operator {number}{self.operator.opcode.label} '{name}' is the first to differ, by "
             f"{_by(self.gap)} on equal inputs"
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PROOF, PLAN, FILE = "proof", "plan", "file"
-"""Names of the verdicts that need no run: of the proofs for all inputs, of models and of memory plans, and of the
-interfaces in the files."""
+PROOF, PLAN, FILE, ON_TFLM = "proof", "plan", "file", "second on tflm"
+"""Names of the verdicts that need no run: of the proofs for all inputs, of models and of memory plans, of the
+interfaces in the files, and of what TFLM makes of the second one, where it does not run that rightly."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def contradiction(verdicts: Mapping[str, Verdict]) -> str | None:
     if PROOF not in verdicts or not verdicts[PROOF].equal or not proved:
         return None
     has_plan = PLAN not in verdicts or verdicts[PLAN].equal
-    runs = {name: each for name, each in verdicts.items() if name not in (PROOF, PLAN, FILE)}
+    runs = {name: each for name, each in verdicts.items() if name not in (PROOF, PLAN, FILE, ON_TFLM)}
     differing = [name for name, each in runs.items() if each.equal is False and each.differing_share]
     wrong = [name for name in differing if has_plan or name == "litert"]
     if not wrong:

@@ -42,8 +42,8 @@ FACTS: Mapping[str, str] = {
     "two, and a condition is cast to 0 or 1",
     WIDER_FLOAT: "DEQUANTIZE of float16 gives the same number in float32",
     ROUNDED_ONCE: "DEQUANTIZE of integers gives scale * (q - zero point) of each channel, rounded once to float32",
-    CLAMPED_AFTER: "RELU6 of integers with another scale or zero point on the output is RELU with these, and then RELU6 "
-    "with those of the output on both sides, which changes nothing where 6 is the largest integer or beyond",
+    CLAMPED_AFTER: "RELU6 of integers with another scale or zero point on the output is RELU with these, and then "
+    "RELU6 with those of the output on both sides, which changes nothing where 6 is the largest integer or beyond",
     RESCALED: "int8 sums and averages are rescaled to within two steps of the real number, 0 to the zero point, and "
     "clamped by the activation, so that some channels are the zero point for all inputs (ranges.py)",
     UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",

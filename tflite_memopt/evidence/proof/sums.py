@@ -422,7 +422,8 @@ def elementwise(call: Call) -> Values:
 
 
 def clamped(call: Call) -> Values:
-    """RELU6. Between other scales or zero points it is RELU, and then RELU6 of what that gives, unless 6 is no limit."""
+    """RELU6. Between other scales or zero points it is RELU, and then RELU6 of what that gives, unless 6 is no
+    limit."""
     source, output = call.tensor(0), call.output
     if call.is_float or quantization_of(source) == quantization_of(output):
         return elementwise(call)

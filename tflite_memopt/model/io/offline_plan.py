@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ..ir.check import MAX_TENSOR_BYTES
@@ -49,6 +50,37 @@ def decode(model: Model) -> dict[Tensor, int] | None:
     As in TFLM the last entry of that name wins, and version and subgraph count are not looked at.
     Raises ModelFormatError when the plan does not fit the model.
     """
+    found = _words(model)
+    if found is None:
+        return None
+    words, tensors = found
+    wrong = misfit(model)
+    if wrong is not None:
+        raise ModelFormatError(
+            f"TFLM refuses the file for its memory plan: {wrong}; LiteRT ignores it, and optimize leaves it out",
+            ErrorKind.DAMAGED,
+        )
+    offsets = words[_HEADER_WORDS : _HEADER_WORDS + len(tensors)].tolist()
+    return {t: o for t, o in zip(tensors, offsets, strict=True) if o != UNPLANNED}
+
+
+def misfit(model: Model) -> str | None:
+    """Say why a plan is of another graph, for which TFLM refuses the file; None where it fits, and without one."""
+    found = _words(model)
+    if found is None:
+        return None
+    words, tensors = found
+    count = int(words[2])
+    if count == len(tensors) and words.size >= _HEADER_WORDS + count:
+        return None
+    return (
+        f"it is for {count} tensors and has {words.size - _HEADER_WORDS} offsets, and the model has {len(tensors)} "
+        "tensors: it was made for another graph"
+    )
+
+
+def _words(model: Model) -> tuple[npt.NDArray[np.int32], list[Tensor]] | None:
+    """Return the plan in force as words, and the tensors of the model; None without a plan."""
     buffers = [buffer for name, buffer in model.metadata if name == METADATA_NAME]
     if not buffers:
         return None
@@ -58,16 +90,7 @@ def decode(model: Model) -> dict[Tensor, int] | None:
         raise ModelFormatError(
             "the offline plan in the metadata is too short or not made of 32-bit words", ErrorKind.DAMAGED
         )
-    words = np.frombuffer(data.tobytes(), dtype="<i4")
-    count = int(words[2])
-    if count != len(tensors) or words.size < _HEADER_WORDS + count:
-        raise ModelFormatError(
-            f"the offline plan in the metadata is for {count} tensors and has {words.size - _HEADER_WORDS} offsets, "
-            f"but the model has {len(tensors)} tensors: it was made for another graph",
-            ErrorKind.DAMAGED,
-        )
-    offsets = words[_HEADER_WORDS : _HEADER_WORDS + count].tolist()
-    return {t: o for t, o in zip(tensors, offsets, strict=True) if o != UNPLANNED}
+    return np.frombuffer(data.tobytes(), dtype="<i4"), tensors
 
 
 def attach(model: Model, offsets: Mapping[Tensor, int]) -> None:

@@ -108,6 +108,7 @@ class _Reader:
     def __init__(self, root: Any, body: bytes) -> None:
         self.root = root
         self.body = body
+        self.behind: set[int] = set()
         self.buffers = [self._buffer(i, table) for i, table in enumerate(_rows(root.buffers))]
         self.opcodes = [self._opcode(i, table) for i, table in enumerate(_rows(root.operatorCodes))]
 
@@ -117,6 +118,7 @@ class _Reader:
         if not graphs:
             raise ModelFormatError("the model has no subgraph, so there is nothing to run")
         legacy = root.metadataBuffer
+        behind = (tensor for graph in graphs for tensor in graph.tensors if id(tensor.buffer) in self.behind)
         return Model(
             version=int(root.version),
             description=_text(root.description),
@@ -127,6 +129,7 @@ class _Reader:
             legacy_metadata=None if legacy is None else [self._buffer_at(b, "metadata_buffer") for b in legacy],
             signatures=None if root.signatureDefs is None else [self._signature(s, graphs) for s in root.signatureDefs],
             extras=_extras(root, _MODEL_FIELDS),
+            constants_behind=tuple(tensor.name for tensor in behind if tensor.is_constant),
         )
 
     def _buffer_at(self, index: int, where: str) -> Buffer:
@@ -138,7 +141,10 @@ class _Reader:
             if offset + size > len(self.body):
                 raise ModelFormatError(f"buffer {index} lies at bytes {offset} to {offset + size}, outside the file")
             data = np.frombuffer(self.body, np.uint8, size, offset)
-        return Buffer(None if data is None else np.asarray(data, dtype=np.uint8))
+        buffer = Buffer(None if data is None else np.asarray(data, dtype=np.uint8))
+        if offset > 1:
+            self.behind.add(id(buffer))
+        return buffer
 
     def _opcode(self, index: int, table: Any) -> OpCode:
         code = max(int(table.builtinCode), int(table.deprecatedBuiltinCode))

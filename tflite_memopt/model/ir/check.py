@@ -251,7 +251,7 @@ def _check_order(graph: Graph, index: int) -> None:
                 continue
             if tensor.producer is None:
                 raise ModelFormatError(
-                    f"{here}: it reads tensor '{tensor.name}', which nothing writes", ErrorKind.UNWRITTEN
+                    f"{here}: it reads tensor '{tensor.name}', {_missing(tensor)}", ErrorKind.UNWRITTEN
                 )
             if position[id(tensor.producer)] >= number:
                 writer = describe(index, position[id(tensor.producer)], tensor.producer)
@@ -261,6 +261,13 @@ def _check_order(graph: Graph, index: int) -> None:
                     f"{here}: it reads tensor '{tensor.name}', which {writer} writes later: {kind}",
                     ErrorKind.CYCLE if on_cycle else ErrorKind.ORDER,
                 )
+
+
+def _missing(tensor: Tensor) -> str:
+    """Say why a tensor has no values: the newest schema lets a constant lie in another file."""
+    if tensor.extras.get("externalBuffer"):
+        return "whose values are in another file, where TFLM does not look: convert the model into one file"
+    return "which nothing writes"
 
 
 def _check_outputs(graph: Graph, index: int) -> None:

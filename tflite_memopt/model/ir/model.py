@@ -321,6 +321,8 @@ class Model:
 
     ``ties``: outputs of the entry, by position, each with the input at whose place it lies: its value in the next
     invocation. Files do not say it.
+    ``constants_behind``: names of tensors whose values lay behind the flatbuffer in the file (``Buffer.offset``). They
+    are here as any others, and are written inline; TFLM reads none of them from such a file.
     """
 
     version: int
@@ -334,6 +336,7 @@ class Model:
     associated_files: tuple[AssociatedFile, ...] = ()
     extras: Extras = field(default_factory=dict)
     ties: tuple[tuple[int, int], ...] = ()
+    constants_behind: tuple[str, ...] = ()
 
     @property
     def main(self) -> Graph:

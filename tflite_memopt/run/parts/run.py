@@ -21,7 +21,7 @@ from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...options import Effort, Options
 from ...search.memory.arrange import arrange
-from ...search.memory.file import read_planned
+from ...search.memory.file import read_planned, without_foreign_plan
 from ...search.memory.layout import head_in_force, memory_layout
 from ...search.memory.work import construction, instructions, moving, slowdowns
 from ...search.rewrite.stage import clean_up
@@ -112,6 +112,7 @@ def optimize_in_parts(
     """
     _check(options, most_parts, feed)
     data, name = load(source)
+    data, _ = without_foreign_plan(data, name)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     mends = loadable(data, given, options, progress)
     if mends is not None:

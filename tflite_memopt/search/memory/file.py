@@ -15,6 +15,7 @@ from ...model.io import offline_plan, plan_label
 from ...model.io.metadata import detach_if_moved
 from ...model.io.plan_label import PlanLabel
 from ...model.io.reader import read_model
+from ...model.io.writer import write_model
 from ...model.ir.change import NOTHING_DECIDED, Decision
 from ...model.ir.check import check_model, npu_operators
 from ...model.ir.model import Model, Tensor
@@ -70,6 +71,22 @@ def read_planned(data: bytes, name: str | None = None) -> Model:
         mark_placeholders(model, planned)
         mark_npu_places(model, planned)
     return model
+
+
+def without_foreign_plan(data: bytes, name: str | None = None) -> tuple[bytes, str | None]:
+    """Return a file without a memory plan that is of another graph, and why it is; as it came where there is none.
+
+    ``name``: as of :func:`read_planned`. Raises as that.
+    """
+    with naming(name):
+        model = read_model(data)
+        wrong = offline_plan.misfit(model)
+    if wrong is None:
+        return data, None
+    check_model(model)
+    offline_plan.detach(model)
+    plan_label.detach(model)
+    return write_model(model), wrong
 
 
 def places_in_force(model: Model, profile: KernelProfile) -> Places:

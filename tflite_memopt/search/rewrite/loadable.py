@@ -1,26 +1,35 @@
-r"""Rewrite what TFLM cannot load into what it can: exact, always on, and done before anything is measured.
+r"""Rewrite what TFLM cannot load, or does not read, into what it can: exact, always on, and before all measurements.
 
 A model that TFLM does not load has no RAM to compare with. So the run begins with the model that these rules make of
 it, once that is proved equal; the report says that the file could not be loaded before.
 
+Weights behind the flatbuffer (``Buffer.offset``), where TFLM does not look, are written inline. The graph is the same:
+
+    [tables | w behind them]        =>        [tables with w]
+
 Beyond the rules of this file, by their names: ``broadcast``, ``repeated_pixels``, ``folded_shapes``,
-``legal_concatenation``, ``static_lists``, ``widened_constant``. A subgraph that nothing calls, usually another signature, is dropped: TFLM
-runs subgraph 0 alone, and crashes on the tensors of the others, which it never places (micro_allocation_info.cc).
+``legal_concatenation``, ``static_lists``, ``widened_constant``. A subgraph that nothing calls, usually another
+signature, is dropped: TFLM runs subgraph 0 alone, and crashes on the tensors of the others, which it never places
+(micro_allocation_info.cc).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...model.io import offline_plan, plan_label
-from ...model.ir.change import STATIC_LISTS, UNCALLED, RewriteUse
+from ...model.ir.change import EXACTNESS, STATIC_LISTS, UNCALLED, WEIGHTS_INLINE, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled
 from ...model.ir.editor import Editor
-from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import integers, quantized_alike
+from ...model.ir.model import Buffer, DType, Model, Operator, Quantization, Tensor
+from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
+from ...target.kernels.as_it_came import AsItCame, as_it_came
 from ...target.kernels.relations import operands
 from ...target.kernels.support import TflmSupport, support_of
 from ...target.operators.table import OPERATORS
@@ -30,26 +39,35 @@ from .folding import FOLDED_SHAPES, NEEDED_WIDENING
 from .pixels import BROADCAST, REPEATED_PIXELS
 from .static_lists import make_lists_static
 
+Array = npt.NDArray[Any]
 _MOST_AXES = 5
 """Of a tensor that TFLM's BROADCAST_TO makes: ``kMaxDims`` of micro/kernels/broadcast_to.cc."""
 
 
 @dataclass(frozen=True)
 class Mended:
-    """A model, what was done to it, and what kept TFLM from loading it before and still does: operators of the file."""
+    """A model, what was done to it, what TFLM made of it before, and what still keeps TFLM from loading it.
+
+    Both name operators of the file.
+    """
 
     model: Model
     uses: tuple[RewriteUse, ...]
-    before: TflmSupport
+    before: AsItCame
     after: TflmSupport
 
 
 def mended(model: Model) -> Mended | None:
-    """Return a copy that TFLM has fewer reasons not to load; None where there is none, or nothing to mend."""
-    before = support_of(model)
-    if before.runs:
-        return None
-    copied = copy_model(model)
+    """Return a copy that TFLM has fewer reasons not to load, or not to read; None where there is nothing to mend.
+
+    An operator that TFLM computes wrongly is written otherwise by the search, which knows the memory that it takes
+    (``folding.NEEDED_WIDENING``, ``target/kernels/mend.py``).
+    """
+    before = as_it_came(model)
+    inline = (RewriteUse(WEIGHTS_INLINE, model.constants_behind, "exact", 0),) if model.constants_behind else ()
+    copied = replace(copy_model(model), constants_behind=())
+    if before.support.runs:
+        return Mended(copied, inline, before, before.support) if inline else None
     signatures = copied.signatures or []
     graphs = drop_uncalled(copied)
     dropped = [each.key for each in signatures if each.graph in graphs] or [graph.name for graph in graphs]
@@ -58,7 +76,7 @@ def mended(model: Model) -> Mended | None:
     for rules in _RULES:
         driver.apply_everywhere(rules)
     drop_dead_tensors(copied)
-    if not dropped and not lists and not driver.applied:
+    if not dropped and not lists and not driver.applied and not inline:
         return None
     # Its offsets are for other tensors.
     offline_plan.detach(copied)
@@ -69,17 +87,22 @@ def mended(model: Model) -> Mended | None:
     for each in driver.applied:
         found.setdefault(each.rule, []).append(each.operator)
     uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
-    return Mended(copied, uses, before, _as_in_the_file(support_of(copied), model))
+    return Mended(copied, (*inline, *uses), before, _as_in_the_file(support_of(copied), model))
 
 
-def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
-    """What still keeps TFLM from loading a model, by the operators' positions before the rewrites, where known."""
-    places = {
+def places_in_the_file(model: Model) -> Mapping[tuple[int, str, str], int]:
+    """Return the positions of a file's operators by subgraph, kind, and first output, to name what became of them."""
+    return {
         (number, operator.opcode.label, output.name): position
         for number, graph in enumerate(model.graphs)
         for position, operator in enumerate(graph.operators)
         for output in operator.outputs[:1]
     }
+
+
+def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
+    """What still keeps TFLM from loading a model, by the operators' positions before the rewrites, where known."""
+    places = places_in_the_file(model)
     reasons = (
         replace(each, index=places.get((each.subgraph, each.operator, each.output), each.index))
         for each in support.reasons
@@ -266,6 +289,90 @@ UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), _check_unpacked, _re
 
 Exact: both copy the same bytes.
 """
+
+
+@dataclass(frozen=True)
+class DenseProduct:
+    """A BATCH_MATMUL by a constant of ``values``, units by depth, each unit with a scale of its own."""
+
+    product: Operator
+    values: Array
+    scales: Quantization
+
+
+def _check_dense_product(match: Match) -> DenseProduct | str | None:
+    product = match.anchor
+    x, weights = operands(product, 2)
+    found = None if weights is None else weights.quantization
+    if x is None or weights is None or found is None or not has_several_scales(found):
+        return None
+    stored, rank = values(weights), len(weights.shape)
+    is_turned = bool(product.option("adjY", False))
+    if stored is None or {x.dtype, weights.dtype} != {DType.INT8} or product.option("adjX", False):
+        return "its sides are not int8 activations and an int8 constant, as FULLY_CONNECTED takes them"
+    if prod(weights.shape[:-2]) != 1 or found.axis != rank - (2 if is_turned else 1) or found.zero_point.any():
+        return "its constant is several matrices, or has no scale per column and zero points of 0"
+    rows = stored.reshape(weights.shape[-2:])
+    return DenseProduct(product, np.ascontiguousarray(rows if is_turned else rows.T), replace(found, axis=0))
+
+
+def _rewrite_dense_product(found: DenseProduct, edit: Editor) -> None:
+    x, output = found.product.required(0), found.product.outputs[0]
+    weights = edit.constant(f"{output.name}/weights", found.values, found.scales)
+    edit.operator("FULLY_CONNECTED", (x, weights, None), (output,), "FullyConnectedOptions", keepNumDims=True)
+
+
+DENSE_PRODUCT = Rule(
+    "dense_product",
+    Pattern("product", ("BATCH_MATMUL",)),
+    _check_dense_product,
+    _rewrite_dense_product,
+    lambda _: "approximates",
+)
+"""Write a BATCH_MATMUL of int8 by a constant with a scale per column as a FULLY_CONNECTED, which has these.
+
+    BATCH_MATMUL(x, w (depth, units))        =>        FULLY_CONNECTED(x, w (units, depth)), keepNumDims
+
+Not exact: LiteRT and TFLM take the first scale for all columns, so that nothing runs what the file says. What it says,
+in floats, is what the result is held against (:func:`in_real_numbers`); outputs are rounded once.
+"""
+
+
+def with_dense_products(model: Model) -> Mended | None:
+    """Return a copy whose products no runtime computes wrongly; None where there is nothing to do."""
+    before, copied = as_it_came(model), copy_model(model)
+    driver = Driver(copied, EXACTNESS)
+    driver.apply_everywhere((DENSE_PRODUCT,))
+    if not driver.applied:
+        return None
+    drop_dead_tensors(copied)
+    offline_plan.detach(copied)
+    plan_label.detach(copied)
+    names = tuple(each.operator for each in driver.applied)
+    return Mended(copied, (RewriteUse(DENSE_PRODUCT.name, names, "approximates", 0),), before, support_of(copied))
+
+
+def _rewrite_in_real_numbers(found: DenseProduct, edit: Editor) -> None:
+    x, output = found.product.required(0), found.product.outputs[0]
+    real, made = (
+        edit.graph.add_tensor(Tensor(edit.unique(f"{each.name}/real"), each.shape, DType.FLOAT32, Buffer()))
+        for each in (x, output)
+    )
+    weights = (found.scales.scale[:, None] * found.values).astype(np.float32)
+    edit.operator("DEQUANTIZE", (x,), (real,), "DequantizeOptions")
+    edit.twin(found.product, (real, edit.constant(f"{output.name}/real/weights", weights)), (made,), adjY=True)
+    edit.operator("QUANTIZE", (made,), (output,), "QuantizeOptions")
+
+
+def in_real_numbers(model: Model) -> Model:
+    """Return a copy whose products by constants with a scale per column are of floats, as the file says."""
+    copied = copy_model(model)
+    rule = replace(DENSE_PRODUCT, name="in_real_numbers", rewrite=_rewrite_in_real_numbers)
+    Driver(copied, EXACTNESS).apply_everywhere((rule,))
+    drop_dead_tensors(copied)
+    offline_plan.detach(copied)
+    plan_label.detach(copied)
+    return copied
 
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (

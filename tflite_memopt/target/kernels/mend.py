@@ -12,10 +12,11 @@ Most faults of convolutions are in how a kernel pads: without padding it reads i
 kernels count more rows and columns than the last windows read, and copy the input where it lacks them; where that copy
 is a fault, too, PAD adds them all, and VALID leaves out what is too much.
 
-TFLM's RELU6 of integers copies them where it should rescale, and its RELU rescales, as both do in LiteRT. RELU takes the
-scales of both sides, and what it gives is clamped at 6 in the output's own scale: x' = clamp(f(x), 0, max), then
+TFLM's RELU6 of integers copies them where it should rescale, and its RELU rescales, as both do in LiteRT. RELU takes
+the scales of both sides, and what it gives is clamped at 6 in the output's own scale: x' = clamp(f(x), 0, max), then
 clamp(x', 0, six) is clamp(f(x), 0, six), where f, 0 and six are those of the RELU6 (reference/activations.h, ReluX). In
-most files 6 is the largest integer of the output, and RELU alone is the same.
+most files 6 is the largest integer of the output, and RELU alone is the same. TFLM rounds ties twice where LiteRT does so once, in RELU as in all kernels that rescale: one
+step.
 
 Exactness: exact.
 """

@@ -1,0 +1,130 @@
+"""What TFLM makes of a file as it came, whatever library it links: it runs it, computes something else, or cannot run
+it.
+
+Every command asks here first. Faults of a library other than TFLM's own are faults of a target (``faults.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ...errors import printable
+from ...model.ir.model import Model
+from .faults import TFLM, faults_of
+from .profile import KernelProfile
+from .profiles import PROFILES
+from .support import RUNS, TflmSupport, said_of, support_of
+
+Makes = Literal["runs", "computes otherwise", "cannot run"]
+_REFERENCE = PROFILES["reference"]
+
+
+@dataclass(frozen=True)
+class WrongOperator:
+    """An operator that every TFLM computes wrongly."""
+
+    subgraph: int
+    """Number of its subgraph in the file, from 0."""
+    index: int
+    """Position in its subgraph, from 0."""
+    operator: str
+    """Its kind."""
+    output: str
+    """Name of its first output."""
+    fault: str
+    """Name of the fault (docs/kernel_faults.md)."""
+    condition: str
+    """Operators of this kind that have it."""
+
+    def __str__(self) -> str:
+        where = "" if self.subgraph == 0 else f" of subgraph {self.subgraph}"
+        name = self.output.partition(";")[0]
+        return f"operator {self.index} {self.operator} '{name}'{where} ({self.condition}: {self.fault})"
+
+
+@dataclass(frozen=True)
+class AsItCame:
+    """What TFLM makes of a file, and why."""
+
+    makes: Makes
+    """ "runs"; "computes otherwise": it loads and runs the file, and its outputs are not those of the file; "cannot
+    run"."""
+    support: TflmSupport = RUNS
+    """What keeps TFLM from loading it, or from running it."""
+    constants_behind: int = 0
+    """Constants behind the flatbuffer, where TFLM does not look: it takes them for activations."""
+    wrong: tuple[WrongOperator, ...] = ()
+    """Operators that every TFLM computes wrongly."""
+    foreign_plan: str | None = None
+    """Why TFLM refuses the memory plan in the file, which is of another graph; null without such a plan."""
+
+    @property
+    def has_size(self) -> bool:
+        """Return whether the RAM that TFLM takes for the file as it came is that of the model."""
+        return self.support.runs and not self.constants_behind and self.foreign_plan is None
+
+
+RUNS_AS_IT_CAME = AsItCame("runs")
+
+
+def as_it_came(model: Model, profile: KernelProfile = _REFERENCE) -> AsItCame:
+    """Return what TFLM makes of a file. ``profile``: whose TFLM counts by its day."""
+    support = support_of(model)
+    wrong, behind = tuple(wrong_operators(model, profile)), len(model.constants_behind)
+    if not support.runs:
+        return AsItCame("cannot run", support, behind, wrong)
+    return AsItCame("computes otherwise" if wrong or behind else "runs", support, behind, wrong)
+
+
+def wrong_operators(model: Model, profile: KernelProfile = _REFERENCE) -> Iterator[WrongOperator]:
+    """Yield the operators that meet a fault of TFLM itself, in any of its libraries."""
+    for number, graph in enumerate(model.graphs):
+        for index, operator in enumerate(graph.operators):
+            for met in faults_of(operator, profile):
+                if met.fault.library == TFLM and met.fault.is_wrong:
+                    yield WrongOperator(number, index, met.operator, met.output, met.fault.name, met.fault.condition)
+
+
+def said_of_file(found: AsItCame, mended: bool = False) -> str:
+    """Return what TFLM makes of a file that it does not run rightly, and the cure; empty for another one.
+
+    ``mended``: rewrites are the cure, which the caller says.
+    """
+    said = []
+    if found.foreign_plan is not None:
+        said.append(f"TFLM refuses the file for its memory plan: {found.foreign_plan}; LiteRT ignores it")
+    if not found.support.runs:
+        said.append(said_of(found.support, "TFLM cannot load this file as it is" if mended else None))
+    if found.constants_behind:
+        said.append(said_of_behind(found.constants_behind, mended))
+    if found.wrong and found.support.runs:
+        said.append(f"TFLM computes this file otherwise: {said_of_wrong(found.wrong, mended)}")
+    return printable("; ".join(said))
+
+
+def said_of_behind(constants: int, mended: bool = False) -> str:
+    """Say what TFLM does with weights that it does not see."""
+    cure = "" if mended else "; optimize writes them inline"
+    return (
+        "TFLM does not read weights behind the flatbuffer, where litert-quantizer writes them from 256 KiB of "
+        f"constants on: it computes this file without its {constants} constants{cure}"
+    )
+
+
+def said_of_wrong(wrong: tuple[WrongOperator, ...], mended: bool = False) -> str:
+    """Name the operators that TFLM computes wrongly, the first and how many there are, and what to do."""
+    first, *others = wrong
+    more = f" and {len(others)} more" if others else ""
+    return f"{first}{more}" if mended else f"{first}{more}; {_CURES.get(first.operator, 'replace the layer')}"
+
+
+_CURES: Mapping[str, str] = {
+    "BATCH_MATMUL": "quantize it with one scale per tensor, or let optimize --allow-approximate write it as a "
+    "FULLY_CONNECTED, which is right on both runtimes",
+    "DEQUANTIZE": "optimize folds constants; for another tensor, quantize it with one scale",
+    "RELU6": "optimize writes it as a RELU, which rescales",
+    "SPACE_TO_BATCH_ND": "optimize pads before it, where the padding is constant",
+}
+"""By the kind of operator."""
