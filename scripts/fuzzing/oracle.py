@@ -84,7 +84,7 @@ def _run(model: Model, graph: Graph, given: Sequence[Real], state: State) -> lis
     known: dict[Tensor, Real] = dict(zip(graph.inputs, given, strict=True))
     for tensor in graph.tensors:
         if tensor.is_constant:
-            known[tensor] = real_of(tensor, constant_of(tensor))
+            known[tensor] = _in_blocks(graph, tensor, real_of(tensor, constant_of(tensor)))
         elif tensor.is_variable:
             known[tensor] = state.of.setdefault(tensor.name, np.zeros(tensor.shape))
     for operator in graph.operators:
@@ -93,6 +93,15 @@ def _run(model: Model, graph: Graph, given: Sequence[Real], state: State) -> lis
         for tensor, values in zip(operator.outputs, made, strict=True):
             known[tensor] = values if tensor in graph.outputs else _rounded(tensor, values)
     return [known[tensor] for tensor in graph.outputs]
+
+
+def _in_blocks(graph: Graph, tensor: Tensor, values: Real) -> Real:
+    """The values, each times the scale of its block along the last axis, where there are such scales."""
+    details = None if tensor.quantization is None else tensor.quantization.extras.get("details")
+    if details is None or not hasattr(details, "blockSize"):
+        return values
+    scales = constant_of(graph.tensors[details.scales]).astype(np.float64).reshape(*values.shape[:-1], -1)
+    return values * np.repeat(scales, details.blockSize, -1)
 
 
 def _rounded(tensor: Tensor, values: Real) -> Real:
@@ -151,11 +160,11 @@ def activated(operator: Operator, values: Real) -> Real:
     return np.clip(values, low, high)
 
 
-def _unary(function: Callable[[Real], Real]) -> Kind:
+def _unary(function: Callable[..., Any]) -> Kind:
     return lambda _, x: [function(x)]
 
 
-def _binary(function: Callable[[Real, Real], Array]) -> Kind:
+def _binary(function: Callable[..., Any]) -> Kind:
     return lambda operator, a, b: [activated(operator, np.asarray(function(a, b), np.float64))]
 
 
@@ -180,7 +189,7 @@ def _axes(x: Real, axes: Real) -> tuple[int, ...]:
     return tuple(sorted({int(axis) % x.ndim for axis in np.ravel(axes)}))
 
 
-def _reduced(function: Callable[..., Array]) -> Kind:
+def _reduced(function: Callable[..., Any]) -> Kind:
     def kind(operator: Operator, x: Real, axes: Real) -> list[Real]:
         keep = bool(operator.option("keepDims", False))
         return [np.asarray(function(x, axis=_axes(x, axes), keepdims=keep), np.float64)]
@@ -240,7 +249,9 @@ def _convolution(operator: Operator, x: Real, filters: Real, bias: Real | None =
     windows = _windows(x, (high, wide), operator, 0.0)
     each = count // groups
     parts = [
-        np.einsum("nhwijc,oijc->nhwo", windows[..., at * depth : (at + 1) * depth], filters[at * each : (at + 1) * each])
+        np.einsum(
+            "nhwijc,oijc->nhwo", windows[..., at * depth : (at + 1) * depth], filters[at * each : (at + 1) * each]
+        )
         for at in range(groups)
     ]
     return [activated(operator, np.concatenate(parts, -1) + (0.0 if bias is None else bias))]
@@ -374,7 +385,8 @@ def _batch_to_space(_: Operator, x: Real, block: Real, crops: Real) -> list[Real
     order = [count, *(each for at in range(count) for each in (count + 1 + at, at)), *range(2 * count + 1, split.ndim)]
     whole = split.transpose(order).reshape([-1, *(a * b for a, b in zip(spaces, sizes, strict=True)), *tail])
     cuts = [slice(int(a), whole.shape[1 + at] - int(b)) for at, (a, b) in enumerate(crops)]
-    return [whole[(slice(None), *cuts)]]
+    at = (slice(None), *cuts)
+    return [whole[at]]
 
 
 def _depth(operator: Operator, x: Real) -> list[Real]:
@@ -426,75 +438,88 @@ def _top(_: Operator, x: Real, count: Real) -> list[Real]:
     return [np.take_along_axis(x, order, -1), order.astype(np.float64)]
 
 
+def _selected(_: Operator, which: Real, a: Real, b: Real) -> list[Real]:
+    return [np.asarray(np.where(_beside(which, a) != 0, a, b), np.float64)]
+
+
+def _beside(which: Real, values: Real) -> Real:
+    """A vector of conditions selects rows (SELECT); elsewhere it broadcasts."""
+    is_by_row = which.ndim == 1 and values.ndim > 1 and which.shape[0] == values.shape[0] != values.shape[-1]
+    return which.reshape([-1, *[1] * (values.ndim - 1)]) if is_by_row else which
+
+
+_CURVES: Mapping[str, Callable[..., Any]] = {
+    "ABS": np.abs,
+    "CEIL": np.ceil,
+    "COS": np.cos,
+    "DEQUANTIZE": lambda x: x,
+    "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "EXP": np.exp,
+    "FLOOR": np.floor,
+    "HARD_SWISH": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "L2_NORMALIZATION": lambda x: x / np.maximum(np.sqrt((x**2).sum(-1, keepdims=True)), 1e-6),
+    "LOG": lambda x: np.log(np.maximum(x, 1e-300)),
+    "LOGICAL_NOT": lambda x: (x == 0).astype(np.float64),
+    "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
+    "NEG": np.negative,
+    "QUANTIZE": lambda x: x,
+    "RANK": lambda x: np.asarray(float(x.ndim)),
+    "RELU": lambda x: np.maximum(x, 0),
+    "RELU6": lambda x: np.clip(x, 0, 6),
+    "RELU_0_TO_1": lambda x: np.clip(x, 0, 1),
+    "RELU_N1_TO_1": lambda x: np.clip(x, -1, 1),
+    "ROUND": np.rint,
+    "RSQRT": lambda x: 1 / np.sqrt(np.maximum(x, 1e-300)),
+    "SHAPE": lambda x: np.asarray(x.shape, np.float64),
+    "SIGN": np.sign,
+    "SIN": np.sin,
+    "SQRT": np.sqrt,
+    "SQUARE": np.square,
+    "TANH": np.tanh,
+    "ZEROS_LIKE": np.zeros_like,
+}
+_PAIRS: Mapping[str, Callable[..., Any]] = {
+    "ADD": np.add,
+    "ADD_N": np.add,
+    "ATAN2": np.arctan2,
+    "DIV": np.divide,
+    "EQUAL": np.equal,
+    "FLOOR_DIV": lambda a, b: np.floor(a / b),
+    "FLOOR_MOD": lambda a, b: a - np.floor(a / b) * b,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "LOGICAL_AND": np.logical_and,
+    "LOGICAL_OR": np.logical_or,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "MUL": np.multiply,
+    "NOT_EQUAL": np.not_equal,
+    "POW": np.power,
+    "PRELU": lambda x, slope: np.where(x >= 0, x, x * slope),
+    "SQUARED_DIFFERENCE": lambda a, b: (a - b) ** 2,
+    "SUB": np.subtract,
+}
+_REDUCTIONS: Mapping[str, Callable[..., Any]] = {
+    "MEAN": np.mean,
+    "REDUCE_ALL": np.all,
+    "REDUCE_ANY": np.any,
+    "REDUCE_MAX": np.max,
+    "REDUCE_MIN": np.min,
+    "REDUCE_PROD": np.prod,
+    "SUM": np.sum,
+}
 KINDS: Mapping[str, Kind] = {
-    **{name: _unary(function) for name, function in {
-        "ABS": np.abs,
-        "CEIL": np.ceil,
-        "COS": np.cos,
-        "DEQUANTIZE": lambda x: x,
-        "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-        "EXP": np.exp,
-        "FLOOR": np.floor,
-        "HARD_SWISH": lambda x: x * np.clip(x + 3, 0, 6) / 6,
-        "L2_NORMALIZATION": lambda x: x / np.maximum(np.sqrt((x**2).sum(-1, keepdims=True)), 1e-6),
-        "LOG": lambda x: np.log(np.maximum(x, 1e-300)),
-        "LOGICAL_NOT": lambda x: (x == 0).astype(np.float64),
-        "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
-        "NEG": np.negative,
-        "QUANTIZE": lambda x: x,
-        "RANK": lambda x: np.asarray(float(x.ndim)),
-        "RELU": lambda x: np.maximum(x, 0),
-        "RELU6": lambda x: np.clip(x, 0, 6),
-        "RELU_0_TO_1": lambda x: np.clip(x, 0, 1),
-        "RELU_N1_TO_1": lambda x: np.clip(x, -1, 1),
-        "ROUND": np.rint,
-        "RSQRT": lambda x: 1 / np.sqrt(np.maximum(x, 1e-300)),
-        "SHAPE": lambda x: np.asarray(x.shape, np.float64),
-        "SIGN": np.sign,
-        "SIN": np.sin,
-        "SQRT": np.sqrt,
-        "SQUARE": np.square,
-        "TANH": np.tanh,
-        "ZEROS_LIKE": np.zeros_like,
-    }.items()},
-    **{name: _binary(function) for name, function in {
-        "ADD": np.add,
-        "ADD_N": np.add,
-        "ATAN2": np.arctan2,
-        "DIV": np.divide,
-        "EQUAL": np.equal,
-        "FLOOR_DIV": lambda a, b: np.floor(a / b),
-        "FLOOR_MOD": lambda a, b: a - np.floor(a / b) * b,
-        "GREATER": np.greater,
-        "GREATER_EQUAL": np.greater_equal,
-        "LESS": np.less,
-        "LESS_EQUAL": np.less_equal,
-        "LOGICAL_AND": np.logical_and,
-        "LOGICAL_OR": np.logical_or,
-        "MAXIMUM": np.maximum,
-        "MINIMUM": np.minimum,
-        "MUL": np.multiply,
-        "NOT_EQUAL": np.not_equal,
-        "POW": np.power,
-        "PRELU": lambda x, slope: np.where(x >= 0, x, x * slope),
-        "SQUARED_DIFFERENCE": lambda a, b: (a - b) ** 2,
-        "SUB": np.subtract,
-    }.items()},
-    **{name: _reduced(function) for name, function in {
-        "MEAN": np.mean,
-        "REDUCE_ALL": np.all,
-        "REDUCE_ANY": np.any,
-        "REDUCE_MAX": np.max,
-        "REDUCE_MIN": np.min,
-        "REDUCE_PROD": np.prod,
-        "SUM": np.sum,
-    }.items()},
+    **{name: _unary(function) for name, function in _CURVES.items()},
+    **{name: _binary(function) for name, function in _PAIRS.items()},
+    **{name: _reduced(function) for name, function in _REDUCTIONS.items()},
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _depth),
     **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), _squeezed),
     **dict.fromkeys(("MIRROR_PAD", "PAD", "PADV2"), _padded),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resized),
-    **dict.fromkeys(("SELECT", "SELECT_V2"), lambda _, which, a, b: [np.where(_beside(which, a) != 0, a, b)]),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), _selected),
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), _softmax),
     "ARG_MAX": _argument(np.argmax),
     "ARG_MIN": _argument(np.argmin),
@@ -532,9 +557,3 @@ KINDS: Mapping[str, Kind] = {
         np.take(x, at, int(operator.option("axis", 0))) for at in range(len(operator.outputs))
     ],
 }
-
-
-def _beside(which: Real, values: Real) -> Real:
-    """A vector of conditions selects rows (SELECT); elsewhere it broadcasts."""
-    is_by_row = which.ndim == 1 and values.ndim > 1 and which.shape[0] == values.shape[0] != values.shape[-1]
-    return which.reshape([-1, *[1] * (values.ndim - 1)]) if is_by_row else which

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.fuzzing import runtimes
-from scripts.fuzzing.cells import I4, I8, LEFT_OUT, Cell, Key, cells, packed, stored
+from scripts.fuzzing.cell import I4, I8, Cell, Key, packed, stored
+from scripts.fuzzing.cells import LEFT_OUT, cells
 from scripts.fuzzing.oracle import State, constant_of, expected, quantized
 from scripts.fuzzing.runtimes import Answers, changed, runs, steps_of
 from tests.model_builder import ModelBuilder, per_channel
@@ -82,7 +83,14 @@ def test_another_answer_is_a_change_and_a_step_more_is_none() -> None:
     key, new = Key("ADD", "int8"), Key("TILE", "int8")
     known = {key: Answers("equal", "3", "refuses")}
     assert [*changed({key: Answers("1", "2", "refuses")}, known)] == []
-    for answers in (("2", "3", "refuses"), ("equal", "5", "refuses"), ("equal", "3", "fails"), ("equal", "3", "equal")):
+    assert [*changed({key: Answers("equal", "99", "3")}, {key: Answers("equal", "200", "4")})] == []
+    for answers in (
+        ("2", "3", "refuses"),
+        ("equal", "99", "refuses"),
+        ("equal", "5", "refuses"),
+        ("equal", "3", "fails"),
+        ("equal", "3", "equal"),
+    ):
         assert len([*changed({key: Answers(*answers)}, known)]) == 1
     assert [*changed({new: Answers("refuses", "refuses", "fails")}, known)] == []
     assert len([*changed({new: Answers("refuses", "refuses", "equal")}, known)]) == 1
@@ -176,5 +184,5 @@ def one(name: str, x: Quantization | None, y: Quantization | None, dtype: DType 
 @pytest.mark.parametrize(("factor", "is_met"), [(1 + 1e-6, False), (1.01, False), (1.05, True)])
 def test_a_scale_that_differs_by_less_than_two_steps_is_no_fault(factor: float, is_met: bool) -> None:
     scales = [Quantization(np.asarray([each], np.float32), np.zeros(1, np.int64)) for each in (0.1, 0.1 * factor)]
-    assert bool(faults_in(one("RESHAPE", *scales), PROFILES["reference"])) == is_met
+    assert bool(faults_in(one("RESHAPE", scales[0], scales[1]), PROFILES["reference"])) == is_met
     assert not faults_in(one("RESHAPE", None, None, DType.FLOAT32), PROFILES["reference"])

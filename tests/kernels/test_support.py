@@ -207,6 +207,6 @@ def test_a_subgraph_that_nothing_calls_is_no_obstacle_without_scratch_memory(nam
     [("MEAN", DType.FLOAT32), ("TRANSPOSE_CONV", DType.INT8), ("CONV_2D", DType.INT8), ("ARG_MAX", DType.INT16)],
 )
 def test_a_subgraph_that_nothing_calls_is_one_with_scratch_memory_in_any_library(name: str, dtype: DType) -> None:
-    """The kernels of CMSIS-NN ask for scratch where TFLM's own do not. What has no kernel is refused in any subgraph."""
+    """CMSIS-NN's kernels ask for scratch where TFLM's own do not. What has no kernel is refused in any subgraph."""
     kinds = [each.kind for each in support_of(with_a_second_graph(name, dtype)).reasons]
     assert kinds == (["int16"] if dtype is DType.INT16 else ["uncalled"])

@@ -51,16 +51,15 @@ class Obstacle:
     """An obstacle that keeps TFLM from running a model, and the first operator with it."""
 
     kind: ObstacleKind
-    """ "int2", "int4": no kernel for elements of so many bits. "int4_channels": one for one scale alone. "blocks": a scale
-    a block of weights. "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16",
-    "types": no kernel for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
-    values. "shapes": an operator that computes shapes.
-    "computed_size": the size of its output depends on values. "computed": an operand that its kernel takes as a
-    constant alone. "dimensions": more or fewer than its kernel takes. "index": a
-    way to index that its kernel does not know. "scales": the output has others than its kernel takes. "bias": it has
-    none. "flex": one of TensorFlow's
-    own. "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a
-    subgraph that nothing calls, and a kernel of it asks for scratch memory. "parts": more inputs than a CONCATENATION has."""
+    """ "int2", "int4": no kernel for elements of so many bits. "int4_channels": one for one scale alone. "blocks": a
+    scale a block of weights. "weights_only": weights are quantized and activations are not. "uint8", "float16",
+    "int16", "types": no kernel for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
+    values. "shapes": an operator that computes shapes. "computed_size": the size of its output depends on values.
+    "computed": an operand that its kernel takes as a constant alone. "dimensions": more or fewer than its kernel takes.
+    "index": a way to index that its kernel does not know. "scales": the output has others than its kernel takes.
+    "bias": it has none. "flex": one of TensorFlow's own. "missing": no kernel at all. "unassigned": it reads a variable
+    that nothing assigns. "uncalled": it is in a subgraph that nothing calls, and a kernel of it asks for scratch
+    memory. "parts": more inputs than a CONCATENATION has."""
     subgraph: int
     """Number of the first operator's subgraph in the file, from 0."""
     index: int
@@ -120,7 +119,10 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
         "give the network's input a batch size (keras.Input(..., batch_size=1)), and sizes and indices as numbers",
     ),
     "dimensions": ("TFLM's kernel takes a different number of dimensions", "reshape around the layer"),
-    "index": ("TFLM's kernel knows neither Ellipsis nor a new axis", "index all dimensions, and reshape (keras.ops.reshape)"),
+    "index": (
+        "TFLM's kernel knows neither Ellipsis nor a new axis",
+        "index all dimensions, and reshape (keras.ops.reshape)",
+    ),
     "scales": (
         "TFLM's kernel asks for one scale: that of its input, or one for the whole tensor",
         "give its output the quantization of its input, and requantize behind it",
@@ -249,8 +251,12 @@ def kind_by_types(operator: Operator) -> ObstacleKind:
 
 
 _BY_TYPE: Mapping[DType, ObstacleKind] = {
-    **{DType.INT2: "int2", I4: "int4", U8: "uint8"},
-    **{DType.FLOAT16: "float16", DType.BFLOAT16: "float16", I16: "int16"},
+    DType.INT2: "int2",
+    I4: "int4",
+    U8: "uint8",
+    DType.FLOAT16: "float16",
+    DType.BFLOAT16: "float16",
+    I16: "int16",
 }
 
 
@@ -284,12 +290,18 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return "parts"
     if not tflm.takes(activation.dtype):
         return kind_by_types(operator)
-    second = _input(operator, 1)
-    if operator.name == "PRELU" and activation.dtype is I16 and second is not None and second.dtype is not I8:
-        return "int16"  # prelu_common.cc takes slopes of 8 bits
     if operator.outputs and operator.outputs[0].dtype not in tflm.outputs.get(activation.dtype, DType):
         return kind_by_types(operator)
-    weights = None if tflm.weights is None else _input(operator, tflm.weights)
+    least, most, types = tflm.rank
+    if activation.dtype in types and not least <= len(activation.shape) <= most:
+        return "dimensions"
+    return _kind_of_operands(operator, activation)
+
+
+def _kind_of_operands(operator: Operator, activation: Tensor) -> ObstacleKind | None:
+    """Return the obstacle in an operator whose types and dimensions TFLM takes."""
+    at = kind_of(operator).tflm.weights
+    weights = None if at is None else _input(operator, at)
     of_weights = None if weights is None else _kind_of_weights(operator, activation, weights)
     if of_weights is not None:
         return of_weights
@@ -297,10 +309,8 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return "index"
     if _has_other_scales(operator, activation):
         return "scales"
-    if operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None:
-        return "bias"
-    least, most, types = tflm.rank
-    return "dimensions" if activation.dtype in types and not least <= len(activation.shape) <= most else None
+    is_without_bias = operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None
+    return "bias" if is_without_bias else None
 
 
 def _kind_of_weights(operator: Operator, activation: Tensor, weights: Tensor) -> ObstacleKind | None:

@@ -76,9 +76,9 @@ class Tflm:
     ``weights``: the position of an input that a float activation needs in float as well; ``of_weights``: the types that
     it may have, by that of the activation. ``constants``: inputs that Prepare takes as constants alone ("Non-constant
     tensor is not supported"). ``sizes``: inputs whose values make the shape of the output. ``rank``: the least and the
-    most dimensions of the activation, and of which types. ``outputs``: types of the first output, by that of the activation. ``one_scale``: the
-    output has the scale and the zero point of the input. Source: the kernels' Prepare and Eval in tflite-micro, compared
-    with the wheel by ``scripts/fuzz runtimes``.
+    most dimensions of the activation, and of which types. ``outputs``: types of the first output, by that of the
+    activation. ``one_scale``: the output has the scale and the zero point of the input. Source: the kernels' Prepare
+    and Eval in tflite-micro, compared with the wheel by ``scripts/fuzz runtimes``.
     """
 
     types: frozenset[DType] | None = None
@@ -144,8 +144,11 @@ _BYTES: Mapping[DType, frozenset[DType]] = {F32: _FLOAT, I8: frozenset({I8}), I1
 _NIBBLES = {**_BYTES, I8: frozenset({I8, I4})}
 _CAST = _TO_32 | {BOOL, DType.UINT32}
 _QUANTIZED: Mapping[DType, frozenset[DType]] = {
-    **{F32: frozenset({I8, I16}), I8: frozenset({I8, I16, I32, U8}), U8: frozenset({I8})},
-    **{I16: frozenset({I8, I16, I32}), I32: frozenset({I8, I16})},
+    F32: frozenset({I8, I16}),
+    I8: frozenset({I8, I16, I32, U8}),
+    U8: frozenset({I8}),
+    I16: frozenset({I8, I16, I32}),
+    I32: frozenset({I8, I16}),
 }
 """What QUANTIZE makes of a type."""
 
@@ -180,9 +183,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
     ),
     "BATCH_TO_SPACE_ND": OperatorKind(tflm=Tflm(_TO_8, rank=(3, 4, _TO_8))),
     "BROADCAST_TO": OperatorKind(tflm=Tflm(constants=(1,), sizes=(1,))),
-    "CAST": replace(
-        _UNARY, tflm=Tflm(_CAST, outputs=dict.fromkeys(_CAST, _CAST)), flash=1715
-    ),
+    "CAST": replace(_UNARY, tflm=Tflm(_CAST, outputs=dict.fromkeys(_CAST, _CAST)), flash=1715),
     "CEIL": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "CONCATENATION": OperatorKind(
         rows.concatenation_rows,
@@ -252,7 +253,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
         flash=3915,
     ),
     "PADV2": replace(_PAD, beyond="own value", tflm=Tflm(_TO_32, constants=(1,), sizes=(1,)), flash=3927),
-    "PRELU": replace(_BINARY, tflm=Tflm(_TO_16, rank=(0, 4, _FLOAT))),
+    "PRELU": replace(_BINARY, tflm=Tflm(_TO_16, weights=1, of_weights={I16: frozenset({I8})}, rank=(0, 4, _FLOAT))),
     "QUANTIZE": replace(_UNARY, tflm=Tflm(frozenset(_QUANTIZED), outputs=_QUANTIZED), flash=2426),
     "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(_TO_8)),
     "REDUCE_MIN": replace(_REDUCTION, tflm=Tflm(_TO_8)),
@@ -286,7 +287,9 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SQRT": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "SQUARE": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "SQUARED_DIFFERENCE": replace(_BINARY, tflm=Tflm(_TO_32)),
-    "STRIDED_SLICE": OperatorKind(tflm=Tflm(_TO_32 | {BOOL}, constants=(1, 2, 3), rank=(0, 4, _TO_32 | {BOOL})), flash=5177),
+    "STRIDED_SLICE": OperatorKind(
+        tflm=Tflm(_TO_32 | {BOOL}, constants=(1, 2, 3), rank=(0, 4, _TO_32 | {BOOL})), flash=5177
+    ),
     "SUB": replace(_BINARY, tflm=Tflm(_TO_32), flash=6400),
     "SUM": replace(_REDUCTION, tflm=Tflm(_TO_16), flash=4094),
     "SVDF": OperatorKind(tflm=Tflm(_TO_8, weights=1)),
