@@ -47,3 +47,14 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "tflite_micro").mkdir()
     (tmp_path / "tflite_micro" / "__init__.py").write_text('raise ImportError("no such wheel")')
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", ""))))
+
+
+@pytest.fixture
+def mortal_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let the process of tflite-micro end itself by a signal on a model of :func:`tests.interpreters.ending`.
+
+    No test has a model that crashes an interpreter. Everything else runs on the wheel, which this module stands before.
+    """
+    (tmp_path / "tflite_micro").mkdir()
+    (tmp_path / "tflite_micro" / "__init__.py").write_text(interpreters.MORTAL_WHEEL)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", ""))))

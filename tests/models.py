@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.model_builder import ModelBuilder
-from tflite_memopt.model.ir.model import DType, Model, Signature
+from tflite_memopt.model.ir.model import Buffer, DType, Model, OpCode, Operator, Signature, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 
 
@@ -24,6 +24,19 @@ def mobile_chain(size: int = 24) -> Model:
     y = b.average_pool(y, y.shape[1])
     y = b.reshape(y, (1, 24))
     return b.finish(b.softmax(b.dense(y, 4, seed=6)))
+
+
+def that_nothing_runs(model: Model) -> Model:
+    """The model behind whose output there is an operator that nobody has: every runtime refuses it when it is loaded.
+
+    For what is wrong in other ways, and would crash one: so no test holds such a model.
+    """
+    output = model.main.outputs[0]
+    last = Tensor("nobodys", output.shape, output.dtype, Buffer(None), output.quantization)
+    model.main.tensors.append(last)
+    model.main.add_operator(Operator(OpCode("CUSTOM", 1, "Nobodys"), (output,), (last,)))
+    model.main.outputs = (last, *model.main.outputs[1:])
+    return model
 
 
 def branches() -> Model:

@@ -1,12 +1,14 @@
-"""What TFLM makes of a file as it came: every command says it first, with the exit code for it, and mends what it can."""
+"""What TFLM makes of a file as it came: commands say it first, with the exit code for it, and mend what they can."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import tflite_memopt
@@ -16,7 +18,7 @@ from tests.model_builder import ModelBuilder, per_channel
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options
-from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
+from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.verdict import ON_TFLM
 from tflite_memopt.evidence.proof import prove
@@ -25,9 +27,14 @@ from tflite_memopt.model.io.offline_plan import METADATA_NAME, decode
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Buffer, DType, Model, Quantization, Tensor
+from tflite_memopt.report.exploration import headline_of
 from tflite_memopt.run.explore import explore
+from tflite_memopt.run.parts.run import optimize_in_parts
+from tflite_memopt.search.rewrite.engine import Driver
+from tflite_memopt.search.rewrite.folding import WIDENED_CONSTANT
 from tflite_memopt.target.kernels.as_it_came import as_it_came
 
+Array = npt.NDArray[Any]
 ARENA = 1 << 20
 QUICK = Options(samples=4, effort="quick")
 F32, I8 = DType.FLOAT32, DType.INT8
@@ -39,10 +46,10 @@ def weights(b: ModelBuilder, dtype: str, units: int, depth: int, scales: int, ze
     stored = np.random.default_rng(units).integers(low, high, (units, depth))
     if dtype == "int4":
         nibbles = np.append(stored.ravel() & 15, [0] * (stored.size % 2)).astype(np.uint8)
-        raw = nibbles[::2] | nibbles[1::2] << 4
+        raw = (nibbles[::2] | nibbles[1::2] << 4).astype(np.uint8)
     else:
         raw = np.frombuffer(stored.astype(dtype).tobytes(), np.uint8)
-    scale = np.geomspace(0.3, 1.0, scales).astype(np.float32) / high
+    scale = (np.geomspace(0.3, 1.0, scales) / high).astype(np.float32)
     quantization = Quantization(scale, np.full(scales, zero_point, np.int64), 0)
     b.model.buffers.append(Buffer(raw))
     number = len(b.graph.tensors)
@@ -126,9 +133,6 @@ def test_constants_that_are_not_folded(change: str) -> None:
     else:
         assert source.quantization is not None
         source.quantization = Quantization(source.quantization.scale, source.quantization.zero_point, 0, {"details": 1})
-    from tflite_memopt.search.rewrite.engine import Driver
-    from tflite_memopt.search.rewrite.folding import WIDENED_CONSTANT
-
     driver = Driver(model)
     driver.apply_everywhere((WIDENED_CONSTANT,))
     assert [each.operator for each in driver.applied] == [model.main.operators[-1].required(1).name]
@@ -145,7 +149,7 @@ def clamped(scale: float, zero_point: int, dtype: DType = I8, source: tuple[floa
     return b.finish(b.operator("RELU6", (x,), (y,)).outputs[0])
 
 
-def every_integer(model: Model) -> list[list[np.ndarray]]:  # type: ignore[type-arg]
+def every_integer(model: Model) -> list[list[Array]]:
     (x,) = model.main.inputs
     low, dtype = (-(2**15), np.int16) if x.dtype is DType.INT16 else (-128, np.int8)
     return [[np.arange(low, low + x.elements).astype(dtype).reshape(x.shape)]]
@@ -172,6 +176,17 @@ def test_relu6_is_right_for_every_integer(scale: float, zero_point: int, dtype: 
     assert np.array_equal(same, wanted)
     assert abs(found.astype(int) - wanted).max() <= 1  # TFLM rounds ties twice, here as in all of its kernels
     assert abs(wrong.astype(int) - wanted).max() > 1
+
+
+@needs_wheel
+def test_where_the_runtimes_round_differently_there_is_no_verdict_but_the_gap() -> None:
+    """Of the ramp over all integers one is a tie."""
+    report = tflite_memopt.optimize(write_model(clamped(6 / 255, -128)), QUICK).report
+    assert report.equivalence["litert"].equal
+    assert report.equivalence["tflm"].equal is None
+    assert report.basis.executed_by == ("tflm",)
+    assert any("at most 1" in warning for warning in report.warnings)
+    assert "rightly" not in report.summary.headline
 
 
 def test_relu6_whose_largest_integer_is_6_is_a_relu_alone() -> None:
@@ -240,6 +255,7 @@ def test_a_plan_of_another_graph_is_left_out() -> None:
     with pytest.raises(ModelFormatError, match="LiteRT ignores it"):
         tflite_memopt.analyze(data)
     assert tflite_memopt.verify(data, result.model, QUICK)["litert"].equal
+    assert tflite_memopt.verify(result.model, data, QUICK)[ON_TFLM].equal is None
 
 
 # BATCH_MATMUL ---------------------------------------------------------------------------------------------------------
@@ -259,7 +275,7 @@ def product(is_turned: bool = False, axis: int | None = None) -> Model:
     )
 
 
-def in_reals(model: Model, x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def in_reals(model: Model, x: Array) -> Array:
     (operator,) = model.main.operators
     held = operator.required(1)
     assert held.quantization is not None
@@ -267,7 +283,8 @@ def in_reals(model: Model, x: np.ndarray) -> np.ndarray:  # type: ignore[type-ar
     along = [-1 if at == held.quantization.axis else 1 for at in range(3)]
     w = held.buffer.data.view(np.int8).reshape(held.shape) * held.quantization.scale.astype(float).reshape(along)
     real = 0.05 * (x.astype(float) - 3) @ (w.swapaxes(1, 2) if operator.option("adjY") else w)
-    return np.clip(np.round(real / np.float32(0.2)) - 4, -128, 127)
+    found: Array = np.clip(np.round(real / np.float32(0.2)) - 4, -128, 127)
+    return found
 
 
 @needs_wheel
@@ -291,6 +308,16 @@ def test_a_product_of_several_scales_is_refused_or_held_against_real_numbers(is_
         outputs = run_models(runtime, {"m": result.model}, samples, ARENA)["m"].outputs[0]
         assert max(abs(a.astype(float) - b).max() for a, b in zip(outputs, wanted, strict=True)) <= 1
     assert "proved" not in result.report.summary.headline
+
+
+def test_a_product_of_several_scales_is_made_right_before_it_is_cut() -> None:
+    data = write_model(product())
+    with pytest.raises(UnsupportedModelError) as refused:
+        tflite_memopt.optimize(data, Options(allow_approximate=True, slide="1"))
+    assert refused.value.kind is ErrorKind.FORM
+    with pytest.raises(UnsupportedModelError) as refused:
+        optimize_in_parts(data, Options(allow_approximate=True), 2)
+    assert refused.value.kind is ErrorKind.FORM
 
 
 def test_a_product_that_no_dense_layer_computes_stays_refused() -> None:
@@ -344,6 +371,12 @@ def test_every_command_says_it(name: str, tmp_path: Path) -> None:
         assert run("verify", "m.tflite", "m.tflite", "--samples", 4, folder=tmp_path).returncode == 1
 
 
+def test_what_is_not_verified_is_not_called_right() -> None:
+    report = tflite_memopt.optimize(write_model(product()), Options(verify=False, effort="quick")).report
+    assert report.summary.headline.startswith("TFLM computes the file otherwise, and the result as well")
+    assert any("BATCH_MATMUL" in warning for warning in report.warnings)
+
+
 def test_check_names_no_ram_of_what_tflm_does_not_run(tmp_path: Path) -> None:
     for name in ("weights behind", "int4", "scales"):
         (tmp_path / f"{name}.tflite").write_bytes(FILES[name]())
@@ -364,7 +397,8 @@ def test_batch_and_explore_say_it(tmp_path: Path) -> None:
     found = {line["model"]: (line["status"], line.get("before")) for line in lines}
     assert found == {"weights behind.tflite": ("done", None), "product.tflite": ("refused", None)}
     front = explore(FILES["weights behind"](), QUICK).exploration
-    assert any("behind the flatbuffer" in warning for warning in front.warnings)
+    assert front.as_it_came.constants_behind
+    assert headline_of(front).count("now") == 0
     with pytest.raises(EquivalenceError):
         explore(FILES["product"](), QUICK)
 
@@ -379,6 +413,19 @@ def test_values_in_another_file_are_said_so() -> None:
     with pytest.raises(ModelFormatError, match="in another file") as refused:
         tflite_memopt.analyze(write_model(model))
     assert refused.value.kind is ErrorKind.UNWRITTEN
+
+
+def test_an_operator_of_an_npu_is_named_and_not_the_types_beside_it() -> None:
+    b = ModelBuilder()
+    x, q, y = b.input("x", (1, 8), DType.UINT8), b.tensor("q", (1, 8)), b.tensor("y", (1, 8), DType.UINT8)
+    b.operator("QUANTIZE", (x,), (q,))
+    npu = b.operator("CUSTOM", (q,), (b.tensor("n", (1, 8)),))
+    npu.opcode.custom_code = "NeutronGraph"
+    b.operator("QUANTIZE", npu.outputs, (y,))
+    data = write_model(b.finish(y))
+    said = tflite_memopt.verify(data, data, Options(samples=2))["tflm"].reason or ""
+    assert "NeutronGraph" in said.partition(";")[0]
+    assert "uint8" not in said
 
 
 def test_a_proof_follows_constants_of_every_type() -> None:

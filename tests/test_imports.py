@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "solvers/graph", "version"),
     ("model/ir", "solvers/plan", "solvers/schedule"),
-    ("target/operators",),
-    ("evidence/proof", "model/analysis", "model/io", "target/kernels"),
+    ("model/analysis", "target/operators"),
+    ("evidence/proof", "model/io", "target/kernels"),
     ("options",),
     ("evidence/equivalence", "search/memory"),
     ("firmware", "report", "search/cascade", "search/rewrite"),
@@ -148,7 +148,8 @@ def test_a_proof_sees_only_models() -> None:
         for file, others in parts_below().items()
         if part_of(file) == "evidence/proof"
     }
-    assert {file: others for file, others in seen.items() if others} == {}
+    # The one exception is a veto: what rewrites know of ranges can only make the proof say less.
+    assert {file: others for file, others in seen.items() if others} == {"evidence/proof/run.py": {"model/analysis"}}
     for file in (file for file in FILES if part_of(file) == "evidence/proof"):
         names = [node for node in ast.walk(tree_of(file)) if isinstance(node, (ast.Import, ast.ImportFrom))]
         outside = {(n.module or "") for n in names if isinstance(n, ast.ImportFrom) and n.level == 0}

@@ -27,6 +27,7 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import SAME
 from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.options import Hop
 from tflite_memopt.report.receipt import mismatches, receipt_of
 
@@ -80,7 +81,7 @@ def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
     data, result = slid
     verdicts = verify(data, result.model)
     assert {name: verdict.equal for name, verdict in verdicts.items()} == dict.fromkeys(
-        ("proof", "plan", "litert", "tflm"), True
+        ("proof", "plan", "file", "litert", "tflm"), True
     )
     assert verdicts["tflm"].samples == 1000
     with raises(UsageError, ErrorKind.INTERFACE):
@@ -107,6 +108,30 @@ def test_other_windows_slide(model: Model, slide: str) -> None:
         ("litert", "tflm"), (True, 40)
     )
     assert report.proofs["step"].status == "proved"
+
+
+def columns(hop: int) -> tuple[Model, str]:
+    """A window of one column whose output is a column, too, with a constant of three dimensions along the rows."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 24, 1, 4))
+    y = b.depthwise(b.conv(x, 4, seed=1), kernel=1, seed=2)
+    steps = b.constant("steps", np.arange(24, dtype=np.int8).reshape(24, 1, 1), per_tensor(0.05, 0))
+    total = b.tensor("total", y.shape)
+    b.operator("ADD", (steps, y), (total,), "AddOptions")
+    return b.finish(total), str(hop)
+
+
+@needs_wheel
+@pytest.mark.parametrize(("model", "slide"), [columns(1), columns(3)], ids=["1", "3"])
+def test_outputs_of_one_column_keep_their_shape(model: Model, slide: str) -> None:
+    data = write_model(model)
+    result = optimize(data, Options(slide=slide, effort="quick", samples=40))
+    assert result.report.proofs["step"].status == "proved"
+    made = read_model(result.model).main
+    assert (made.inputs[0].shape, made.outputs[0].shape) == ((1, int(slide), 1, 4), (1, 24, 1, 4))
+    assert {
+        name: each.equal for name, each in verify(data, result.model, Options(samples=40)).items()
+    } == dict.fromkeys(("proof", "plan", "file", "litert", "tflm"), True)
 
 
 @pytest.mark.slow

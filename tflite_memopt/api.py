@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from .errors import ErrorKind, InfeasibleError, UsageError
+from .evidence.equivalence.interface import named_otherwise
 from .evidence.equivalence.subject import Subject
-from .evidence.equivalence.verdict import ON_TFLM, PLAN, PROOF, Verdict
-from .evidence.equivalence.verification import exactness_of, verdict_of, verify_steps
+from .evidence.equivalence.verdict import FILE, ON_TFLM, PLAN, PROOF, Verdict
+from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_steps
 from .evidence.equivalence.verification import verify as verify_models
-from .evidence.proof import hops_of, is_step_of, prove_plan, prove_slide, prove_steps
+from .evidence.proof import Proof, hops_of, is_step_of, prove_plan, prove_slide, prove_steps
 from .model.io import offline_plan, plan_label
 from .model.io.files import Source, load
 from .model.io.reader import read_model
@@ -23,6 +24,7 @@ from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison, MemoryPart
 from .search.memory.file import (
     build_of,
+    check_label,
     label_in_force,
     places_in_force,
     profile_of,
@@ -32,9 +34,8 @@ from .search.memory.file import (
 from .search.memory.problems import labeled_ties, tie_positions
 from .search.memory.reserve import needs_by_library
 from .search.rewrite.loadable import mended
-from .target.kernels.as_it_came import as_it_came, said_of_file
+from .target.kernels.as_it_came import as_it_came, said_of_file, with_plan
 from .target.kernels.chips import memories_of_chip
-from .target.kernels.since import PRESENT
 from .target.kernels.targets import profile_for
 
 Progress = Callable[[str], None]
@@ -52,10 +53,10 @@ def analyze(
     """Return the memory of a model under the plan in its file, if any; or after the rewrites that let TFLM load it.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says; so
-    does ``tflm``, the build of TFLM. ``budget``: bytes that the arena may take. ``memories``: bytes by name, the
-    fastest first, for the plan of ``codegen --memory``; None for those of the target, where the model does not fit into
-    the first one. ``prices``: of a byte that moves, by the name of a memory. Raises as
-    :func:`tflite_memopt.optimize`; UsageError and InfeasibleError for memories that cannot be.
+    does ``tflm``, the build of TFLM; without a label it is the board's. ``budget``: bytes that the arena may take.
+    ``memories``: bytes by name, the fastest first, for the plan of ``codegen --memory``; None for those of the target,
+    where the model does not fit into the first one. ``prices``: of a byte that moves, by the name of a memory. Raises
+    as :func:`tflite_memopt.optimize`; UsageError and InfeasibleError for memories that cannot be.
     """
     data, name = load(source)
     model = read_planned(data, name)
@@ -63,12 +64,13 @@ def analyze(
     if label is not None and kernels is None and target is None:
         target, kernels = label.target, label.kernels
         device = label.device
-    profile = profile_for(target, kernels, build=build_of(label, tflm))
-    found = mended(model)
+    build = build_of(label, tflm, target)
+    profile, used = profile_for(target, kernels, build=build), device_use(device)
+    found = mended(model, build)
     if found is None or not found.after.runs:
-        analysis = build_analysis(model, name, data, profile, device_use(device), budget=budget)
+        analysis = build_analysis(model, name, data, profile, used, budget=budget, build=build)
     else:
-        analysis = build_analysis(found.model, name, data, profile, device_use(device), found.before, True, budget)
+        analysis = build_analysis(found.model, name, data, profile, used, found.before, True, budget, build)
         data = write_model(found.model)
     if memories:
         return replace(analysis, memories=_in_memories(data, target, memories, prices or {}))
@@ -124,7 +126,7 @@ def verify(
     if label is not None:
         proof = prove_plan(model, places_in_force(model, profile_of(label)))
         found = {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
-    came = as_it_came(model)
+    came = with_plan(as_it_came(read_model(both[1][0])), without_foreign_plan(*both[1])[1])
     if came.makes == "runs" or "tflm" not in options.runtimes or options.runner is not None:
         return found
     is_equal = False if came.makes == "computes otherwise" else None
@@ -135,15 +137,29 @@ def _verify_calls(
     whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...], slides: bool
 ) -> dict[str, Verdict]:
     """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
-    model, result, found = read_model(whole), read_model(step), mended(read_model(whole))
+    found = mended(read_model(whole))
+    proof, differences = judged_calls(read_model(whole), read_model(step), ties, slides)
+    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
+    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
+    in_file = verdict_in_file(differences)
+    return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in runs.items()}}
+
+
+def judged_calls(
+    model: Model, result: Model, ties: tuple[tuple[int, int], ...], slides: bool
+) -> tuple[Proof, tuple[str, ...]]:
+    """Compare a model of one step or hop, as its label says, with the model of all, without a run.
+
+    Returns the proof, and how the names and quantization of what both have differ. Raises UsageError for a model of
+    another one, ModelFormatError for a label that says something else than the models.
+    """
     if not (hops_of(result, model)[1] if slides else is_step_of(result, model)):
         raise UsageError(
             "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
         )
+    check_label(result, model)
     proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
-    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
-    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
-    return {PROOF: verdict_of(proof), **{runtime: each.verdict for runtime, each in runs.items()}}
+    return proof, named_otherwise(model, result)
 
 
 def compare(
@@ -171,7 +187,7 @@ def ram_of(
     target: str | None = None,
     kernels: str | None = None,
     optimized: bool = False,
-    tflm: str = PRESENT.name,
+    tflm: str | None = None,
     planner: Planner = "tflm",
 ) -> int:
     """Return the bytes of the arena that firmware must reserve for a model on the target.
@@ -179,9 +195,9 @@ def ram_of(
     ``model``: a .tflite as bytes or as a path, or a model in memory, which stays as it is. As it stands by default: in
     the order and with the plan of its file, as stock TFLM runs it. Without a target: with TFLM's own kernels on 32
     bits; other libraries may need more (:func:`analyze` has them all). ``optimized``: after :func:`optimize` with its
-    default options, without verification. ``tflm``: the build of TFLM. ``planner``: TFLM as it comes, or the "table"
-    that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where ``codegen`` writes none by
-    default.
+    default options, without verification. ``tflm``: the build of TFLM, None for the usual one. ``planner``: TFLM as it
+    comes, or the "table" that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where
+    ``codegen`` writes none by default.
     """
     source = write_model(model) if isinstance(model, Model) else model
     options = Options(target=target, kernels=kernels, verify=False, tflm=tflm)

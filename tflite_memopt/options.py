@@ -13,7 +13,7 @@ from .errors import ErrorKind, OptionError, UsageError
 from .model.ir.change import Decision, decision_in
 from .solvers.graph.limits import SearchLimit
 from .solvers.plan.methods import NAMES as PLANNERS
-from .target.kernels.boards import device_named
+from .target.kernels.boards import device_named, usual_tflm
 from .target.kernels.profile import KernelProfile
 from .target.kernels.profiles import PROFILES
 from .target.kernels.since import PRESENT, TflmBuild, build_named
@@ -35,8 +35,8 @@ DEFAULT_LIMIT = 0.1
 
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("planner", "effort", "objective", "io", "tflm"), _TEXT),
-    **dict.fromkeys(("target", "kernels", "replay", "slide"), _MAYBE_TEXT),
+    **dict.fromkeys(("planner", "effort", "objective", "io"), _TEXT),
+    **dict.fromkeys(("target", "kernels", "replay", "slide", "tflm"), _MAYBE_TEXT),
     **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
     **dict.fromkeys(("max_slowdown",), _NUMBER),
     **dict.fromkeys(("jobs", "seed"), (int,)),
@@ -150,8 +150,8 @@ class Options:
     whose operators exist once. ``keep_quantized``: leave constants quantized that the model dequantizes in each run,
     where TFLM does that rightly: less flash, more RAM. ``replay``: a decision of another run (``ir/change.py``), which
     is carried out in place of a search. ``tflm``: the build of TFLM that the firmware links, as
-    ``kernels.since.build_named`` takes it: operators that it lacks are not used, and the arena is counted with its
-    structures.
+    ``kernels.since.build_named`` takes it: models that need what it lacks are refused, nothing that it lacks is used,
+    and the arena is counted with its structures. None: the one that people flash on the board, or TFLM's makefile's.
     """
 
     target: str | None = None
@@ -179,7 +179,7 @@ class Options:
     loops: bool = True
     keep_quantized: bool = False
     replay: str | None = None
-    tflm: str = PRESENT.name
+    tflm: str | None = None
     device: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -189,12 +189,16 @@ class Options:
                 raise OptionError(name, getattr(self, name), f"must be of type {said}")
         if self.target is not None:
             try:
-                device = device_named(self.target)
-                if device is not None:
-                    object.__setattr__(self, "device", device.name)
-                object.__setattr__(self, "target", target_named(self.target).name)
+                device, target = device_named(self.target), target_named(self.target).name
+                known = None if self.device is None else device_named(self.device)
+                if known is not None and self.target == target and known.target == target.partition("@")[0]:
+                    device = known  # the options of a chip once more, whose target has the name of another chip
+                object.__setattr__(self, "device", None if device is None else device.name)
+                object.__setattr__(self, "target", target)
             except UsageError as error:
                 raise OptionError("target", self.target, str(error)) from error
+        if self.tflm is None:
+            object.__setattr__(self, "tflm", usual_tflm(self.device) or PRESENT.name)
         wrong = next(self._faults(), None)
         if wrong is not None:
             field, advice = wrong
@@ -204,12 +208,12 @@ class Options:
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
         device = None if self.device is None else device_named(self.device)
-        return profile_for(self.target, self.kernels, None if device is None else device.chip, self.build)
+        return profile_for(self.target, self.kernels, None if device is None else device.chip.name, self.build)
 
     @cached_property
     def build(self) -> TflmBuild:
         """The build of TFLM that the firmware links."""
-        return build_named(self.tflm)
+        return build_named(self.tflm or PRESENT.name)
 
     @cached_property
     def decision(self) -> Decision | None:

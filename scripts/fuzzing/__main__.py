@@ -20,7 +20,8 @@ from scripts.fuzzing.cells import cells
 from scripts.fuzzing.firmware import Ends, of_network
 from scripts.fuzzing.judge import Counts, table
 from scripts.fuzzing.kernels import met_by
-from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results
+from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results, attacked_streams
+from scripts.fuzzing.ranges import tried
 from tests.models import ALL
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import MemoptError
@@ -86,16 +87,18 @@ def files(cases: int, seed: int, first: int, keep: Path | None) -> None:
 @main.command()
 @click.option("--mutants", default=20_000, show_default=True, help="Mutants of models, in all.")
 @click.option("--plans", default=5_000, show_default=True, help="Plans with one tensor moved, in all.")
+@click.option("--streams", default=1_000, show_default=True, help="Slid, stepped, and parted results changed, in all.")
 @click.option("--samples", default=200, show_default=True, help="Inputs for a mutant that is proved, extremes first.")
 @click.option("--seed", default=0, show_default=True, help="Which.")
 @click.option("--first", default=0, show_default=True, help="Number of the first original.")
-@click.option("--seconds", default=1e9, help="Begin no other original after so long, half of it for plans.")
+@click.option("--seconds", default=1e9, help="Begin no other original after so long, a third of it for each sort.")
 @click.option("--pairs", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Mutate results as well.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the pairs that are falsely proved.")
 @click.option("--figures", is_flag=True, help="Write the counts to docs/results/attacks.csv.")
 def proof(
     mutants: int,
     plans: int,
+    streams: int,
     samples: int,
     seed: int,
     first: int,
@@ -104,24 +107,31 @@ def proof(
     keep: Path | None,
     figures: bool,
 ) -> None:
-    """Change one field of a model, or one place of a plan, and look whether what is proved is so on LiteRT and TFLM.
+    """Change one field of a model, a place of a plan, or something of a result that is called or run in parts, and look
+    whether what is proved is so on LiteRT and TFLM.
 
-    Exits with 1 when a proof is false: a runtime differs, no runtime takes the file, or the proof crashes.
+    Exits with 1 when a proof is false: a runtime differs, or does not run what it runs of the original, or the proof
+    crashes.
     """
-    attack = Attack(seed, samples, seconds / 2, keep)
-    every = [attacked(attack, mutants, first), attacked_plans(attack, plans, first)]
+    attack = Attack(seed, samples, seconds / 3, keep)
+    every = [
+        attacked(attack, mutants, first),
+        attacked_plans(attack, plans, first),
+        attacked_streams(attack, streams, first),
+    ]
     if pairs is not None:
         every.append(attacked_results(attack, mutants, pairs))
     for counts in every:
         for line in (*table(counts), "", *counts.false):
             click.echo(line)
     if figures:
-        limits = f"--mutants {mutants} --plans {plans} --samples {samples} --seconds {seconds:g} --seed {seed}"
+        counted = f"--mutants {mutants} --plans {plans} --streams {streams} --samples {samples}"
+        limits = f"{counted} --seconds {seconds:g} --seed {seed}"
         source = f"scripts/fuzz proof {limits} --figures"
         keep_figures(
             "attacks",
             source,
-            (_row(*each) for each in zip(("fields", "plans", "fields of results"), every, strict=False)),
+            (_row(*each) for each in zip(("fields", "plans", "streams", "fields of results"), every, strict=False)),
         )
     sys.exit(1 if any(counts.false for counts in every) else 0)
 
@@ -131,6 +141,28 @@ def _row(what: str, counts: Counts) -> Row:
     return Row(
         what, "", "", {"originals": len(counts.tried), "tried": tried, "proved": proved, "false": len(counts.false)}
     )
+
+
+@main.command()
+@click.option("--networks", "count", default=50_000, show_default=True, help="How many.")
+@click.option("--first", default=0, show_default=True, help="Number of the first network.")
+@click.option("--seed", default=0, show_default=True, help="Which.")
+def ranges(count: int, first: int, seed: int) -> None:
+    """Run random networks on LiteRT and TFLM, and look whether every tensor is inside of what is derived of it.
+
+    Both derivations are tried: that of rewrites, and that of the proof. Exits with 1 when a value is outside of one.
+    """
+    found = tried(count, first, seed)
+    click.echo("| intervals | tensors followed | with a constant channel |\n|---|---:|---:|")
+    for name in sorted(found.followed):
+        click.echo(f"| {name} | {found.followed[name]:,} | {found.constant[name]:,} |")
+    kinds = ", ".join(f"{times:,} {kind}" for kind, times in found.tensors.most_common())
+    click.echo(f"\n{found.networks:,} networks: {kinds}")
+    click.echo("; ".join(f"{what} {times:,}" for what, times in sorted(found.runs.items())))
+    click.echo(f"outside: {len(found.outside)}")
+    for line in found.outside:
+        click.echo(line)
+    sys.exit(1 if found.outside else 0)
 
 
 @main.command()

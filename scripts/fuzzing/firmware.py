@@ -18,7 +18,7 @@ from tests.firmware.generated import generate, generate_program
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
-from tflite_memopt.evidence.equivalence.baseline import arena_for
+from tflite_memopt.evidence.equivalence.baseline import arena_for, run_on_litert
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.self_test import Expected, drawn_inputs
@@ -139,9 +139,12 @@ KINDS: Mapping[str, Kind] = {
 
 def _expected(data: bytes, samples: list[Sample], interpreters: Interpreters) -> tuple[Expected, str]:
     """Run the original on LiteRT and TFLM: the outputs, and who gives them. Raises MemoptError if TFLM does not run."""
-    job = RunJob(data, samples, arena_for(read_model(data)))
-    litert, tflm = (interpreters[name].run(job) for name in ("litert", "tflm"))
+    model = read_model(data)
+    litert, tflm = (
+        run_on_litert(data, model, interpreters, samples).run,
+        interpreters["tflm"].run(RunJob(data, samples, arena_for(model))),
+    )
     if not tflm.ran:
         raise MemoptError(f"TFLM does not run the original: {tflm.reason}")
     rows = tuple([tflm.outputs[at][run] for at in sorted(tflm.outputs)] for run in range(len(samples)))
-    return Expected(rows, "the original", None), "litert" if litert.ran and not differs(litert, tflm) else "tflm"
+    return Expected(rows, "the original", None), "tflm" if litert is None or differs(litert, tflm) else "litert"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
-from tflite_memopt.evidence.equivalence.baseline import FILLS
+from tflite_memopt.evidence.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob
+from tflite_memopt.evidence.equivalence.baseline import FILLS, run_on_litert
 from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.proof import Proof, Status, prove
@@ -58,18 +58,24 @@ class Original:
         return {name: run for name, run in found.items() if run.ran}
 
     def _repeats(self, runtime: str) -> bool:
-        """Tell whether a runtime computes the same of the model again; LiteRT's SUM of int16 does not."""
+        """Tell whether a runtime computes the same of the model again; LiteRT's reference SUM of int16 does not."""
         return all(not differs(self.runs[runtime], self.run(runtime, self.data)) for _ in range(_AGAIN))
+
+    @cached_property
+    def _kernels(self) -> str:
+        """Those of LiteRT that judge the model."""
+        return run_on_litert(self.data, self.model, self._interpreters, self.samples).kernels or REFERENCE
 
     def run(self, runtime: str, data: bytes, fill: int = FILLS[0]) -> ModelRun:
         """Run a file on the samples of the model."""
-        return self._interpreters[runtime].run(RunJob(data, self.samples, ARENA, fill=fill))
+        job = RunJob(data, self.samples, ARENA, fill=fill)
+        return self._interpreters[runtime].run(replace(job, kernels=self._kernels) if runtime == "litert" else job)
 
     def verdict(self, data: bytes, site: str = "") -> tuple[str, str | None]:
         """How a mutant ended, and why its proof is false; None where it is not.
 
         ``site``: the field that was changed. A file whose operator has a version that a runtime does not have is equal,
-        and what `verify` compares besides.
+        and what `verify` compares besides. A runtime that runs the original runs what is proved.
         """
         try:
             model = read_model(data)
@@ -82,36 +88,41 @@ class Original:
         if not proof.proved:
             return proof.status.name.lower(), None
         wrong = self._contradiction(data, proof)
-        is_version = site == "OperatorCodeT.version" and wrong is not None and wrong.startswith("no runtime")
-        return "proved", None if is_version else wrong
+        return "proved", None if wrong is None or is_of_version(site, wrong) else wrong
 
     def _contradiction(self, data: bytes, proof: Proof) -> str | None:
         if not self.runs:
             return None  # nothing judges it
         found = {name: self.run(name, data) for name in self.runs}
         for name, run in found.items():
-            if run.ran and differs(self.runs[name], run, proof):
+            is_any_order = name == "litert" and self._kernels == OPTIMIZED_KERNELS
+            if run.ran and differs(self.runs[name], run, proof, is_any_order):
                 if not self._repeats(name):
                     del self.runs[name]
                     return None
                 return f"{name} differs, the proof says: {proof}"
-        if not any(run.ran for run in found.values()):
-            others = (self.run(name, data) for name in RUNTIMES if name not in self.runs)
-            if not any(run.ran for run in others):
-                reasons = "; ".join(f"{name}: {run.reason}" for name, run in found.items())
-                return f"no runtime takes it, the proof says: {proof} ({reasons[:300]})"
-        return None
+        refused = "; ".join(f"{name}: {run.reason}" for name, run in found.items() if not run.ran)
+        return f"does not run, the proof says: {proof} ({refused[:300]})" if refused else None
 
 
-def differs(one: ModelRun, other: ModelRun, proof: Proof | None = None) -> bool:
-    """Tell whether outputs differ where they must not: by a bit, or by more than float sums do."""
+def is_of_version(site: str, wrong: str) -> bool:
+    """Tell whether a file does not run since an operator has a version that a runtime does not have."""
+    return site.endswith("OperatorCodeT.version") and "does not run" in wrong
+
+
+def differs(one: ModelRun, other: ModelRun, proof: Proof | None = None, is_any_order: bool = False) -> bool:
+    """Tell whether outputs differ where they must not: by a bit, or by more than float sums do.
+
+    ``is_any_order``: kernels may take these in any order.
+    """
     if one.outputs.keys() != other.outputs.keys():
         return True
     pairs = [(a, b) for at in one.outputs for a, b in zip(one.outputs[at], other.outputs[at], strict=True)]
-    return any(_differ(a, b, proof) for a, b in pairs)
+    is_any_order = is_any_order or (proof is not None and proof.status is Status.REASSOCIATED)
+    return any(_differ(a, b, proof, is_any_order) for a, b in pairs)
 
 
-def _differ(a: Any, b: Any, proof: Proof | None) -> bool:
+def _differ(a: Any, b: Any, proof: Proof | None, is_any_order: bool) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return True
     if a.tobytes() == b.tobytes():
@@ -121,7 +132,7 @@ def _differ(a: Any, b: Any, proof: Proof | None) -> bool:
     is_finite = proof is not None and proof.is_finite
     is_nan = np.isnan(a) & np.isnan(b)
     known = np.isfinite(a) & np.isfinite(b) if is_finite else ~is_nan
-    if proof is not None and proof.status is Status.REASSOCIATED:
+    if is_any_order:
         gap = np.abs(np.where(known, a - b, 0)).max(initial=0)
         return bool(gap > 1e-6 + CLOSE * np.abs(np.where(known, a, 0)).max(initial=0))
     return bool((a.view(_BITS[a.dtype.itemsize]) != b.view(_BITS[b.dtype.itemsize]))[known].any())

@@ -1,17 +1,21 @@
 """Mutants of a model: one field of its file changed, any that the schema has.
 
 Fields are found by reflection: every attribute of every table of the object API, in the file or not, so that one which
-a new schema adds is changed as well.
+a new schema adds is changed as well. A table that the file does not have is made by the type that the schema's classes
+note beside the field, with a field or two of its own: external buffers, quantization by block, subtypes of variants.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import random
+import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import flatbuffers
 import numpy as np
@@ -84,8 +88,9 @@ def mutant(root: Any, sites: Sequence[Site], draw: random.Random) -> tuple[Site,
 
 def _change(root: Any, holder: Any, site: Site, draw: random.Random) -> None:
     value = getattr(holder, site.name)
-    if site.name in ("builtinOptionsType", "builtinOptions2Type"):
-        _retype(holder, site.name, draw)
+    union = site.name.removesuffix("Type")
+    if union != site.name and len(_tables_of(holder, union)) > 1:
+        _retype(holder, union, draw)
         return
     if site.name in ("inputs", "outputs", "opcodeIndex") and draw.random() < 0.7 and site.path:
         limit = len(root.operatorCodes) if site.name == "opcodeIndex" else len(root.subgraphs[0].tensors)
@@ -96,17 +101,56 @@ def _change(root: Any, holder: Any, site: Site, draw: random.Random) -> None:
             changed[draw.randrange(changed.size)] = draw.randrange(-1, limit)
             setattr(holder, site.name, changed)
         return
-    setattr(holder, site.name, _other(value, site.name, draw))
+    if value is None and site.name not in _ABSENT:
+        _add(holder, site.name, draw)
+    else:
+        setattr(holder, site.name, _other(value, site.name, draw))
+
+
+@cache
+def _types_of(table: Hashable) -> Mapping[str, str]:
+    """The type of each field, as the schema's class notes it, such as ``Optional[List[int]]``."""
+    return dict(re.findall(r"self\.(\w+) = \w+  # type: (.+)", inspect.getsource(cast(type, table))))
+
+
+def _tables_of(holder: Any, name: str) -> Sequence[type]:
+    """The tables that a field may hold, or a list of: several of a union, in the order of their numbers."""
+    words = re.findall(r"\w+T\b", _types_of(cast(Hashable, type(holder))).get(name, ""))
+    return [getattr(schema, word) for word in words if hasattr(schema, word)]
 
 
 def _retype(holder: Any, name: str, draw: random.Random) -> None:
-    """Options of another kind, with their defaults."""
-    union = schema.BuiltinOptions if name == "builtinOptionsType" else schema.BuiltinOptions2
-    kinds = {number: kind for kind, number in vars(union).items() if not kind.startswith("_")}
-    number = draw.choice(sorted(kinds))
-    made = getattr(schema, f"{kinds[number]}T", None)
-    setattr(holder, name, number)
-    setattr(holder, name.removesuffix("Type"), None if made is None else made())
+    """A union of another kind, with its defaults, at times but for a field."""
+    tables = _tables_of(holder, name)
+    number = draw.randrange(len(tables) + 1)
+    setattr(holder, f"{name}Type", number)
+    setattr(holder, name, _table(tables[number - 1], draw) if number else None)
+
+
+def _table(kind: type, draw: random.Random) -> Any:
+    made = kind()
+    for name in draw.sample(sorted(vars(made)), min(len(vars(made)), draw.randint(0, 2))):
+        value = getattr(made, name)
+        if value is None:
+            _add(made, name, draw)
+        else:
+            setattr(made, name, _other(value, name, draw))
+    return made
+
+
+def _add(holder: Any, name: str, draw: random.Random) -> None:
+    """Give a table a field that it does not have."""
+    said = _types_of(cast(Hashable, type(holder))).get(name, "")
+    tables = _tables_of(holder, name)
+    if said.startswith("Union"):
+        _retype(holder, name, draw)
+    elif tables:
+        made = _table(tables[0], draw)
+        setattr(holder, name, [made] if "List" in said else made)
+    elif "List" in said:
+        setattr(holder, name, (_halves if "float" in said else _numbers)())
+    else:
+        setattr(holder, name, _text())
 
 
 def _other(value: Any, name: str, draw: random.Random) -> Any:
@@ -115,7 +159,7 @@ def _other(value: Any, name: str, draw: random.Random) -> Any:
             return change(value, draw)
     if _is_table(value):
         return draw.choice((None, type(value)()))
-    return draw.choice(_ABSENT.get(name, (_numbers, _text)))()
+    return draw.choice(_ABSENT[name])()
 
 
 def _numbers() -> Any:
@@ -132,14 +176,12 @@ def _text() -> Any:
 
 _ABSENT: dict[str, tuple[Callable[[], Any], ...]] = {
     "quantization": (lambda: _quantized(),),
-    "sparsity": (schema.SparsityParametersT,),
-    "details": (schema.CustomQuantizationT,),
     **dict.fromkeys(("scale", "min", "max"), (_halves,)),
     "zeroPoint": (lambda: np.asarray([3], np.int64),),
     "data": (lambda: np.zeros(64, np.uint8),),
     "customOptions": (lambda: np.zeros(4, np.uint8),),
 }
-"""What a field that is absent may become; vectors of numbers, or text, are what most of them are."""
+"""What a field that is absent becomes, where its type alone would make nothing of use."""
 
 
 def _quantized() -> Any:

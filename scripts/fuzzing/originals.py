@@ -178,12 +178,21 @@ def _dense(b: ModelBuilder, draw: random.Random) -> Made:
     values = rng.normal(size=(units, 4)) if weights is np.float32 else rng.integers(-127, 128, (units, 4))
     scale = None if weights is np.float32 else per_tensor(0.01, draw.choice((0, 0, 3)) if data is I8 else 0)
     operands: list[Tensor | None] = [b.input("x", (2, 4), data), b.constant("w", values.astype(weights), scale)]
+    if weights is np.int8 and draw.random() < 0.3:
+        _pack(operands[1], rng.integers(0, 256, units * 2))
     kind = {I8: np.int32, I16: np.int64}.get(data, np.float32)
     if draw.random() < 0.6:
         held = rng.integers(-200, 200, units).astype(kind)
         operands.append(b.constant("b", held, None if kind is np.float32 else per_tensor(0.0005, 0)))
     fields = {"fusedActivationFunction": draw.choice((0, 1, 3))}
     return _one(b, "FULLY_CONNECTED", operands, b.tensor("y", (2, units), data), "FullyConnectedOptions", **fields)
+
+
+def _pack(tensor: Tensor | None, values: Array) -> None:
+    """Make weights of four bits, two of these in a byte, with a zero point of 0."""
+    assert tensor is not None
+    tensor.dtype, tensor.buffer.data = DType.INT4, values.astype(np.uint8)
+    tensor.quantization = per_tensor(0.01, 0)
 
 
 def _strided(b: ModelBuilder, draw: random.Random) -> Made:

@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.fuzzing.judge import RUNTIMES, Counts, Original, differs
+from scripts.fuzzing.judge import RUNTIMES, Counts, Original, differs, is_of_version
 from scripts.fuzzing.mutants import mutant, root_of, sites_of
 from scripts.fuzzing.originals import original
 from scripts.fuzzing.plans import Planned, planned
+from scripts.fuzzing.streams import Stream, streams
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.evidence.equivalence.adapter import ModelRun
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 
 _LIMITS = ProcessLimits(20.0, 4 << 30)
 """Of a runtime for one mutant: some would run for ever."""
-_PER_MODEL, _FEW = 200, 4
+_PER_MODEL, _PER_STREAM, _FEW = 200, 60, 4
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Attack:
         """Write the files of a false proof."""
         if self.keep is not None:
             self.keep.mkdir(parents=True, exist_ok=True)
-            for letter, data in zip("ab", files, strict=False):
+            for letter, data in zip("abcdef", files, strict=False):
                 (self.keep / f"{name}_{letter}.tflite").write_bytes(data)
 
 
@@ -133,6 +134,40 @@ def _plan_verdict(base: Planned, data: bytes) -> str:
         return "refused"
     except Exception as error:
         return f"crashed: {type(error).__name__}: {error}"
+
+
+def attacked_streams(attack: Attack, count: int, first: int = 0) -> Counts:
+    """Change slid, stepped, fed, and parted results, until there are ``count`` of them or the time is over."""
+    counts, end = Counts(), time.monotonic() + attack.seconds
+    with Interpreters(RUNTIMES, _LIMITS) as interpreters:
+        for name, stream in _streams(attack, first, interpreters):
+            if sum(counts.tried.values()) >= count or time.monotonic() > end:
+                break
+            draw, seen = random.Random(f"changes {attack.seed} {name}"), set[str]()
+            for _ in range(_PER_STREAM):
+                found = stream.changed(draw)
+                if found is None or repr(found) in seen:
+                    continue
+                site, changed = found
+                seen.add(repr(found))
+                counts.tried[stream.kind] += 1
+                counts.fields[site] += 1
+                verdict = stream.verdict(changed)  # type: ignore[arg-type] # of the same kind
+                counts.ends[verdict.end] += 1
+                counts.proved[stream.kind] += verdict.end == "proved"
+                if verdict.wrong is not None and not is_of_version(site, verdict.wrong):
+                    counts.false.append(f"{stream.kind}: {name}, {site}: {verdict.wrong}")
+                    files = (changed,) if isinstance(changed, bytes) else (changed[0].encode(), *changed[1])
+                    attack.keeps(f"stream_{len(counts.false)}", stream.original, *files)
+    return counts
+
+
+def _streams(attack: Attack, first: int, interpreters: Interpreters) -> Iterator[tuple[str, Stream]]:
+    """Results that are themselves proved, of originals that some runtime runs."""
+    for number in itertools.count(first):
+        for place, stream in enumerate(streams(number, attack.seed, interpreters)):
+            if stream.runs and stream.verdict(stream.unchanged).end == "proved":  # type: ignore[arg-type]
+                yield f"{number}.{place}", stream
 
 
 def pairs_in(folder: Path) -> Iterator[tuple[str, bytes, bytes]]:

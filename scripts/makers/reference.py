@@ -33,8 +33,8 @@ from tflite_memopt.search.rewrite import (
 )
 from tflite_memopt.search.rewrite.engine import Rule
 from tflite_memopt.target.kernels import mend
-from tflite_memopt.target.kernels.chips import CHIPS
-from tflite_memopt.target.kernels.since import BUILDS
+from tflite_memopt.target.kernels.chips import names_of_target
+from tflite_memopt.target.kernels.since import ARRIVALS, BUILDS, FIRST_DAY
 from tflite_memopt.target.kernels.targets import TARGETS
 from tflite_memopt.target.operators.table import BY_ROWS, OperatorKind
 
@@ -56,7 +56,7 @@ _OTHERS: dict[str, object] = {
     "share_constants": copying.share_constants,
 }
 """Rewrites that are no rules, with what describes them."""
-_SAID = ("BOUNDARY", "UNCALLED", "INFERRED_SHAPES")
+_SAID = ("BOUNDARY", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")
 """Names in ``ir/change.py`` that are described below them."""
 
 
@@ -71,7 +71,13 @@ def page() -> str:
         ("Exit codes", "They are the same in every command.", ("code", "meaning"), _exit_codes()),
         ("Options", _OPTIONS, ("option", "commands", "meaning"), _options()),
         ("Targets", _TARGETS, ("target", "cores and chips", "kernels", "measured", "read from source"), _targets()),
-        ("Builds of TFLM", _BUILDS, ("`--tflm`", "source before", "static memory", "enums", "kernels"), _builds()),
+        (
+            "Builds of TFLM",
+            _BUILDS,
+            ("`--tflm`", "day of its source", "static memory", "enums", "kernels", "read in"),
+            _builds(),
+        ),
+        ("Since when TFLM has an operator", _ARRIVALS, ("operator", "since", "commit", "had before by"), _arrivals()),
         ("Rewrites", _REWRITES, ("rewrite", "effect"), _rewrites()),
         ("Operators in stripes", _STRIPES, ("operators", "rows of the input", "sequences"), _stripes()),
         ("Parts of the package", _PARTS, ("part", "content"), _parts()),
@@ -91,6 +97,10 @@ _TARGETS = (
 _BUILDS = (
     "What `--tflm` accepts, besides a day such as `2025-11-10`, and both, as in `zephyr-4.2@2025-03-01`. *Static\n"
     "memory* is TF_LITE_STATIC_MEMORY."
+)
+_ARRIVALS = (
+    f"Operators, and types of them, that came to TFLM after {FIRST_DAY}, the day of the oldest build above; others\n"
+    "have been there since then. Read in the history of tflite-micro up to 90b983c2b3f1."
 )
 _REWRITES = (
     "The names that `-v` and reports show. All rewrites are exact, except `partial_convolution`, which adds floats in\n"
@@ -124,7 +134,7 @@ def _options() -> Iterator[tuple[str, str, str]]:
 
 def _targets() -> Iterator[tuple[str, ...]]:
     for each in TARGETS.values():
-        chips = "; ".join(filter(None, (each.description, ", ".join(CHIPS.get(each.name, ())))))
+        chips = "; ".join(filter(None, (each.description, ", ".join(names_of_target(each.name)))))
         yield (
             f"`{each.name}`",
             chips,
@@ -136,9 +146,15 @@ def _targets() -> Iterator[tuple[str, ...]]:
 
 def _builds() -> Iterator[tuple[str, ...]]:
     for each in BUILDS.values():
-        day = "" if each.before is None else each.before.isoformat()
+        day = "" if each.day is None else each.day.isoformat()
         enums = "of the target" if each.short_enums is None else "4 bytes"
-        yield f"`{each.name}`", day, "yes" if each.is_static else "no", enums, ", ".join(each.libraries) or "any"
+        static, libraries = "yes" if each.is_static else "no", ", ".join(each.libraries) or "any"
+        yield f"`{each.name}`", day, static, enums, libraries, each.source
+
+
+def _arrivals() -> Iterator[tuple[str, ...]]:
+    for each in ARRIVALS:
+        yield str(each), each.day.isoformat(), each.commit, ", ".join(each.had_by)
 
 
 def _rewrites() -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,10 +70,8 @@ def write_fates(folder: Path, *words: str) -> None:
 def run(client: Any, folder: Path, keeps_models: bool = True) -> tuple[Counter[str], list[str]]:
     """Run all models of ``folder/in`` into ``folder/out``: what became of the files, and which were worked on."""
     told: list[str] = []
-    found, results = find_models([str(folder / "in")]), Results(folder / "out", OPTIONS)
-    counts = run_batch(
-        client, by_fate, found, OPTIONS, results, keeps_models, lambda _, __, line: told.append(line["model"])
-    )
+    found, results = find_models([str(folder / "in")]), Results(folder / "out", OPTIONS, keeps_models)
+    counts = run_batch(client, by_fate, found, OPTIONS, results, lambda _, __, line: told.append(line["model"]))
     return counts, sorted(told)
 
 
@@ -161,6 +159,64 @@ def test_files_of_one_content_have_the_result_under_the_path_of_each(cluster: An
     assert (counts, len(told)) == ({DONE: 2}, 1)
     made = tmp_path / "out" / "models"
     assert (made / "sub" / "dense_model.tflite").read_bytes() == (made / "dense_model.tflite").read_bytes()
+
+
+def _damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+
+@pytest.mark.parametrize("lose", [_damage, Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_result_that_was_damaged_or_removed_is_made_again(
+    lose: Callable[[Path], object], cluster: Any, tmp_path: Path
+) -> None:
+    write_models(tmp_path / "in", "dense_model", "branches")
+    run(cluster, tmp_path)
+    made = tmp_path / "out" / "models" / "dense_model.tflite"
+    whole = made.read_bytes()
+    assert lines_in(tmp_path)["dense_model"]["sha256"] == hashlib.sha256(whole).hexdigest()
+    lose(made)
+    assert run(cluster, tmp_path) == ({DONE: 2}, ["dense_model.tflite"])
+    assert made.read_bytes() == whole
+    assert run(cluster, tmp_path) == ({DONE: 2}, [])
+
+
+def test_a_lost_result_is_copied_from_a_file_of_the_same_bytes(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    write_models(tmp_path / "in" / "sub", "dense_model")
+    run(cluster, tmp_path)
+    made = tmp_path / "out" / "models" / "dense_model.tflite"
+    other = tmp_path / "out" / "models" / "sub" / "dense_model.tflite"
+    whole = made.read_bytes()
+    for lost in (made, other):
+        _damage(lost)
+        assert run(cluster, tmp_path) == ({DONE: 2}, [])
+        assert made.read_bytes() == other.read_bytes() == whole
+
+
+def test_what_is_refused_now_leaves_no_result_of_what_it_was(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    source, made = (tmp_path / each / "dense_model.tflite" for each in ("in", "out/models"))
+    good = source.read_bytes()
+    run(cluster, tmp_path)
+    whole = made.read_bytes()
+    for word in (b"refuse", b"fault"):
+        source.write_bytes(word)
+        run(cluster, tmp_path)
+        assert not made.exists()
+        made.write_bytes(whole)  # as by a run under other options in between
+        run(cluster, tmp_path)
+        assert not made.exists()
+        source.write_bytes(good)
+        assert run(cluster, tmp_path) == ({DONE: 1}, ["dense_model.tflite"])
+        assert made.read_bytes() == whole
+
+
+def test_models_that_were_not_kept_are_made_when_they_are_wanted(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    run(cluster, tmp_path, keeps_models=False)
+    assert run(cluster, tmp_path) == ({DONE: 1}, ["dense_model.tflite"])
+    assert (tmp_path / "out" / "models" / "dense_model.tflite").exists()
+    assert run(cluster, tmp_path, keeps_models=False) == ({DONE: 1}, [])
 
 
 def test_without_models_there_are_lines_alone(cluster: Any, tmp_path: Path) -> None:
@@ -291,6 +347,23 @@ def test_models_are_not_overwritten_by_their_results(tmp_path: Path) -> None:
     assert refused.exception.kind is ErrorKind.IS_INPUT
     assert (tmp_path / "models" / "dense_model.tflite").read_bytes() == before
     assert not (tmp_path / RESULTS).exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
+def test_nor_through_a_link(tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    before = (tmp_path / "in" / "dense_model.tflite").read_bytes()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "models").symlink_to(tmp_path / "in")
+    (tmp_path / "over" / "models").mkdir(parents=True)
+    (tmp_path / "over" / "models" / "dense_model.tflite").symlink_to(tmp_path / "in" / "dense_model.tflite")
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / RESULTS).symlink_to(tmp_path / "in" / "dense_model.tflite")
+    for out, more in (("out", ()), ("over", ()), ("lines", ("--no-models",))):
+        refused = CliRunner().invoke(cli, ["batch", str(tmp_path / "in"), "-o", str(tmp_path / out), *more])
+        assert isinstance(refused.exception, UsageError), refused.output
+        assert refused.exception.kind is ErrorKind.IS_INPUT
+        assert (tmp_path / "in" / "dense_model.tflite").read_bytes() == before
 
 
 def test_a_cluster_has_workers_of_its_own(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def read_elsewhere(model: Model, tiling: Tiling) -> int:
 def assert_adds(model: Model, tiling: Tiling, said: Figures, profile: KernelProfile) -> None:
     """A model with the tiling needs what is said, but for constants that it had before, and for alignment."""
     made = apply_tilings(copy_model(model), [tiling])
-    mend(made, profile, {each.output for each in faults_in(model, profile)})
+    mend(made, profile, {each.form for each in faults_in(model, profile)})
     before, after = arena_terms(model, profile), arena_terms(made, profile)
     layout = memory_layout(made, profile)
     plan = solve_together(layout.joined, "greedy_by_size", SearchLimit())

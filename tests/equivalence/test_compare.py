@@ -5,16 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.faults import raises
+from tests.interpreters import ending
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
-from tests.tflm import run_models
+from tests.tflm import needs_wheel, run_models
 from tests.two_models import compare_models
+from tflite_memopt import Options, verify
 from tflite_memopt.errors import ErrorKind, UsageError
-from tflite_memopt.evidence.equivalence.compare import EXACT, Tolerance, arrays_agree, max_abs_diff
+from tflite_memopt.evidence.equivalence.compare import (
+    EXACT,
+    Tolerance,
+    arrays_agree,
+    first_output_difference,
+    max_abs_diff,
+)
 from tflite_memopt.evidence.equivalence.inputs import inputs_from_npz, seeded_inputs
-from tflite_memopt.model.io import offline_plan
+from tflite_memopt.evidence.equivalence.runner import CRASHED
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType
@@ -90,14 +99,24 @@ def test_own_inputs_must_fit(tmp_path: Path) -> None:
         inputs_from_npz(path, dense_model())
 
 
+@needs_wheel
+@pytest.mark.usefixtures("mortal_wheel")
 def test_a_crash_of_the_interpreter_is_a_result_not_an_end() -> None:
-    model = read_model(write_model(mobile_chain()))
-    offline_plan.attach(model, {tensor: 1 << 30 for tensor in model.main.tensors if not tensor.is_constant})
-    good, samples = write_model(mobile_chain()), seeded_inputs(model, 1, 0)
-    runs = run_models("tflm", {"good": good, "bad": write_model(model)}, samples, ARENA)
-    assert runs["good"].ran
-    assert not runs["bad"].ran
-    assert runs["bad"].error
+    model = mobile_chain()
+    files = {"good": write_model(model), "bad": ending(model), "next": write_model(model)}
+    runs = run_models("tflm", files, seeded_inputs(model, 1, 0), ARENA)
+    assert [run.ran for run in runs.values()] == [True, False, True]
+    assert str(runs["bad"].error).startswith(CRASHED)
+
+
+@needs_wheel
+@pytest.mark.usefixtures("mortal_wheel")
+def test_a_crash_is_no_verdict_and_the_reason_is_given() -> None:
+    data = ending(mobile_chain())
+    verdicts = verify(data, data, Options(samples=2))
+    assert verdicts["litert"].equal
+    assert verdicts["tflm"].equal is None
+    assert CRASHED in str(verdicts["tflm"].reason)
 
 
 def test_state_is_carried_from_sample_to_sample() -> None:
@@ -122,3 +141,14 @@ def test_scratch_is_kept_clear_of_live_tensors() -> None:
     data = write_model(transpose_conv_model())
     verdict = compare_models("tflm", data, data, seeded_inputs(read_model(data), 2, 0), ARENA, EXACT)
     assert verdict.equal
+
+
+@pytest.mark.parametrize(("lsb", "apart", "is_off"), [(2, 2, False), (2, 3, True), (0, 1, True), (np.inf, 200, False)])
+def test_steps_of_integers_that_are_written_as_floats(lsb: float, apart: int, is_off: bool) -> None:
+    """The limit of integers holds for them; it does not touch another float."""
+    step, limits = 0.1, Tolerance(absolute=1e-6, lsb=lsb)
+    before = np.asarray([0.1, 0.2, 0.3], np.float32)
+    after = before.copy()
+    after[1] = np.float32(before[1] + apart * step)
+    assert (first_output_difference({0: [before]}, {0: [after]}, limits, {0: step}) is not None) == is_off
+    assert first_output_difference({0: [before]}, {0: [after]}, limits, {1: step}) is not None

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.interpreters import ending
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
-from tflite_memopt.evidence.equivalence.runner import GivenUpError, Interpreter, Interpreters, ProcessLimits
-from tflite_memopt.model.io import offline_plan
+from tflite_memopt.evidence.equivalence.runner import CRASHED, GivenUpError, Interpreter, Interpreters, ProcessLimits
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType
@@ -30,23 +30,20 @@ from tflite_memopt.model.ir.model import DType
 ARENA = 4 << 20
 
 
-def crashing() -> bytes:
-    model = read_model(write_model(mobile_chain()))
-    offline_plan.attach(model, {tensor: 1 << 30 for tensor in model.main.tensors if not tensor.is_constant})
-    return write_model(model)
-
-
 @needs_wheel
+@pytest.mark.usefixtures("mortal_wheel")
 def test_after_a_crash_the_next_job_runs() -> None:
     model = mobile_chain()
     samples = seeded_inputs(model, 1, 0)
     with closing(Interpreter("tflm")) as interpreter:
         good = RunJob(write_model(model), samples, ARENA)
         assert interpreter.run(good).ran
-        bad = interpreter.run(RunJob(crashing(), samples, ARENA))
+        first = interpreter._process.pid
+        bad = interpreter.run(RunJob(ending(model), samples, ARENA))
         assert not bad.ran
-        assert bad.error
+        assert bad.error == f"{CRASHED} (SIGSEGV)"
         assert interpreter.run(good).ran
+        assert interpreter._process.pid != first
 
 
 def test_time_is_limited() -> None:
@@ -109,9 +106,10 @@ def test_threads_may_close_at_once() -> None:
 
 
 @needs_wheel
+@pytest.mark.usefixtures("mortal_wheel")
 def test_processes_outlive_the_thread_that_asked_for_them() -> None:
     model = mobile_chain()
-    job, bad = (RunJob(data, seeded_inputs(model, 1, 0), ARENA) for data in (write_model(model), crashing()))
+    job, bad = (RunJob(data, seeded_inputs(model, 1, 0), ARENA) for data in (write_model(model), ending(model)))
     with closing(Interpreter("tflm")) as interpreter:
 
         def crash_and_run() -> int:

@@ -10,7 +10,8 @@ import pytest
 from tests.faults import raises
 from tests.models import dense_model
 from tflite_memopt.errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from tflite_memopt.model.io.associated_files import append, split
+from tflite_memopt.model.io import associated_files
+from tflite_memopt.model.io.associated_files import append
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import AssociatedFile
@@ -19,6 +20,11 @@ MODEL = write_model(dense_model())
 STORED = AssociatedFile("labels.txt", b"cat\ndog\n", (2024, 2, 29, 13, 30, 58))
 DEFLATED = AssociatedFile("vocabulary/words.txt", b"the same word again " * 50, compressed=True)
 UNICODE = AssociatedFile("libell\u00e9s.txt", b"")
+
+
+def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
+    """The two parts of a file whose buffers end somewhere in the model."""
+    return associated_files.split(data, lambda: 0)
 
 
 @pytest.mark.parametrize(

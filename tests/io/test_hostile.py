@@ -13,9 +13,10 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 
 import tflite_memopt
+from tests.deep import pack, tree
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
-from tests.models import branches, dense_model, irregular_model
+from tests.models import branches, dense_model, irregular_model, that_nothing_runs
 from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io import reader
@@ -25,6 +26,8 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import AssociatedFile, Buffer, DType, Model
 
+_OFFSET_SLOT = 6
+"""``Buffer.offset`` is the second field, and a vtable begins with two 16-bit sizes."""
 CONTROL = "model_control_dependencies"
 
 
@@ -92,6 +95,59 @@ def test_a_zip_within_a_buffer_is_no_archive_behind_the_model() -> None:
     assert [file.name for file in read_model(both).associated_files] == ["more.txt"]
 
 
+def behind(data: bytes, name: str) -> bytes:
+    """The file with the content of a metadata entry moved behind the flatbuffer, where it ends the file."""
+    root = tree(data)
+    buffer = root.buffers[next(each.buffer for each in root.metadata if each.name == name.encode())]
+    content, buffer.data, buffer.size = bytes(buffer.data), None, len(buffer.data)
+    buffer.offset = 1 << 20  # any: the number is part of the length
+    buffer.offset = len(pack(root))
+    return pack(root) + content
+
+
+def test_a_zip_in_the_last_buffer_behind_the_flatbuffer_belongs_to_the_model() -> None:
+    data = behind(write_model(with_metadata(dense_model(), "M", zipped())), "M")
+    assert data.endswith(zipped())
+    model = read_model(data)
+    assert model.associated_files == ()
+    assert dict(model.metadata)["M"].data.tobytes() == zipped()  # type: ignore[union-attr]
+    assert dict(read_model(write_model(model)).metadata)["M"].data.tobytes() == zipped()  # type: ignore[union-attr]
+    both = append(data, (AssociatedFile("more.txt", b"more"),))
+    again = read_model(both)
+    assert [file.name for file in again.associated_files] == ["more.txt"]
+    assert dict(again.metadata)["M"].data.tobytes() == zipped()  # type: ignore[union-attr]
+    with raises(ModelFormatError, None, "outside the file"):
+        read_model(data[:-1])
+
+
+def test_a_zip_in_a_buffer_that_ends_the_flatbuffer_belongs_to_the_model() -> None:
+    """A writer may lay the bytes of a buffer last."""
+    data = behind(write_model(with_metadata(dense_model(), "M", zipped())), "M")
+    start = len(data) - len(zipped())
+    within = bytearray(data[:start] + bytes(-start % 4) + len(zipped()).to_bytes(4, "little") + zipped())
+    model = schema.Model.GetRootAs(within, 0)
+    (table,) = (each._tab for each in map(model.Buffers, range(model.BuffersLength())) if each.Size())
+    # Its offset of 8 bytes becomes the first field: a reference to the vector, and the rest is left unread.
+    at = table.Pos + table.Offset(_OFFSET_SLOT)
+    within[at : at + 4] = (start + -start % 4 - at).to_bytes(4, "little")
+    vtable = table.Pos - int.from_bytes(within[table.Pos : table.Pos + 4], "little", signed=True)
+    slots = range(vtable + 4, vtable + 10, 2)
+    within[slots[0] : slots[0] + 2] = (at - table.Pos).to_bytes(2, "little")
+    within[slots[1] : slots[2] + 2] = bytes(4)
+    read = read_model(bytes(within))
+    assert read.associated_files == ()
+    assert dict(read.metadata)["M"].data.tobytes() == zipped()  # type: ignore[union-attr]
+
+
+def test_an_archive_that_begins_in_a_buffer_and_ends_behind_it_is_damaged() -> None:
+    data = behind(write_model(with_metadata(dense_model(), "M", zipped())), "M")
+    root = tree(data)
+    (buffer,) = (each for each in root.buffers if each.size)
+    buffer.size -= 1
+    with raises(ModelFormatError, ErrorKind.DAMAGED):
+        read_model(pack(root) + zipped())
+
+
 def test_an_archive_that_lost_its_end_is_refused_all_the_same() -> None:
     data = append(write_model(with_metadata(dense_model(), "M", zipped())), (AssociatedFile("a.txt", b"some text"),))
     with raises(ModelFormatError, ErrorKind.DAMAGED):
@@ -143,12 +199,12 @@ def test_positions_of_operators_in_metadata_go_when_operators_move() -> None:
 
 
 def said_sizes(name: str, operands: list[list[int]], table: str | None = None, **fields: int) -> Model:
-    """One operator whose operands say something else than the file."""
+    """One operator whose operands say something else than the file, which no runtime is to see."""
     b = ModelBuilder()
     x, y = b.input("x", (1, 4, 4, 4), DType.FLOAT32), b.tensor("y", (1, 4, 4, 4), DType.FLOAT32)
     constants = [b.constant(f"c{at}", np.asarray(each, np.int32)) for at, each in enumerate(operands)]
     b.operator(name, (x, *constants), (y,), table, **fields)
-    return b.finish(y)
+    return that_nothing_runs(b.finish(y))
 
 
 _NO_PADS = [[0, 0], [0, 0]]

@@ -14,6 +14,8 @@ from tflite_memopt.model.ir.tensors import per_tensor
 Make = Callable[[ModelBuilder, DType], tuple[Tensor, ...]]
 MakeLayer = Callable[[ModelBuilder, DType, DType], tuple[Tensor, ...]]
 IMAGE = (1, 4, 4, 4)
+LEFT_OUT = frozenset({("SOFTMAX", DType.UINT8)})
+"""LiteRT crashed on it without its factor."""
 
 
 def alone(name: str, dtype: DType) -> Model:

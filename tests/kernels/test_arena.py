@@ -64,17 +64,26 @@ def test_the_smallest_models_need_as_much_as_is_counted(name: str) -> None:
 
 
 def test_an_arena_in_which_structures_cover_temporaries_is_not_promised() -> None:
-    """TFLM does not notice that the transposed copy of BATCH_MATMUL lies over tensors that Prepare still reads."""
+    """TFLM does not notice where the transposed copy of BATCH_MATMUL lies over tensors that Prepare still reads.
+
+    In some arenas that are a few lines of 16 bytes smaller than the count the wheel crashed, in others it ran: no test
+    gives it one.
+    """
     b = ModelBuilder()
     x, y = b.input("x", (1, 4, 4, 4)), b.tensor("y", (1, 4, 4, 4))
     b.operator("BATCH_MATMUL", (x, x), (y,), "BatchMatMulOptions")
-    assert takes(b.finish(y), 0, 16, 32, 48) == [True, True, False, True]
+    assert takes(b.finish(y), 0) == [True]
+    assert required(b.model) == 1312
 
 
 def takes(model: Model, *less: int) -> list[bool]:
     """Tell whether TFLM sets up the model in an arena that is ``less`` bytes below the count."""
     data = write_model(model)
-    read = read_model(data)
-    required = arena_use(read, aligned(read.main.inputs[0].nbytes) * 2, reference.requests, WHEEL).required
     with contextlib.closing(Interpreter("tflm")) as tflm:
-        return [tflm.run(RunJob(data, [], required - fewer)).ran for fewer in less]
+        return [tflm.run(RunJob(data, [], required(model) - fewer)).ran for fewer in less]
+
+
+def required(model: Model) -> int:
+    """The bytes of arena that are counted."""
+    read = read_model(write_model(model))
+    return arena_use(read, aligned(read.main.inputs[0].nbytes) * 2, reference.requests, WHEEL).required

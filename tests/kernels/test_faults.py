@@ -32,7 +32,7 @@ from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.search.memory.work import WorkLimit
 from tflite_memopt.target.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
-from tflite_memopt.target.kernels.faults import FAULTS, Fault, faults_in, new_faults
+from tflite_memopt.target.kernels.faults import FAULTS, Fault, faults_in, form_of, new_faults
 from tflite_memopt.target.kernels.mend import mend
 from tflite_memopt.target.kernels.profile import KernelProfile
 from tflite_memopt.target.kernels.profiles import PROFILES, profile_named
@@ -243,7 +243,8 @@ def _differs_on_the_wheel(model: Model) -> bool:
     (x,) = model.main.inputs
     sample = [np.arange(x.elements, dtype=np.int8).reshape(x.shape)]
     litert, tflm = (run_models(each, {"m": write_model(model)}, [sample], 2**16)["m"] for each in ("litert", "tflm"))
-    assert litert.ran and tflm.ran
+    assert litert.ran
+    assert tflm.ran
     return not np.array_equal(litert.outputs[0][0], tflm.outputs[0][0])
 
 
@@ -255,6 +256,60 @@ def test_no_fault_of_integers_is_one_of_floats_or_of_16_bits() -> None:
     fields = {"padding": SAME, "strideW": 2, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
     b.operator("CONV_2D", (x, weights), (y,), "Conv2DOptions", **fields)
     assert not faults_in(b.finish(y), profile_named("portable"))
+
+
+def stripped(*ranks: int) -> Model:
+    """TRANSPOSEs of so many dimensions, side by side; all tensors have one name, as in a file that was stripped."""
+    b = ModelBuilder()
+    outputs = []
+    for rank in ranks:
+        x, y = b.input("t", (2,) * rank), b.tensor("t", (2,) * rank)
+        order = b.constant("t", np.arange(rank, dtype=np.int32)[::-1].copy())
+        b.operator("TRANSPOSE", (x, order), (y,), "TransposeOptions")
+        outputs.append(y)
+    return b.finish(*outputs)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        ((5, 4), (5, 4), ()),
+        ((5, 4), (4,), ()),  # it is gone
+        ((5, 4), (5, 5), (5,)),  # once more
+        ((5, 4), (5, 5, 5), (5, 5)),
+        ((5, 4), (4, 6), (6,)),  # another one instead
+        ((5, 6), (6, 5), ()),  # in another order
+        ((), (5,), (5,)),
+    ],
+)
+def test_a_fault_hides_no_other_one_where_names_are_equal(
+    before: tuple[int, ...], after: tuple[int, ...], new: tuple[int, ...]
+) -> None:
+    original, model = (read_model(write_model(stripped(*ranks or (4,)))) for ranks in (before, after))
+    assert {tensor.name for tensor in model.main.tensors} == {"t"}
+    found = [each for each in faults_in(model, DSP) if each in new_faults(model, original, DSP)]
+    assert len(new_faults(model, original, DSP)) == len(new)
+    assert {len(each.form[2][0][1]) for each in found} == set(new)  # type: ignore[index]
+
+
+def test_forms_tell_operators_by_what_faults_look_at() -> None:
+    b = ModelBuilder()
+    first = b.conv(b.input("x", (1, 9, 9, 8)), 8, kernel=3, seed=1)
+    model = b.finish(b.conv(first, 8, kernel=3, seed=2))
+    one, other = model.main.operators
+    assert form_of(one) == form_of(other)  # weights and names are others
+    assert len({form_of(to_batches(rows).main.operators[0]) for rows in (0, 1, 2)}) == 3
+    changed = copy_model(model).main.operators[0]
+    changed.outputs[0].quantization = per_tensor(0.1, 5)
+    assert form_of(changed) != form_of(one)
+
+
+def test_what_a_library_computes_wrongly_is_mended_in_a_stripped_file() -> None:
+    wrong = convolution((1, 16, 16, 8), stride=2)
+    for tensor in wrong.main.tensors:
+        tensor.name = "t"
+    result = optimize(write_model(wrong), Options(target="esp32s3", verify=False))
+    assert not faults_in(read_model(result.model), S3)
 
 
 def test_a_mended_release_has_it_no_more() -> None:

@@ -14,18 +14,18 @@ from tests.faults import raises, wrong_option
 from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tests.profiles import examples
-from tflite_memopt import Options, optimize
+from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ErrorKind, UsageError
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import OBJECTIVES, Objective
+from tflite_memopt.report.options_used import as_labeled
 from tflite_memopt.report.targets import targets_json
-from tflite_memopt.target.kernels import boards
 from tflite_memopt.target.kernels.arena import arena_use, larger_structures
-from tflite_memopt.target.kernels.boards import device_named
-from tflite_memopt.target.kernels.chips import CHIPS, plain_name
+from tflite_memopt.target.kernels.boards import BOARDS, device_named, usual_tflm
+from tflite_memopt.target.kernels.chips import CHIPS, FAMILIES, MEMORIES, chip_named, names_of_target, plain_name
 from tflite_memopt.target.kernels.profiles import PROFILES
 from tflite_memopt.target.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
 from tflite_memopt.target.kernels.since import BUILDS, PRESENT, SINCE, build_named, has_operators, without_newer
@@ -194,11 +194,87 @@ def test_an_unknown_target_gets_the_closest_name(name: str, meant: str | None) -
 
 
 def test_no_chip_is_of_two_families() -> None:
-    chips = [plain_name(chip) for each in CHIPS.values() for chip in each]
-    assert len(chips) == len(set(chips))
-    for target, each in CHIPS.items():
+    families = [plain_name(family) for each in FAMILIES.values() for family in each]
+    assert len(families) == len(set(families))
+    for target, each in FAMILIES.items():
         assert target in TARGETS
-        assert [target_named(chip).name for chip in each] == [target] * len(each)
+        assert [target_named(family).name for family in each] == [target] * len(each)
+    for chip in CHIPS.values():
+        begins = [family for family in families if plain_name(chip.name).startswith(family)]
+        assert not begins or target_named(max(begins, key=len)).name == chip.target
+
+
+ALIKE = {
+    frozenset({"ESP32", "ESP32-S2"}),  # 320 KB: what ESP-IDF leaves of one, and all of the other
+    frozenset({"ESP32-C3", "ESP32-C5"}),  # 384 KB: what the cache leaves of one, and all of the other
+    frozenset({"nRF52833", "STM32F407VG", "STM32F411RE", "STM32F446RE", "STM32G474RE"}),
+    frozenset({"nRF54L15", "nRF9160", "STM32L552ZE"}),
+    frozenset({"SAMD51J19", "STM32WB55RG", "MK64FN1M0"}),
+    frozenset({"STM32F103C8", "STM32F103RB"}),
+    frozenset({"STM32F401RE", "STM32L475VG", "STM32L476RG"}),
+    frozenset({"STM32F767ZI", "STM32H743ZI", "STM32H747XI", "i.MX RT1062"}),
+    frozenset({"STM32U575ZI", "STM32U585AI"}),
+}
+"""Chips of one core that have as much RAM for data, as their data sheets say."""
+
+
+def test_every_chip_has_a_row_of_its_own() -> None:
+    """A name must not lead to another chip's RAM: kernels may be the same where memories are not."""
+    assert len({plain_name(name) for name in CHIPS}) == len(CHIPS)
+    assert all(chip.source and chip.target in TARGETS for chip in CHIPS.values())
+    by_figures: dict[tuple[str, int], set[str]] = {}
+    for chip in CHIPS.values():
+        assert (chip.left is None) == (chip.left_by is None)
+        assert chip.left is None or 0 < chip.left < chip.ram
+        by_figures.setdefault((chip.target, chip.left or chip.ram), set()).add(chip.name)
+    assert {frozenset(names) for names in by_figures.values() if len(names) > 1} == ALIKE
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "kbytes", "left"),
+    [
+        ("esp32", "ESP32", 520, 320),
+        ("esp32s2", "ESP32-S2", 320, None),
+        ("esp32c2", "ESP32-C2", 272, 256),
+        ("ESP32-C3-MINI-1", "ESP32-C3", 400, 384),
+        ("esp32-c5", "ESP32-C5", 384, None),
+        ("esp32c6", "ESP32-C6", 512, None),
+        ("ESP32-H2", "ESP32-H2", 320, 304),
+        ("esp32-s2-wrover", "ESP32-S2", 320, None),
+        ("rp2350b", "RP2350", 520, None),
+        ("STM32F103C8T6", "STM32F103C8", 20, None),
+    ],
+)
+def test_a_chip_has_its_own_ram(name: str, chip: str, kbytes: int, left: int | None) -> None:
+    found, options = chip_named(name), Options(target=name)
+    assert found is not None
+    assert (found.name, found.ram) == (chip, kbytes << 10)
+    assert found.left == (None if left is None else left << 10)
+    assert options.device == chip
+    # The target is a core, which may have the name of another chip: the options once more are of the same chip.
+    assert replace(options, seed=1).device == chip
+    assert replace(options, target="cortex-m7").device is None
+
+
+@pytest.mark.parametrize("name", ["esp32c61", "ESP32-H21", "esp32s31", "RP23501"])
+def test_a_chip_with_more_digits_is_another_one(name: str) -> None:
+    assert chip_named(name) is None
+    with raises(UsageError, ErrorKind.UNKNOWN, repr(name)):
+        target_named(name)
+
+
+def test_the_memories_of_a_chip_are_those_of_its_row() -> None:
+    for name, memories in MEMORIES.items():
+        if name in CHIPS:
+            assert CHIPS[name].ram in memories.values()
+
+
+def test_a_target_lists_each_chip_once() -> None:
+    listed = [name for target in TARGETS for name in names_of_target(target)]
+    assert len(listed) == len(set(listed))
+    assert {"ESP32-C2", "ESP32-C5", "ESP32-C6", "ESP32-H2"} == set(names_of_target("esp32c3"))
+    assert "RP2350" in names_of_target("cortex-m33")
+    assert not {"nRF52840", "STM32F407VG"} & set(listed)
 
 
 def test_a_program_gets_values() -> None:
@@ -232,7 +308,7 @@ def test_a_tflm_of_the_day_has_the_operator_of_that_day() -> None:
     assert has_operators(kinds, build_named(day.isoformat()))
     assert has_operators(kinds, PRESENT)
     before = build_named(without_newer(PRESENT, day))
-    assert before.before == day - timedelta(days=1)
+    assert before.day == day - timedelta(days=1)
     assert not has_operators(kinds, before)
 
 
@@ -240,10 +316,10 @@ def test_a_build_is_named_by_its_package_its_day_or_both() -> None:
     zephyr = BUILDS["zephyr-4.2"]
     assert build_named("zephyr-4.2") is zephyr
     older = build_named("zephyr-4.2@2025-03-01")
-    assert (older.before, older.is_static, older.libraries) == (date(2025, 3, 1), False, zephyr.libraries)
+    assert (older.day, older.is_static, older.libraries) == (date(2025, 3, 1), False, zephyr.libraries)
     assert build_named("2025-03-01").is_static
-    assert build_named(without_newer(older, date(2024, 1, 2))).before == date(2024, 1, 1)
-    for wrong in ("zephyr", "zephyr-4.2@", "2025", "@2025-03-01", "zephyr-4.2@soon"):
+    assert build_named(without_newer(older, date(2024, 1, 2))).day == date(2024, 1, 1)
+    for wrong in ("zephyr", "zephyr-4.2@", "2025", "@2025-03-01", "zephyr-4.2@soon", "2022-12-31"):
         with raises(UsageError, ErrorKind.UNKNOWN, wrong):
             build_named(wrong)
 
@@ -264,10 +340,45 @@ def test_a_build_has_its_structures_and_libraries(name: str) -> None:
     assert {each.abi for each in anywhere.libraries} == {anywhere.abi}
 
 
-@pytest.mark.parametrize("name", [*boards.BOARDS, *boards.CHIPS])
+@pytest.mark.parametrize("name", [*BOARDS, *CHIPS])
 def test_a_board_is_a_target_with_its_ram(name: str) -> None:
     device = device_named(name)
     assert device is not None
     assert target_named(name).name == device.target
-    assert 16 << 10 <= device.ram <= 1 << 20
+    assert 16 << 10 <= device.chip.ram <= 1 << 20
     assert device.flash is None or device.flash >= 64 << 10
+
+
+def test_an_arduino_board_implies_its_library() -> None:
+    arduino = [name for name in BOARDS if name.startswith("arduino-")]
+    assert arduino == [name for name in BOARDS if usual_tflm(name) is not None]
+    for name in arduino:
+        options = Options(target=name)
+        assert (options.tflm, options.build) == ("arduino-2023", BUILDS["arduino-2023"])
+        assert options.profile.is_portable  # its CMSIS-NN is older than the one that was measured
+        assert replace(options, seed=1) == replace(Options(target=name, seed=1))
+        assert Options(target=name, tflm="makefile").tflm == "makefile"
+    nano, chip = Options(target="arduino-nano-33-ble"), Options(target="nrf52840")
+    assert chip.tflm == PRESENT.name
+    assert [each.name for each in nano.profile.libraries] == ["cmsis-nn-dsp"]
+    model = concat_model()
+    needs = [arena_use(model, 4096, each.requests, each.abi).required for each in (nano.profile, chip.profile)]
+    assert needs[0] - needs[1] == larger_structures(model, nano.profile.abi)
+
+
+def test_the_file_of_a_board_says_which_tflm_it_is_for() -> None:
+    """Analyze counts a file as optimize did, whether the build was implied or asked for."""
+    data, board = write_model(concat_model()), "arduino-nano-33-ble"
+    for tflm in (None, "makefile", "zephyr-4.2"):
+        options = Options(target=board, tflm=tflm, verify=False, cascade=False)
+        result = optimize(data, options)
+        analysis = analyze(result.model)
+        assert analysis.tflm_build == options.tflm == (tflm or "arduino-2023")
+        assert analysis.answer.reserve == result.report.answer.reserve
+        label = plan_label.decode(read_model(result.model))
+        assert label is not None
+        assert as_labeled(Options(), label).tflm == options.tflm
+        says = [sum("arduino-2023" in each for each in made.warnings) for made in (result.report, analysis)]
+        assert says == ([1, 1] if tflm is None else [0, 0])
+    assert analyze(data, target=board).tflm_build == "arduino-2023"
+    assert analyze(data, target=board, tflm="makefile").tflm_build == "makefile"

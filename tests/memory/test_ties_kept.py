@@ -92,8 +92,8 @@ def test_a_plan_that_loses_the_state_is_found_out() -> None:
     offline_plan.attach(lost, {**offsets, lost.main.outputs[1]: 256})
     with litert_and_tflm() as interpreters:
         for name in ("litert", "tflm"):
-            assert difference_in_sequence(name, (data, result), ties, samples, EXACT, interpreters) is None
-        said = difference_in_sequence("tflm", (data, write_model(lost)), ties, samples, EXACT, interpreters)
+            assert difference_in_sequence(name, (data, result), ties, samples, EXACT, interpreters[name]) is None
+        said = difference_in_sequence("tflm", (data, write_model(lost)), ties, samples, EXACT, interpreters["tflm"])
     assert said is not None
     assert "invocation 1" in said
 

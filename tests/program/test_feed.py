@@ -161,7 +161,7 @@ def differs(
     model, file = front_of(name, rows, pieces)
     samples = seeded_inputs(model, 3, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
-    found = fed_outputs(runtime, file.data, feed or file.feed, samples, interpreters)
+    found = fed_outputs(runtime, file.data, feed or file.feed, samples, interpreters[runtime])
     assert any(np.ptp(result) > 1 for result in run.outputs[0])
     return any(one.tobytes() != other[0].tobytes() for one, other in zip(run.outputs[0], found, strict=True))
 
@@ -235,7 +235,7 @@ def test_without_masks_it_is_wrong(interpreters: Interpreters) -> None:
     bare = write_model(without_masks(read_model(file.data)))
     samples = seeded_inputs(model, 2, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
-    found = fed_outputs("litert", bare, file.feed, samples, interpreters)
+    found = fed_outputs("litert", bare, file.feed, samples, interpreters["litert"])
     assert not np.array_equal(run.outputs[0][0], found[0][0])
 
 

@@ -276,11 +276,16 @@ def interpreters() -> Iterator[Interpreters]:
 
 
 def run_alike(data: bytes, model: Model, interpreters: Interpreters) -> list[bool]:
-    """Of each runtime that takes what keeps the clause: whether it computes the same of what breaks it."""
-    samples, found = verification_inputs(read_model(data), 6, 0), []
+    """Of each runtime that takes what keeps the clause: whether it computes the same of what breaks it.
+
+    LiteRT comes first, which looks at more before it runs anything: what it does otherwise is not given to TFLM.
+    """
+    samples, found = verification_inputs(read_model(data), 6, 0), list[bool]()
     shapes = [tensor.shape for tensor in model.main.inputs]
     reshaped = [[each.reshape(shape) for each, shape in zip(one, shapes, strict=True)] for one in samples]
-    for runtime in RUNTIMES:
+    for runtime in ("litert", "tflm"):
+        if not all(found):
+            break
         one = interpreters[runtime].run(RunJob(data, samples, ARENA))
         if one.ran:
             other = interpreters[runtime].run(RunJob(write_model(model), reshaped, ARENA))

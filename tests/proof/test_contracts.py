@@ -17,11 +17,12 @@ from tflite_memopt.evidence.proof.contracts import CONTRACTS
 from tflite_memopt.evidence.proof.kinds import KINDS, whole
 from tflite_memopt.evidence.proof.run import EFFECTS
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.model.ir.model import DType, Model, OperatorOptions, Quantization, Tensor
+from tflite_memopt.model.ir.model import DType, Model, OperatorOptions, Quantization, Signature, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
 Array = np.ndarray[Any, Any]
+Fields = dict[str, Any]
 
 
 def one(
@@ -142,6 +143,34 @@ def infinite_scale(scale: float) -> Model:
     return model
 
 
+def depthwise(multiplier: int) -> Model:
+    """Two channels of each of three; a multiplier that says fewer leaves some of them unwritten."""
+    weights = (np.ones((1, 1, 1, 6), np.int8), per_tensor(0.05, 0))
+    fields: Fields = {"strideH": 1, "strideW": 1, "depthMultiplier": multiplier}
+    return one("DEPTHWISE_CONV_2D", (1, 2, 2, 3), [weights], (1, 2, 2, 6), "DepthwiseConv2DOptions", **fields)
+
+
+def of_four_bits(point: int) -> Model:
+    """A dense layer by weights from 1 to 3, and any zero point."""
+    model = dense(0, (point,))
+    weights = model.main.operators[0].required(1)
+    weights.dtype, weights.buffer.data = DType.INT4, np.full(6, 0x31, np.uint8)
+    return model
+
+
+def convolved(point: int) -> Model:
+    model = convolution(4)
+    model.main.operators[0].required(1).quantization = per_tensor(0.01, point)
+    return model
+
+
+def depthwise_of_floats(scales: int) -> Model:
+    weights = (np.ones((1, 1, 1, 3), np.int8), per_channel(np.full(scales, 0.05, np.float32), 3))
+    fields: Fields = {"strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    shape = (1, 2, 2, 3)
+    return one("DEPTHWISE_CONV_2D", shape, [weights], shape, "DepthwiseConv2DOptions", F32, **fields)
+
+
 OUTSIDE: dict[str, tuple[Callable[[], Model], Callable[[], Model], str]] = {
     "begin mask of an axis that is left out": (lambda: strided(2, 1, 0), lambda: strided(2, 1, 2), "stride from 1 on"),
     "negative stride of one": (lambda: strided(2, 1, 0), lambda: strided(2, -1, 0), "stride from 1 on"),
@@ -168,6 +197,14 @@ OUTSIDE: dict[str, tuple[Callable[[], Model], Callable[[], Model], str]] = {
     "input in a constant": (lambda: shared_buffer(False), lambda: shared_buffer(True), "bytes of a constant"),
     "scale of a bias": (lambda: rescaled_bias(0.0005), lambda: rescaled_bias(0.02), "scale of the products"),
     "type that an option says": (lambda: shape_type(2), lambda: shape_type(4), "output's type"),
+    "channels by the multiplier": (lambda: depthwise(2), lambda: depthwise(1), "depthMultiplier"),
+    "zero point of four bits": (lambda: of_four_bits(0), lambda: of_four_bits(1), "zero points of weights"),
+    "zero point of filters": (lambda: convolved(0), lambda: convolved(1), "zero points of weights"),
+    "scale of filters for floats": (
+        lambda: depthwise_of_floats(3),
+        lambda: depthwise_of_floats(1),
+        "scale for each channel",
+    ),
     "scale without end": (lambda: infinite_scale(0.05), lambda: infinite_scale(float("inf")), "finite and positive"),
 }
 
@@ -239,6 +276,13 @@ def test_states_are_those_of_tensors_and_not_of_names() -> None:
     assert prove(recurrent(False), recurrent(False)).invocations is None
     assert prove(recurrent(False), recurrent(False)).proved
     assert not prove(recurrent(False), recurrent(True)).proved
+
+
+@pytest.mark.parametrize(("key", "is_sound"), [("serving_default", True), ("", False)])
+def test_signatures_have_names(key: str, is_sound: bool) -> None:
+    model = dense(0, (0,))
+    model.signatures = [Signature(key, model.main, (), ())]
+    assert prove(model, model).proved == is_sound
 
 
 def resize_of(size: int) -> Proof:

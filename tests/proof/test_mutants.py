@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
 
-from scripts.fuzzing import judge
+from scripts.fuzzing import judge, streams
 from scripts.fuzzing.mutants import mutant, packed, root_of, sites_of
 from scripts.fuzzing.plans import planned
-from scripts.fuzzing.proofs import Attack, attacked, attacked_plans
+from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_streams
 from tests.memory.loops import looped, plain
 from tests.test_random_models import random_model
 from tests.tflm import needs_wheel
@@ -73,6 +73,49 @@ def test_no_mutant_that_computes_otherwise_is_proved() -> None:
 
 @pytest.mark.slow
 @needs_wheel
+def test_no_stream_that_computes_otherwise_is_proved() -> None:
+    """Of every sort: hops, steps, parts, and what is fed; fields, labels, and manifests."""
+    counts = attacked_streams(Attack(seed=5, samples=3, seconds=1e9, keep=None), 300)
+    assert counts.false == []
+    assert {kind for kind, count in counts.proved.items() if count} == {"slide", "step", "parts", "fed"}
+    assert {each.split(" ")[0] for each in counts.fields} >= {"label", "end", "program.json", "part"}
+    assert min(counts.ends[end] for end in ("refused", "different", "differs", "proved")) > 5
+
+
+@needs_wheel
+def test_a_false_stream_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every result is proved, the runtimes and the files themselves say otherwise."""
+    monkeypatch.setattr(streams, "judged_calls", lambda *_: (Proof(Status.PROVED), ()))
+    counts = attacked_streams(Attack(seed=6, samples=3, seconds=1e9, keep=None), 60)
+    assert any("is another one in the file" in each for each in counts.false)
+    assert any("differs" in each or "does not run" in each for each in counts.false)
+
+
+@pytest.mark.parametrize(
+    ("table", "field"),
+    [
+        ("ModelT", "externalBuffers"),
+        ("BufferT", "offset"),
+        ("QuantizationParametersT", "details"),
+        ("TensorT", "variantTensors"),
+        ("OperatorT", "builtinOptions2"),
+        ("OperatorT", "intermediates"),
+        ("SubGraphT", "debugMetadataIndex"),
+    ],
+)
+def test_what_a_file_does_not_have_is_made_by_its_type(table: str, field: str) -> None:
+    root, draw = root_of(write_model(random_model(3))), random.Random(0)
+    sites = [each for each in sites_of(root) if (each.table, each.name) == (table, field)]
+    before = packed(root)
+    made = [found[1] for _ in range(20) if (found := mutant(root, sites, draw)) is not None]
+    held = getattr(getattr(schema, table)(), field)
+    assert any(data != before for data in made)
+    assert all(root_of(data) is not None for data in made)
+    assert held in (None, 0, -1)
+
+
+@pytest.mark.slow
+@needs_wheel
 def test_no_plan_that_computes_otherwise_is_proved() -> None:
     """Of every sort: chains, loops, and what is tied, fed in rows, or in parts."""
     counts = attacked_plans(Attack(seed=5, samples=3, seconds=1e9, keep=None), 300)
@@ -102,7 +145,12 @@ def _tie(step: Model) -> tuple[int, int]:
 
 @needs_wheel
 def test_a_false_proof_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the proof says that everything is equal, the runtimes do not."""
-    monkeypatch.setattr(judge, "prove", lambda *_: Proof(Status.PROVED))
+    """Where the proof says that what differs is equal, the runtimes do not. What is unknown is not given to them."""
+
+    def false(*models: Model) -> Proof:
+        found = prove(*models)
+        return Proof(Status.PROVED) if found.status is Status.DIFFERENT else found
+
+    monkeypatch.setattr(judge, "prove", false)
     counts = attacked(Attack(seed=5, samples=4, seconds=1e9, keep=None), 60)
     assert any("differs" in each for each in counts.false)

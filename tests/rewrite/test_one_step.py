@@ -106,7 +106,7 @@ def gru() -> tuple[bytes, Result]:
 def test_other_commands_know_a_step(gru: tuple[bytes, Result]) -> None:
     data, result = gru
     assert {name: verdict.equal for name, verdict in verify(data, result.model).items()} == dict.fromkeys(
-        ("proof", "plan", "litert", "tflm"), True
+        ("proof", "plan", "file", "litert", "tflm"), True
     )
     with raises(UsageError, ErrorKind.INTERFACE):
         verify(write_model(dense_model()), result.model)

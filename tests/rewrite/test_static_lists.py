@@ -114,8 +114,9 @@ def test_without_verification_lists_are_static_as_well() -> None:
 
 
 def test_verify_proves_and_runs_a_result_against_the_loop_as_it_came() -> None:
+    """On LiteRT: TFLM crashed on such a loop as it came, whose slices are larger than the file says."""
     data = write_model(loop_with_a_list())
-    found = verify(data, optimize(data).model, Options())
+    found = verify(data, optimize(data).model, Options(runtimes=("litert",)))
     assert all(found[name].equal for name in ("proof", "plan", "litert"))
 
 

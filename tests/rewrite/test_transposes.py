@@ -197,6 +197,26 @@ def behind(name: str, *operands: Any, shape: Any = (1, 3, 4, 4), dtype: DType = 
 INTS = np.int32
 
 
+@pytest.mark.parametrize("rank", range(6))
+def test_a_constant_of_one_element_has_no_more_dimensions_than_the_source(rank: int) -> None:
+    branch = Branch(ModelBuilder(), Random(1), 0)
+    x = branch.input((1, 2, 3, 4), F32)
+    first = turned(branch, x, (0, 3, 1, 2))
+    wide = shaped(branch, first, (1, 4, 2, 1, 3))
+    total = branch.tensor(wide.shape, F32)
+    one = branch.constant(np.full((1,) * rank, 2, np.float32))
+    branch.builder.operator("ADD", (wide, one), (total,), "AddOptions")
+    last = turned(branch, shaped(branch, total, first.shape), (0, 2, 3, 1))
+    relu(branch, last)
+    data = write_model(branch.builder.finish(*branch.outputs))
+    model = read_model(data)
+    clean_up(model, profile_named("portable"))
+    result = read_model(write_model(model))
+    assert [operator.name for operator in result.main.operators] == ["ADD", "RELU"]
+    assert len(result.main.operators[0].required(1).shape) == min(rank, 4)
+    assert prove(read_model(data), result).status is Status.PROVED
+
+
 @pytest.mark.parametrize(
     ("model", "reason"),
     [

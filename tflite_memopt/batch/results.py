@@ -1,13 +1,13 @@
 """The results of runs in one folder: lines of JSON, one for each model and set of options, and the optimized models.
 
 The key of a line is the SHA-256 of the model's bytes and that of the options with the tool's version. A line is written
-at once when its model is done, so that a run that was ended goes on after it.
+at once when its model is done, so that a run that was ended goes on after it. It has the SHA-256 of the optimized model
+as well, by which a later run sees whether the file is still there and whole.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from hashlib import sha256
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ErrorKind, OutputError, UsageError
-from ..model.io.files import write_files
+from ..model.io.files import check_apart, write_files
 from ..options import Options
 from ..version import __version__
 from .find import FoundModel
@@ -39,10 +39,14 @@ def key_of(options: Options) -> str:
 
 
 class Results:
-    """The lines of a folder for one set of options. Raises OutputError when they cannot be read or written."""
+    """The lines of a folder for one set of options, and the models in it, if it ``keeps_models``.
 
-    def __init__(self, folder: Path, options: Options) -> None:
+    Raises OutputError when something cannot be read or written.
+    """
+
+    def __init__(self, folder: Path, options: Options, keeps_models: bool = True) -> None:
         self._path, self._models, self._key = folder / RESULTS, folder / MODELS, key_of(options)
+        self._keeps_models = keeps_models
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._is_torn = self._path.exists() and not self._path.read_bytes().endswith(b"\n")
@@ -56,23 +60,30 @@ class Results:
         """Return the line of a model of these bytes that another try would not change."""
         return self._lasting.get(content)
 
-    def has(self, model: FoundModel) -> bool:
-        """Return whether there is a line under the model's own path."""
-        return (model.name, model.content) in self._files
+    def restore(self, files: Sequence[FoundModel], line: Line) -> bool:
+        """Bring files of the same bytes to what the lasting ``line`` of one of them says; False: its model is lost.
 
-    def model_of(self, line: Line) -> bytes | None:
-        """Return the optimized model of a line; None where it was not kept."""
-        path = self._models / line["model"]
-        return path.read_bytes() if path.is_file() else None
+        What is missing or damaged is copied from the file of another one that is whole.
+        """
+        model = None
+        if self._keeps_models and line["sha256"] is not None:
+            names = dict.fromkeys((*(file.name for file in files), line["model"]))
+            found = (_read(self._models / name) for name in names)
+            model = next((each for each in found if each is not None and _digest(each) == line["sha256"]), None)
+            if model is None:
+                return False
+        for file in files:
+            if (file.name, file.content) not in self._files or not self._holds(file.name, model):
+                self.write(file, line, model)
+        return True
 
     def write(self, found: FoundModel, outcome: Line, model: bytes | None) -> None:
-        """Write the line of a file, and the optimized ``model`` before it; None: it is not kept."""
-        line = {**outcome, "model": found.name, "content": found.content, "options": self._key}
+        """Write the line of a file, and before it the optimized ``model``; None: that of other bytes is removed."""
+        digest = None if model is None else _digest(model)
+        line = {"sha256": digest, **outcome, "model": found.name, "content": found.content, "options": self._key}
         try:
-            if model is not None:
-                target = self._models / found.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write_files({target: model})
+            if self._keeps_models:
+                self._write_model(self._models / found.name, model)
             with self._path.open("ab") as file:
                 file.write((b"\n" if self._is_torn else b"") + json.dumps(line).encode() + b"\n")
         except OSError as error:
@@ -82,22 +93,43 @@ class Results:
         if line["status"] in LASTING:
             self._lasting[found.content] = line
 
+    @staticmethod
+    def _write_model(target: Path, model: bytes | None) -> None:
+        if model is None:
+            target.unlink(missing_ok=True)
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_files({target: model})
+
+    def _holds(self, name: str, model: bytes | None) -> bool:
+        return not self._keeps_models or _read(self._models / name) == model
+
     def _lines(self) -> Iterator[Line]:
         """Yield all whole lines: the last one may have been cut off."""
         for text in self._path.read_bytes().splitlines() if self._path.exists() else ():
             try:
                 line = json.loads(text)
-                line["model"], line["content"], line["options"], line["status"]
+                line["model"], line["content"], line["options"], line["status"], line["sha256"]
             except (ValueError, TypeError, KeyError):
                 continue
             yield line
 
 
-def refuse_mixing(folder: Path, models: Sequence[FoundModel]) -> None:
-    """Raise UsageError where results would be written over the models."""
-    target = Path(os.path.abspath(folder), MODELS)
-    if any(target in model.path.parents for model in models):
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def refuse_mixing(folder: Path, models: Sequence[FoundModel], keeps_models: bool) -> None:
+    """Raise UsageError where results would be written over the models, by whatever links."""
+    target = (folder / MODELS).resolve()
+    if keeps_models and any(target in model.path.resolve().parents for model in models):
         raise UsageError(
             f"'{folder / MODELS}' would receive the results, but it holds the models: give another OUT",
             ErrorKind.IS_INPUT,
         )
+    made = [folder / MODELS / model.name for model in models if keeps_models]
+    check_apart((folder / RESULTS, *made), [model.path for model in models])

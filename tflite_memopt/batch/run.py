@@ -53,11 +53,11 @@ def run_batch(
     models: Sequence[FoundModel],
     options: Options,
     results: Results,
-    keeps_models: bool,
     watch: Watch,
 ) -> Counter[str]:
-    """Optimize all models that have no lasting line yet; return how many files ended in each status, now or before.
+    """Optimize all models without a lasting line, and those whose result is damaged or missing.
 
+    Return how many files ended in each status, now or before.
     Of files with the same bytes one is worked on, and each has the result under its own path. The largest go first: a
     long one that came last would keep one worker busy and all others idle. Raises OutputError when results cannot be
     written.
@@ -66,13 +66,10 @@ def run_batch(
     for content in dict.fromkeys(each.content for each in models):
         files = tuple(each for each in models if each.content == content)
         line = results.lasting(content)
-        if line is None:
+        if line is not None and results.restore(files, line):
+            counts[line["status"]] += len(files)
+        else:
             left.append(files)
-            continue
-        counts[line["status"]] += len(files)
-        for file in files:
-            if not results.has(file):
-                results.write(file, line, results.model_of(line) if keeps_models else None)
     left.sort(key=lambda files: (-files[0].nbytes, files[0].name))
     jobs = (_Job(files, read_file(files[0].path)) for files in left)
     with closing(answers_of(client, partial(_worked, work=work, options=options), jobs)) as answers:
@@ -80,7 +77,7 @@ def run_batch(
             line, model = (_lost(answer), None) if isinstance(answer, BaseException) else answer
             counts[line["status"]] += len(job.files)
             for file in job.files:
-                results.write(file, line, model if keeps_models else None)
+                results.write(file, line, model)
             watch(number, len(left), {**line, "model": job.files[0].name})
     return counts
 

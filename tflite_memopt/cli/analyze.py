@@ -70,9 +70,11 @@ def analyze(
         ".html": lambda: analysis_page(analysis),
         ".svg": lambda: svg_file(analysis),
     }
-    write_files(reports_of(reports, makers))
-    if node_folder is not None:
-        write_folder(node_folder, node_data(analysis.arena), (source,), force)
+    files = reports_of(reports, makers)
+    if node_folder is None:
+        write_files(files)
+    else:
+        write_folder(node_folder, node_data(analysis.arena), (source,), force, files)
     if as_json:
         click.echo(to_json(analysis), nl=False)
     elif quiet:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ..errors import printable
 from .exit_codes import INTERRUPTED, NOT_EQUAL
 from .optimize import optimize as optimize_command
 from .optimize import options_from_flags
@@ -80,7 +81,7 @@ def batch(
     """Optimize all MODELS: files, folders, or patterns in quotes. Results go to folder OUT, one line of JSON per file.
 
     A failure affects only that model; its line has the reason. The same command continues an interrupted run: it skips
-    models that are done under the same options. Exits with 1 if a model has no result.
+    models that are done under the same options and whose result is still whole. Exits with 1 if a model has no result.
     """
     from ..batch.cluster import open_cluster
     from ..batch.find import find_models
@@ -91,18 +92,17 @@ def batch(
     if cluster is not None and (workers, worker_memory) != (None, None):
         raise click.UsageError("--cluster has its own workers: omit --jobs and --worker-memory")
     options, models = replace(options_from_flags(**chosen), jobs=1), find_models(patterns)
-    if not no_models:
-        refuse_mixing(folder, models)
+    refuse_mixing(folder, models, not no_models)
     try:
         with open_cluster(workers, worker_memory, cluster) as client, progress_line(quiet) as say:
-            results = Results(folder, options)
+            results = Results(folder, options, not no_models)
 
             def watch(done: int, total: int, line: dict[str, Any]) -> None:
                 say(f"{done:,} of {total:,}")
                 if line["status"] != DONE:
-                    click.echo(f"{line['model']}: {line['status']}: {line['error']}", err=True)
+                    click.echo(f"{printable(line['model'])}: {line['status']}: {line['error']}", err=True)
 
-            counts = run_batch(client, optimize, models, options, results, not no_models, watch)
+            counts = run_batch(client, optimize, models, options, results, watch)
     except KeyboardInterrupt:
         click.echo("tflite-memopt: interrupted; run the same command to continue", err=True)
         sys.exit(INTERRUPTED)

@@ -63,14 +63,15 @@ def check(
     from ..batch.find import find_models
     from ..model.io.files import write_files
     from ..report.repository import has_grown, ram_json, ram_markdown, ram_text
-    from ..run.parts.files import programs_among
+    from ..run.parts.files import MANIFEST, programs_among
 
-    check_files((markdown,), (), force)
     listed = find_models(models or (".",))
     if against is not None:
         _check_revision(listed[0].path.parent, against)
     firmware = Firmware(target, kernels, tflm, budget)
     paths = programs_among(each.path for each in listed)
+    manifests = (path / MANIFEST for path in paths if path.is_dir())
+    check_files((markdown,), (*(each.path for each in listed), *manifests), force)
     found = [_row(path, _shown(path), firmware, against) for path in paths]
     rows = tuple(row for row, _ in found)
     if markdown is not None:

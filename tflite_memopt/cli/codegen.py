@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import ErrorKind, UsageError
 from ..firmware import PLANNERS, Planner
 from .shared import FORCE, MEMORY, TARGET, memories_of
 from .types import GivenMemories, ModelPath
@@ -146,7 +148,8 @@ def codegen(
         return
     with naming(source.name):
         files = _files_of_one(source, target, name, planner, request, original, manifest, force)
-    for path in write_folder(output, files, (source,), force):
+    read = [path for path in (source, original, manifest) if path is not None]
+    for path in write_folder(output, files, read, force):
         click.echo(path)
 
 
@@ -180,6 +183,8 @@ def _files_of_one(
     from ..model.io.files import read_file
     from ..search.memory.problems import labeled_ties, tie_positions
 
+    if manifest is not None and manifest.name == source.name:
+        raise UsageError(f"'{source.name}' names both the model and the manifest: rename one", ErrorKind.NAME)
     data = read_file(source)
     one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
     known = None if original is None else (original.name, read_file(original))
@@ -195,6 +200,12 @@ def _files_of_one(
     return files_of_model(one, expected) | more
 
 
+def _files_in(folder: Path, parts: Iterable[str]) -> tuple[Path, ...]:
+    from ..run.parts.files import MANIFEST
+
+    return tuple(folder / name for name in (MANIFEST, *parts))
+
+
 def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     from ..firmware.files import files_of_networks
     from ..model.io.files import write_folder
@@ -205,7 +216,8 @@ def _codegen_program(folder: Path, output: Path, target: str | None, name: str, 
     program, parts = read_program(folder)
     firmware = describe_program(program, parts, target, name, force)  # refuses a wrong request before TFLM runs
     files = files_of_networks(firmware, [expected_of(parts, program.feed)])
-    for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
+    read = _files_in(folder, (part.file for part in program.parts))
+    for path in write_folder(output, files, read, force):
         click.echo(path)
 
 
@@ -220,8 +232,12 @@ def _codegen_shared(
     joint = share(sources, one_at_a_time, target)
     firmware = joint.firmware(name)
     expected = [expected_of(network.parts) for network in joint.networks]
-    inputs = tuple(path if path.is_file() else path / "program.json" for path in sources)
-    paths = write_folder(output, files_of_networks(firmware, expected), inputs, force)
+    read = [
+        file
+        for path, network in zip(sources, joint.networks, strict=True)
+        for file in (_files_in(path, network.files) if path.is_dir() else (path,))
+    ]
+    paths = write_folder(output, files_of_networks(firmware, expected), read, force)
     alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(joint.networks, joint.alone, strict=True))
     click.echo(f"RAM {joint.arena:,} bytes for all in one arena on {joint.target}; apart {sum(joint.alone):,}: {alone}")
     if kept := ", ".join(each.name for each in joint.networks if each.kept):

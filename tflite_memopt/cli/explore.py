@@ -105,7 +105,7 @@ def explore(
     from ..report.pictures.front import exploration_page, front_file
     from ..run.explore import explore as run
 
-    check_files((output, *reports), (source,), force)
+    check_files((output, *reports), (source, chosen["inputs"]), force, output)
     if parts is not None and output is not None:
         raise click.UsageError("--parts only shows parts: to write them, run optimize with the options of the point")
     options = Options(jobs=usable_cores(), every_byte=True, **chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,15 +156,16 @@ def optimize(
     from ..search.memory.arrange import needed_bytes
 
     options = options_from_flags(**chosen)
+    read = (source, *_files_read(options.inputs, chosen["replay"]))
     if receipt is not None and not options.verify:
         raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
         if receipt is not None:
             raise click.UsageError("--receipt is for one model, not for a program")
         most_parts = 2 if parts is None else parts or None
-        _in_parts(source, output, reports, as_json, options, most_parts, feed, force, quiet)
+        _in_parts(read, output, reports, as_json, options, most_parts, feed, force, quiet)
         return
-    check_files((output, *reports, receipt), (source,), force)
+    check_files((output, *reports, receipt), read, force, output)
     with progress_line(quiet) as say:
         result = run(source, options, say)
         report = result.report
@@ -187,8 +189,16 @@ def optimize(
         sys.exit(code_of(report.answer))
 
 
+def _files_read(inputs: object, replay: str | None) -> Iterator[Path]:
+    """Yield the files beside the model that options name."""
+    if isinstance(inputs, Path):
+        yield inputs
+    if replay is not None and os.path.isfile(replay):
+        yield Path(replay)
+
+
 def _in_parts(
-    source: Path,
+    read: tuple[Path, ...],
     output: Path,
     reports: tuple[Path, ...],
     as_json: bool,
@@ -198,7 +208,7 @@ def _in_parts(
     force: bool,
     quiet: bool | None,
 ) -> None:
-    from ..model.io.files import write_files
+    from ..model.io.files import write_folder
     from ..run.parts.console import answer_of_program, headline_of, render_program
     from ..run.parts.files import is_program, to_json
     from ..run.parts.run import optimize_in_parts
@@ -215,12 +225,11 @@ def _in_parts(
         )
     if any(path.suffix != ".json" for path in reports):
         raise UsageError("--report: a program has only a .json report")
-    check_files(reports, (source,), force)
+    check_files(reports, read, force)
     with progress_line(quiet) as say:
         rows, image = (None, None) if feed is None else (feed.rows, feed.input)
-        result = optimize_in_parts(source, options, parts, say, rows, image=image)
-    result.save(output, force)
-    write_files(dict.fromkeys(reports, to_json(result.program).encode()))
+        result = optimize_in_parts(read[0], options, parts, say, rows, image=image)
+    write_folder(output, result.files(), read, force, dict.fromkeys(reports, to_json(result.program).encode()))
     if as_json:
         click.echo(to_json(result.program), nl=False)
     else:

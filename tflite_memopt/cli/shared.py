@@ -49,7 +49,7 @@ VERBOSE = click.option(
     is_flag=True,
     help="Also print all figures as tables, and every change that was made or refused, with the reason.",
 )
-FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
+FORCE = click.option("--force", is_flag=True, help="Replace existing files; the input by -o alone.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 SEED = click.option(
     "--seed",
@@ -86,16 +86,17 @@ TFLM = click.option(
     "--tflm",
     type=TflmName(),
     metavar="NAME|DAY",
-    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, or esp-tflite-micro-1.3, or the day "
-    "of its source, such as 2025-11-10. Newer operators are not used, and the size to reserve is for this build. "
-    "'tflite-memopt targets' lists all. [default: the latest TFLM, built by its makefile]",
-    default=Options.tflm,
+    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, edge-impulse, or esphome, or the day "
+    "of its source, such as 2025-11-10. A model that it cannot run is refused, newer operators are not used, and the "
+    "size to reserve is for this build. 'tflite-memopt targets' lists all. [default: Arduino's for an Arduino board, "
+    "otherwise the latest TFLM, built by its makefile]",
 )
 TFLM_OF_FILE = click.option(
     "--tflm",
     type=TflmName(),
     metavar="NAME|DAY",
-    help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for]",
+    help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for; for other files as "
+    "for `optimize`]",
 )
 IO_TYPES = click.option(
     "--io",
@@ -237,15 +238,17 @@ _SILENCE = 4.0
 """Seconds without a word, in a pipe, after which the next message is printed."""
 
 
-def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: bool) -> None:
-    """Raise UsageError early, before any work, when one of the output files could not be written or drawn."""
-    from ..model.io.files import check_target
+def check_files(
+    paths: Iterable[Path | None], sources: Iterable[Path | None], force: bool, result: Path | None = None
+) -> None:
+    """Raise UsageError early, before any work, when one of the output files could not be written; None: not given.
 
-    wanted = [path for path in paths if path is not None]
-    if len({path.absolute() for path in wanted}) < len(wanted):
-        raise click.UsageError("two outputs name the same file")
-    for path in wanted:
-        check_target(path, sources, force)
+    ``result``: the output that may replace the first of ``sources``.
+    """
+    from ..model.io.files import check_targets
+
+    targets, read = ([path for path in given if path is not None] for given in (paths, sources))
+    check_targets(targets, read, force, result)
 
 
 MEMORY = click.option(

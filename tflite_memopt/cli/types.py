@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from ..errors import UsageError
 from ..options import Hop
 from ..target.kernels.boards import device_named
-from ..target.kernels.chips import CHIP_MEMORIES, memories_of_chip
+from ..target.kernels.chips import MEMORIES, memories_of_chip
 from ..target.kernels.since import BUILDS, build_named
 from ..target.kernels.targets import TARGETS, target_named
 
@@ -130,7 +130,7 @@ class MemoryType(click.ParamType):  # type: ignore[type-arg]
             return (GivenMemory(name, ByteSize().convert(size, param, ctx), int(price) if at else None),)
         sizes = memories_of_chip(name)
         if sizes is None:
-            chips = ", ".join(CHIP_MEMORIES)
+            chips = ", ".join(MEMORIES)
             self.fail(
                 f"'{value}' is not a memory; write a name and a size, for example dtcm=64K, or one of {chips}",
                 param,

@@ -10,7 +10,7 @@ from ..model.io import offline_plan
 from ..model.io.plan_label import PlanLabel
 from ..model.ir.model import Model
 from ..options import Hop
-from ..search.memory.file import label_in_force, read_planned
+from ..search.memory.file import build_of, check_label, label_in_force, read_planned
 from ..search.memory.file import profile_of as profile_of_label
 from ..search.memory.problems import labeled_ties, tie_positions
 from ..search.memory.reserve import has_table, reserve
@@ -44,7 +44,8 @@ def describe(
     target is known and its kernels were measured. ``request``: how a table uses the firmware's memories. Raises
     UsageError for a wrong name or request, or for a table without a known library; EquivalenceError for a target whose
     kernels compute a plan of others wrongly, and for a file that TFLM computes otherwise; InfeasibleError for memories
-    that are too small; UnsupportedModelError for a model that TFLM cannot run.
+    that are too small; UnsupportedModelError for a model that TFLM cannot run; ModelFormatError for a label that says
+    other rows or states than the model has.
     """
     check_namespace(name)
     model = read_planned(data)
@@ -65,9 +66,10 @@ def describe(
         table = table_for(model, planned, profile, request)
         sizes = arena_sizes(model, planned, profile, table.sizes[table.arena], request.planner)
     if not force:
-        _check_runs(as_it_came(model, profile))
+        _check_runs(as_it_came(model, profile, build_of(label)))
     device, overlaps, warm_up = None, False, 1
     if label is not None:
+        check_label(model)
         device, overlaps, warm_up = label.device, label.overlaps, Hop.of(str(label.options.get("slide", 1))).calls
     return OneModel(
         name=name,

@@ -41,13 +41,13 @@ _FIELDS_OF_MICRO: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def manifest_of(one: OneModel, text: bytes, name: str, file: str) -> bytes:
-    """Return a manifest, version 2, for a model in ``file``: ``text`` with this file and its ``tensor_arena_size``.
+def manifest_of(one: OneModel, given: bytes, name: str, file: str) -> bytes:
+    """Return a manifest, version 2, for a model in ``file``: ``given`` with this file and its ``tensor_arena_size``.
 
     ``name``: of the manifest. Raises ModelFormatError for another kind of file, UnsupportedModelError for a model that
     ESPHome cannot run, UsageError for kernels that are not those of ESP-IDF.
     """
-    manifest = _read(text, name)
+    manifest = _read(given, name)
     fault = next(_faults(one.model), None)
     if fault is not None:
         raise UnsupportedModelError(f"ESPHome's micro_wake_word does not run this model: {fault}", ErrorKind.FORM)
@@ -59,7 +59,8 @@ def manifest_of(one: OneModel, text: bytes, name: str, file: str) -> bytes:
     planned = offline_plan.decode(one.model) or {}
     ((_, layouts),) = arena_sizes(one.model, planned, one.profile).cases.items()
     micro = {**manifest["micro"], "tensor_arena_size": layouts["int"].one}
-    return (json.dumps({**manifest, "model": file, "micro": micro}, indent=2, ensure_ascii=False) + "\n").encode()
+    text = json.dumps({**manifest, "model": file, "micro": micro}, indent=2, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")  # which is how JSON writes what is no letter, such as \udcff
 
 
 def _read(text: bytes, name: str) -> dict[str, Any]:

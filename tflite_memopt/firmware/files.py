@@ -10,9 +10,8 @@ from zlib import adler32
 import jinja2
 
 from ..model.ir.tensors import zero_of
-from ..search.memory.figures import operator_kinds
 from ..target.kernels.profile import KernelProfile
-from ..target.kernels.since import BUILDS, has_operators, needed_since
+from ..target.kernels.since import BUILDS, newest_of, operators_of, runs_on
 from ..target.kernels.targets import esp_nn_to_pin
 from ..version import __version__
 from .cpp_text import identifiers, literal
@@ -98,7 +97,7 @@ def runner_source() -> bytes:
 
 
 def _words_of(one: OneModel) -> dict[str, object]:
-    since = needed_since(operator_kinds(one.model))
+    since = newest_of(operators_of(one.model))
     return vars(one) | {
         "version": __version__,
         "origin": one.origin,
@@ -137,7 +136,7 @@ def _snippets(one: OneModel) -> Iterator[str]:
     """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model."""
     profile = one.profile
     is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
-    if profile.is_portable and has_operators(operator_kinds(one.model), BUILDS["arduino-2023"]):
+    if profile.is_portable and runs_on(operators_of(one.model), BUILDS["arduino-2023"]):
         yield "snippets/arduino.ino"
     if is_arm:
         yield from ("snippets/stm32cube.md", "snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")

@@ -17,6 +17,7 @@ from ..model.io import offline_plan
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
 from ..model.ir.model import DType, Model, Tensor
+from .cpp_text import literal
 
 RUNS = 3
 """Inferences in sequence: the first one alone would not notice a lost state."""
@@ -120,7 +121,7 @@ def expected_outputs(
                 rows.append([run.outputs[at][0] for at in sorted(run.outputs)])
     if not run.ran:
         return Expected(reason=f"codegen could not run the model on TFLM ({run.reason})")
-    of = "this model" if original is None else f"'{original[0]}'"
+    of = "this model" if original is None else literal(original[0])
     return Expected(tuple(rows), f"{of} on TFLM's reference kernels", None)
 
 

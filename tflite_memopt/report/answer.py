@@ -43,9 +43,9 @@ class DeviceUse:
     flash_bytes: int | None
     """Flash of the chip or board, in bytes; null if unknown."""
     left_bytes: int | None = None
-    """The RAM that the vendor's framework leaves to data, in bytes; null if unknown."""
+    """The RAM that a framework or a cache leaves to data, in bytes; null if unknown."""
     framework: str | None = None
-    """The vendor's framework; null where left_bytes is."""
+    """What leaves it, such as ESP-IDF; null where left_bytes is."""
 
     @property
     def limit(self) -> int:

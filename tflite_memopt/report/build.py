@@ -38,8 +38,8 @@ from ..target.kernels.code_size import flash_of
 from ..target.kernels.esp_nn import said_of_releases
 from ..target.kernels.faults import faults_of, right_releases
 from ..target.kernels.profile import KernelProfile
-from ..target.kernels.since import needed_since
-from ..target.kernels.support import RUNS, TflmSupport, support_of
+from ..target.kernels.since import PRESENT, TflmBuild, needed_since
+from ..target.kernels.support import TflmSupport, newer_alone, support_of
 from ..version import __version__
 from .advice import advice_for, of_conversion
 from .answer import DeviceUse, answer_of, judged
@@ -69,6 +69,7 @@ from .warnings import (
     of_metadata,
     of_npu,
     of_open_sides,
+    of_usual_tflm,
     warnings_for,
 )
 
@@ -141,7 +142,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     any_order = _bound_of_any_order(arrangement)
     needs = arrangement.needs
     needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
-    support, device = _support(model, verification), device_use(options.device)
+    support, device = _support(model, verification, options.build), device_use(options.device)
     answer = answer_of(
         needs,
         before=original.libraries,
@@ -222,11 +223,12 @@ def build_analysis(
     came: AsItCame | None = None,
     mends: bool = False,
     budget: int | None = None,
+    build: TflmBuild = PRESENT,
 ) -> Analysis:
     """Describe an unchanged model under the plan in its file, if any; ``data`` is that file.
 
     ``came``: what TFLM makes of the file, where that is known; ``mends``: ``model`` is rewritten so that TFLM can load
-    and read it. ``budget``: bytes that the arena may take, None for no limit.
+    and read it. ``budget``: bytes that the arena may take, None for no limit. ``build``: the firmware's TFLM.
     """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
@@ -235,7 +237,7 @@ def build_analysis(
     label = label_in_force(model)
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned, memory, profile)
-    came = as_it_came(model, profile) if came is None else came
+    came = as_it_came(model, profile, build) if came is None else came
     advice = tuple(of_conversion(memory, model, came if mends else RUNS_AS_IT_CAME))
     judgement = judged(model, came, profile)
     answer = answer_of(needs, budget=budget, device=device, judgement=judgement)
@@ -255,13 +257,20 @@ def build_analysis(
         arena=arena,
         loops=loop_uses(model),
         tflm=came.support,
+        tflm_build=build.name,
         as_it_came=came,
         mends=mends,
         device=device,
         faults=_fault_uses(model, profile),
         right_with=_right_with(model, profile),
     )
-    warnings = (*of_npu(model, True), *of_open_sides(model), *of_estimate(memory), *of_faults(analysis))
+    warnings = (
+        *of_usual_tflm(device, build),
+        *of_npu(model, True),
+        *of_open_sides(model),
+        *of_estimate(memory),
+        *of_faults(analysis),
+    )
     return replace(analysis, warnings=warnings, summary=summary_of_analysis(analysis, advice))
 
 
@@ -299,18 +308,17 @@ def _proof_use(proof: Proof) -> ProofUse:
 def device_use(name: str | None) -> DeviceUse | None:
     """Describe a chip or board by its name; None where it names neither."""
     device = None if name is None else device_named(name)
-    return (
-        None
-        if device is None
-        else DeviceUse(device.name, device.chip, device.ram, device.flash, device.left, device.framework)
-    )
+    if device is None:
+        return None
+    chip = device.chip
+    return DeviceUse(device.name, chip.name, chip.ram, device.flash, chip.left, chip.left_by)
 
 
-def _support(model: Model, verification: Verified) -> TflmSupport:
-    """Return whether TFLM can run the result: a run counts more than the table of its kernels."""
+def _support(model: Model, verification: Verified, build: TflmBuild) -> TflmSupport:
+    """Return whether the firmware's TFLM can run the result: a run counts more than the table of the present one's."""
+    known = support_of(model, build)
     if verification.basis.plan_executed:
-        return RUNS
-    known = support_of(model)
+        return newer_alone(known)
     return TflmSupport(False, (), verification.refusal) if known.runs and verification.refusal is not None else known
 
 

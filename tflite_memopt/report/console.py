@@ -17,7 +17,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text
 from .summary import advice_of, done_of, price_of, registered_by, shares_of, to_reserve, ways_of
-from .words import counted, percent, short_name
+from .words import counted, file_name, percent, short_name
 
 _MAX_LIVE = 12
 _MOST_LINES = 12
@@ -129,7 +129,7 @@ def _tables(report: Report) -> Iterator[RenderableType]:
 
 def render_analysis(analysis: Analysis) -> RenderableType:
     """Return the tables of ``analyze``: the memory of one model, bounds, the peak."""
-    table = table_with(Text(analysis.model or "model"), "figure", ">now")
+    table = table_with(Text(file_name(analysis.model)), "figure", ">now")
     for name, value in memory_rows(analysis.memory):
         if value is not None:  # TFLM's own figures need a run of it, which an analysis does without
             table.add_row(name, _n(value))
@@ -241,7 +241,7 @@ def render_comparison(comparison: Comparison) -> RenderableType:
     parts: list[RenderableType] = []
     orders, plans = comparison.schedulers, comparison.planners
     if orders:
-        title = f"{comparison.model or 'model'}: order of {comparison.operators} operators, peak in bytes"
+        title = f"{file_name(comparison.model)}: order of {comparison.operators} operators, peak in bytes"
         parts.append(_methods(title, "peak", orders))
     if plans:
         parts.append(_methods(f"offsets in the order of {comparison.planned_order}, arena in bytes", "arena", plans))
@@ -278,7 +278,7 @@ def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
 
 
 def _comparison(report: Report) -> Table:
-    table = table_with(Text(report.model or "model"), "figure", ">before", ">after", ">change")
+    table = table_with(Text(file_name(report.model)), "figure", ">before", ">after", ">change")
     old, new = report.before.instructions, report.after.instructions
     for name, share in shares_of(report).items():
         table.add_row(f"instructions, estimated, {name}", _n(old[name]), _n(new[name]), percent(share))

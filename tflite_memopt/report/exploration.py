@@ -9,11 +9,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..options import Objective, Options
+from ..target.kernels.as_it_came import said_of_file
 from .answer import Planner
 from .console import table_with
 from .model import ChosenPoint, Exploration, FrontPoint, Report
 from .summary import limits_of
-from .words import counted, in_words, percent
+from .words import counted, file_name, in_words, percent
 
 
 def flags_of(options: Options) -> str:
@@ -88,12 +89,16 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """Return the table of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
     columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "options")
-    table = table_with(Text(exploration.model or "model"), *columns)
-    table.add_row("now", *cells_of(exploration.before, exploration.before))
+    table = table_with(Text(file_name(exploration.model)), *columns)
+    table.add_row(
+        "now" if exploration.as_it_came.has_size else "mended", *cells_of(exploration.before, exploration.before)
+    )
     for number, point in enumerate(exploration.points, 1):
         is_bold = is_chosen and number == exploration.choice.point + 1
         table.add_row(str(number), *cells_of(point, exploration.before), style="bold" if is_bold else None)
-    parts: list[RenderableType] = [Text(headline_of(exploration), style="bold"), table]
+    first = said_of_file(exploration.as_it_came, mended=True)
+    said = [Text(f"{first}; the results are mended", style="bold")] if first else []
+    parts: list[RenderableType] = [*said, Text(headline_of(exploration), style="bold"), table]
     if is_chosen:
         parts.append(Text("\n".join(choice_lines(exploration))))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in exploration.warnings]
@@ -104,11 +109,12 @@ def headline_of(exploration: Exploration) -> str:
     """Return one line: how many points, and the RAM from the first to now."""
     points, before = exploration.points, exploration.before
     least, head = min(point.total for point in points), min(point.head for point in points)
+    now = "now" if exploration.as_it_came.has_size else "without other changes"
     budget = "" if exploration.choice.budget is None else f", budget {in_words(exploration.choice.budget)}"
     return (
         f"{counted(len(points), 'way')} to run the model on {exploration.target or 'any target'} "
-        f"({exploration.kernels} kernels{budget}): RAM from {least:,} bytes, head from {head:,}; now {before.total:,} "
-        f"and {before.head:,}"
+        f"({exploration.kernels} kernels{budget}): RAM from {least:,} bytes, head from {head:,}; {now} "
+        f"{before.total:,} and {before.head:,}"
     )
 
 

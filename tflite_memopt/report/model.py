@@ -13,6 +13,7 @@ from ..options import Objective
 from ..search.memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
 from ..search.memory.reserve import LibraryNeed
 from ..target.kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame
+from ..target.kernels.since import PRESENT
 from ..target.kernels.support import RUNS, TflmSupport
 from .answer import Answer, DeviceUse, Planner
 
@@ -219,6 +220,8 @@ class Analysis:
     """TensorFlow Lite Micro's kernels for the model."""
     as_it_came: AsItCame = RUNS_AS_IT_CAME
     """What TensorFlow Lite Micro makes of the file."""
+    tflm_build: str = PRESENT.name
+    """Build of TensorFlow Lite Micro of the figures, as --tflm takes it."""
     mends: bool = False
     """True if optimize rewrites it into a model that TensorFlow Lite Micro can load and read."""
     device: DeviceUse | None = None
@@ -531,6 +534,9 @@ class Exploration:
     """The point that the budget picks."""
     warnings: tuple[str, ...]
     """Warnings about the search, in sentences."""
+    as_it_came: AsItCame = RUNS_AS_IT_CAME
+    """What TFLM makes of the original; where it cannot load or read it, "before" is said of it after the rewrites that
+    mend this alone."""
 
 
 Record = Report | Analysis | Comparison | Verification | Exploration

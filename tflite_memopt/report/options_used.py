@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import UsageError
 from ..model.io.plan_label import PlanLabel
 from ..options import Options
+from ..target.kernels.boards import usual_tflm
 
 _LEFT_OUT = frozenset({"jobs", "device"})
 """They change nothing of the result, and differ between machines."""
@@ -39,6 +40,8 @@ def changed_options(used: dict[str, Any]) -> dict[str, Any]:
 def shaping_options(options: Options) -> dict[str, Any]:
     """Return those that differ from the defaults and decide the contents of the file."""
     changed = changed_options(options_used(options))
+    if usual_tflm(options.device) not in (None, options.tflm):
+        changed["tflm"] = options.tflm  # even the default one: the board would choose another one
     return {name: value for name, value in changed.items() if name not in _CHECKS | _SAID_APART}
 
 

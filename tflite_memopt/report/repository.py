@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from ..errors import printable
+
 MARK = "<!-- tflite-memopt: RAM of models -->"
 """The first line of a comment, by which the next run finds it and replaces it."""
 
@@ -37,7 +39,7 @@ def ram_text(rows: Sequence[ModelRam]) -> str:
     for row in rows:
         change = "" if row.before is None else f", {_change(row)}"
         notes = "".join(f", {note}" for note in _notes(row))
-        lines.append(f"  {row.name}: {row.error or f'{_told(row)}{change}{notes}'}")
+        lines.append(f"  {printable(row.name)}: {row.error or f'{_told(row)}{change}{notes}'}")
     return "\n".join(lines) + "\n"
 
 
@@ -97,6 +99,10 @@ def _change(row: ModelRam) -> str:
 
 def _cell(text: str) -> str:
     """Text that neither ends a cell nor is read as Markdown or HTML: names of files are a contributor's to choose."""
-    for letter in "\\`*_[]<>|#@&~":
-        text = text.replace(letter, f"&#{ord(letter)};" if letter in "<>&|@" else f"\\{letter}")
-    return " ".join(text.split())
+    return printable(text).translate(_ESCAPED)
+
+
+_ESCAPED = str.maketrans(
+    {letter: f"&#{ord(letter)};" for letter in "<>&|@"} | {letter: f"\\{letter}" for letter in "\\`*_[]#~"}
+)
+"""Each letter by itself: what stands for one letter is not escaped again."""

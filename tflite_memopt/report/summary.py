@@ -112,18 +112,15 @@ def headline(report: Report) -> str:
     """
     is_head, answer = report.objective == "head", report.answer
     before, after = (needed_of(report, memory) for memory in (report.before, report.after))
-    came = report.as_it_came
-    kept = "no change: keep the original" if report.saves_nothing and came.makes == "runs" else "no change"
+    is_right = report.as_it_came.makes == "runs"
+    kept = "no change: keep the original" if report.saves_nothing and is_right else "no change"
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
     price += "" if report.slide is None else _of_hops(report.slide)
     library = "" if is_head else _of_library(answer)
-    if came.has_size or not report.tflm.runs:
-        sizes = f"{before:,} -> {after:,} bytes ({change_in_percent(before, after) or kept})"
-    else:
-        sizes = f"{after:,} bytes{'' if before == after else f', {before:,} without other changes,'}"
-    said = f"{_mended(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
+    sizes = sizes_of(report, before, after, kept)
+    said = f"{mended_first(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
     if not report.tflm.runs:
         return f"{said_of(report.tflm)}. {_IF_IT_COULD}{said}"
     was = report.budget is not None and needed_of(report, report.before) <= report.budget
@@ -132,8 +129,8 @@ def headline(report: Report) -> str:
     return joined(said, *sentences_of(answer, report.device, report.target, was))
 
 
-def _mended(report: Report) -> str:
-    """Say first that TFLM does not run the original rightly, and that it runs the result."""
+def mended_first(report: Report) -> str:
+    """Return the first words of an answer where TFLM does not run the original rightly; empty where it does."""
     came = report.as_it_came
     if came.makes == "runs" or not report.tflm.runs:
         return ""
@@ -141,7 +138,19 @@ def _mended(report: Report) -> str:
         return "TFLM cannot load the file as it came, and loads the result: "
     if came.constants_behind:
         return "TFLM does not read the weights of the file as it came, and reads those of the result: "
+    if {each.fault for each in came.wrong} & {each.fault for each in report.faults}:
+        return "TFLM computes the file otherwise, and the result as well: "
+    on_tflm = report.equivalence.get("tflm")
+    if on_tflm is not None and not on_tflm.equal:
+        return "TFLM computes the file otherwise as it came, and the result is mended: "
     return "TFLM computes the file otherwise as it came, and the result rightly: "
+
+
+def sizes_of(report: Report, before: int, after: int, kept: str = "no change") -> str:
+    """Say how many bytes the result takes, and the original, where TFLM takes any for it that could be named."""
+    if report.as_it_came.has_size or not report.tflm.runs:
+        return f"{before:,} -> {after:,} bytes ({change_in_percent(before, after) or kept})"
+    return f"{after:,} bytes{'' if before == after else f', {before:,} without other changes,'}"
 
 
 def _of_hops(slide: SlideUse) -> str:

@@ -6,9 +6,8 @@ import json
 
 from rich.table import Table
 
-from ..target.kernels.boards import BOARDS
-from ..target.kernels.boards import CHIPS as DEVICES
-from ..target.kernels.chips import CHIP_MEMORIES, CHIPS
+from ..target.kernels.boards import BOARDS, device_named
+from ..target.kernels.chips import CHIPS, MEMORIES, names_of_target
 from ..target.kernels.profiles import PROFILES
 from ..target.kernels.since import BUILDS
 from ..target.kernels.targets import TARGETS
@@ -18,36 +17,39 @@ def render_targets() -> Table:
     """Return one row a target; ``targets --json`` has what was measured and what was only read."""
     table = _table("target", "core or chip", "kernels", "evidence")
     for each in TARGETS.values():
-        chips = "; ".join((each.description, *filter(None, [", ".join(CHIPS.get(each.name, ()))])))
+        chips = "; ".join((each.description, *filter(None, [", ".join(names_of_target(each.name))])))
         table.add_row(each.name, chips, each.kernels, "measured" if each.measured else "read, never run")
     return table
 
 
 def render_builds() -> Table:
     """Return one row a build of TFLM: what ``--tflm`` takes."""
-    table = _table("--tflm", "source before", "static memory", "enums", "kernels")
+    table = _table("--tflm", "day of its source", "static memory", "enums", "kernels", "read in")
     for each in BUILDS.values():
-        day = "" if each.before is None else each.before.isoformat()
+        day = "" if each.day is None else each.day.isoformat()
         enums = "of the target" if each.short_enums is None else "short" if each.short_enums else "4 bytes"
-        table.add_row(each.name, day, "yes" if each.is_static else "no", enums, ", ".join(each.libraries) or "any")
+        static, libraries = "yes" if each.is_static else "no", ", ".join(each.libraries) or "any"
+        table.add_row(each.name, day, static, enums, libraries, each.source)
     return table
 
 
 def render_memories() -> Table:
     """Return one row per chip: what ``codegen --memory CHIP`` takes."""
     table = _table("chip", "memories of its own, in KB, the fastest first")
-    for chip, memories in CHIP_MEMORIES.items():
+    for chip, memories in MEMORIES.items():
         table.add_row(chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
     return table
 
 
 def render_devices() -> Table:
     """Return one row per board or chip whose RAM and flash ``--target`` knows."""
-    table = _table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "source")
-    for each in (*BOARDS.values(), *DEVICES.values()):
-        flash = "" if each.flash is None else f"{each.flash >> 10:,}"
-        left = "" if each.left is None else f"; {each.framework} leaves {each.left >> 10}"
-        table.add_row(each.name, each.chip, each.target, f"{each.ram >> 10:,}{left}", flash, each.source)
+    table = _table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "--tflm", "source")
+    for name in (*BOARDS, *CHIPS):
+        device = device_named(name)
+        assert device is not None
+        chip, flash = device.chip, "" if device.flash is None else f"{device.flash >> 10:,}"
+        ram = f"{chip.ram >> 10:,}" + ("" if chip.left is None else f"; {chip.left_by} leaves {chip.left >> 10}")
+        table.add_row(device.name, chip.name, device.target, ram, flash, device.tflm or "", chip.source)
     return table
 
 
@@ -66,7 +68,7 @@ def targets_json() -> str:
         {
             "name": each.name,
             "description": each.description,
-            "chips": CHIPS.get(each.name, ()),
+            "chips": names_of_target(each.name),
             "kernels": each.kernels,
             "pointer_bits": each.abi.word,
             "enum_bytes": dict(zip(("min", "max"), each.enum_bytes, strict=True)),

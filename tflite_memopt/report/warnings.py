@@ -11,8 +11,11 @@ from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
 from ..options import Options
 from ..search.memory.figures import MemoryUse
+from ..target.kernels.boards import usual_tflm
 from ..target.kernels.mend import NAMES
 from ..target.kernels.profile import KernelProfile
+from ..target.kernels.since import TflmBuild
+from .answer import DeviceUse
 from .model import Analysis, FaultUse, Report
 from .words import short_name
 
@@ -20,6 +23,7 @@ from .words import short_name
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """Return the warnings of a report, most general first."""
     return (
+        *of_usual_tflm(report.device, options.build),
         *_of_basis(report),
         *_of_proofs(report),
         *_of_kernels(report, profile, options),
@@ -64,6 +68,13 @@ def of_npu(model: Model, verified: bool) -> Iterator[str]:
         yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it"
 
 
+def of_usual_tflm(device: DeviceUse | None, build: TflmBuild) -> Iterator[str]:
+    """Yield the build of TFLM that a board implies."""
+    if device is not None and usual_tflm(device.name) == build.name:
+        kernels = ", and planned for any kernels, since its own were not measured" if build.kernels else ""
+        yield f"counted for {build.name}, the usual TFLM of this board{kernels}: --tflm names another one"
+
+
 def of_estimate(memory: MemoryUse) -> Iterator[str]:
     """Yield the warning where the size to reserve is not counted to the byte."""
     if not memory.required_is_exact:
@@ -85,7 +96,9 @@ def of_open_sides(model: Model) -> Iterator[str]:
 def of_faults(report: Report | Analysis) -> Iterator[str]:
     """Yield a warning for each fault of the kernels that operators meet, and the releases that are right."""
     by_fault: dict[tuple[str, str], list[FaultUse]] = {}
-    for met in report.faults:
+    # An analysis names first what every TFLM computes wrongly.
+    known = {each.fault for each in report.as_it_came.wrong} if isinstance(report, Analysis) else ()
+    for met in (each for each in report.faults if each.fault not in known):
         by_fault.setdefault((met.fault, met.releases), []).append(met)
     is_any = report.target is None
     for met, *others in by_fault.values():
@@ -95,7 +108,7 @@ def of_faults(report: Report | Analysis) -> Iterator[str]:
             f"{where}: {met.operator} '{short_name(met.output)}'{more} of the model as it came: {met.effect} "
             f"({met.fault}; {met.releases}; {met.source})"
         )
-    if report.faults and not is_any:
+    if by_fault and not is_any:
         yield f"right with {report.right_with or 'none of the releases that were read'}"
 
 

@@ -54,6 +54,11 @@ def short_name(name: str, longest: int = LONGEST) -> str:
     return f"{text[: longest - 1 - half]}…{text[-half:]}"
 
 
+def file_name(name: str | None) -> str:
+    """The name of a model's file in a title; ``model`` for bytes, which have none."""
+    return printable(name or "model")
+
+
 _NOTHING = 0.0005
 """Smaller shares round to 0.0 %."""
 

@@ -28,6 +28,7 @@ from ..solvers.graph.limits import StageClock
 from ..target.kernels.faults import TFLM, faults_in, new_faults
 from ..target.kernels.mend import mend
 from ..target.kernels.profile import KernelProfile
+from ..target.kernels.since import operators_of, runs_on
 
 Progress = Callable[[str], None]
 _SEQUENCES = OtherForm(sequences_along_h, in_one_row)
@@ -176,7 +177,7 @@ def _mended(run: RunContext, model: Model) -> tuple[RewriteUse, ...]:
     would pay for it.
     """
     met = faults_in(run.original, run.profile) if run.profile.libraries else ()
-    kept = {each.output for each in met if each.fault.library != TFLM}
+    kept = {each.form for each in met if each.fault.library != TFLM}
     return mend(model, run.profile, kept)
 
 
@@ -207,5 +208,7 @@ def _placed(run: RunContext, options: SearchOptions, found: Striped, unplanned: 
 
 def _is_no_worse(run: RunContext, options: SearchOptions, model: Model, fits: bool) -> bool:
     """As ``Candidate`` says. ``fits``: no library needs more."""
-    # A rewrite must not lead to an operator that a kernel library computes wrongly.
-    return not new_faults(model, run.original, run.profile) and fits and run.work_limit(options).is_kept_by(model)
+    # A rewrite must not lead to an operator that a kernel library computes wrongly, or that the firmware's TFLM lacks.
+    if not runs_on(operators_of(model), options.build) or new_faults(model, run.original, run.profile):
+        return False
+    return fits and run.work_limit(options).is_kept_by(model)

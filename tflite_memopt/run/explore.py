@@ -15,7 +15,7 @@ from ..report.model import Exploration, FrontPoint
 from ..search.memory.figures import MemoryUse
 from ..search.memory.file import read_planned, without_foreign_plan
 from ..search.memory.work import slowest
-from ..target.kernels.as_it_came import as_it_came, said_of_file
+from ..target.kernels.as_it_came import as_it_came, with_plan
 from .attempts import LIMITS
 from .candidate import Cache
 from .parts.run import optimize_in_parts
@@ -52,7 +52,10 @@ def explore(
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
     """
     data, name = load(source)
-    came = as_it_came(read_planned(without_foreign_plan(data, name)[0], name), options.profile)  # errors name the file
+    plain, foreign = without_foreign_plan(data, name)
+    came = with_plan(
+        as_it_came(read_planned(plain, name), options.profile, options.build), foreign
+    )  # errors name the file
     if most_parts != 1 and options.objective != "total":
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     run = _Exploring(data, progress)
@@ -71,7 +74,8 @@ def explore(
         points=points,
         searches=run.searches,
         choice=chosen_of(points, options.objective, options.budget),
-        warnings=(*filter(None, (said_of_file(came),)), *refused),
+        warnings=refused,
+        as_it_came=came,
     )
     return Explored(exploration, tuple(run.found[point] for point in points))
 

@@ -25,7 +25,7 @@ from ..search.memory.file import read_planned, without_foreign_plan
 from ..search.memory.problems import with_ties
 from ..search.memory.reserve import LibraryNeed, needs_by_library
 from ..search.rewrite.loadable import Mended, in_real_numbers, mended, with_dense_products
-from ..target.kernels.as_it_came import AsItCame, as_it_came
+from ..target.kernels.as_it_came import AsItCame, as_it_came, said_of_wrong, with_plan
 from ..target.kernels.since import has_operators, needed_since
 from ..target.kernels.support import TflmSupport, said_of, support_of
 from .candidate import Progress
@@ -62,8 +62,7 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
     found = loadable(data, model, options, progress)
-    came = replace(as_it_came(model, options.profile) if found is None else found.before, foreign_plan=foreign)
-    came = came if foreign is None else replace(came, makes="cannot run")
+    came = with_plan(as_it_came(model, options.profile, options.build) if found is None else found.before, foreign)
     uses = () if foreign is None else (RewriteUse(FOREIGN_PLAN, (), "exact", 0),)
     if found is not None:
         uses = (*uses, *found.uses)
@@ -71,6 +70,7 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
         model = read_planned(data)
     dense, reference = with_dense_products(model) if options.allow_approximate else None, None
     if dense is not None:
+        check_as_one(dense, is_called)
         uses, reference = (*uses, *dense.uses), write_model(in_real_numbers(model))
         data = write_model(dense.model)
         model = read_planned(data)
@@ -85,6 +85,19 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, facts, libraries)
 
 
+def check_as_one(dense: Mended | None, is_cut: bool) -> None:
+    """Raise UnsupportedModelError for steps, hops, or parts of a model that no runtime computes as its file says.
+
+    They are compared with the original, and this one cannot be a measure.
+    """
+    if dense is not None and is_cut:
+        raise UnsupportedModelError(
+            f"LiteRT and TFLM compute this model otherwise: {said_of_wrong(dense.before.wrong)}; first make one model "
+            "of it with --allow-approximate alone, and then steps or parts of that",
+            ErrorKind.FORM,
+        )
+
+
 def loadable(data: bytes, model: Model, options: Options, progress: Progress) -> Mended | None:
     """The model of a file as TFLM can load it, proved equal; None where it can as it is.
 
@@ -92,9 +105,9 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     """
     if is_fixed_by_npu(model):
         return None
-    found = mended(model)
-    check_runs(support_of(model) if found is None else found.after, options)
+    found = mended(model, options.build)
     if found is None or found.before.support.runs:  # with its weights inline it is the same graph
+        check_runs(support_of(model, options.build) if found is None else found.after, options)
         return found
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
@@ -103,10 +116,13 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
             f"and --tflm is {options.tflm}",
             ErrorKind.NO_KERNEL,
         )
+    check_runs(found.after, options)
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
-        found = mended(replace(read_model(shapes.data), constants_behind=model.constants_behind)) or found
+        found = (
+            mended(replace(read_model(shapes.data), constants_behind=model.constants_behind), options.build) or found
+        )
     written = write_model(found.model)
     proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:

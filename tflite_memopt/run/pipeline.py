@@ -8,25 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import EquivalenceError, ErrorKind
-from ..evidence.equivalence.baseline import Baseline
 from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..model.io.files import Source, check_target, write_files
-from ..model.io.reader import read_model
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import RunOutcome, build_report, facts_of
 from ..report.model import Report
 from ..search.memory.file import read_planned
-from ..search.rewrite.loadable import places_in_the_file
 from ..solvers.graph.limits import StageClock
 from ..target.kernels.as_it_came import said_of_wrong, wrong_operators
 from ..target.kernels.faults import faults_in
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext
 from .checking import Check, first_right
-from .given import Given, check_runs, read_given
+from .given import check_runs, read_given
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,7 @@ def optimize(
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
-            baseline = inspect(data, options, progress, running)
-            baseline = _numbered(baseline, given)
+            baseline = inspect(data, options, progress, running, None if data is given.original else given.original)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
@@ -123,19 +119,6 @@ def optimize(
         if options.verify and options.runner is None:  # a runner may have a TFLM of its own
             check_values(candidate.model, options)
     return Result(done.written, report)
-
-
-def _numbered(baseline: Baseline | None, given: Given) -> Baseline | None:
-    """Number the operator that findings name as the user's file does, where the model is not that of the file."""
-    between = None if baseline is None else baseline.between
-    if baseline is None or between is None or between.first is None or given.data == given.original:
-        return baseline
-    first, places = between.first, places_in_the_file(read_model(given.original))
-    output = first.operator.outputs[0].name
-    number = places.get((0, first.operator.opcode.label, output))
-    renumbered = replace(between, first=replace(first, number=number))
-    findings = tuple(str(renumbered) if each == str(between) else each for each in baseline.findings)
-    return replace(baseline, between=renumbered, findings=findings)
 
 
 def _held_against(

@@ -229,7 +229,9 @@ def _chosen(laid: Model, at: int, hop: int, found: Sliding, judge: _Judge) -> Sl
     @cache
     def measured(keep: frozenset[int]) -> Measured:
         made = slid(laid, at, hop, keep)
-        lay_in_one_row(made.model)
+        graph, own = made.model.main, laid.main
+        others = (each for place, each in enumerate(graph.inputs[: len(own.inputs)]) if place != at)
+        lay_in_one_row(made.model, {*others, *graph.outputs[: len(own.outputs)]})
         return judge.rank(made), made
 
     most = _MOST_MEASURED[judge.options.effort]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ...errors import ErrorKind, UsageError
 from ...model.io import offline_plan
@@ -18,11 +19,12 @@ from ...target.kernels.as_it_came import said_of_behind
 from ...target.kernels.faults import faults_in
 from ...target.kernels.profiles import PROFILES
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob, Sample
-from .compare import first_output_difference
+from .compare import FLOAT_SUMS, first_output_difference
 from .external_runner import RUNNER
 from .inputs import samples_for
-from .runner import Interpreters, ModelRunner
-from .runtimes import BetweenRuntimes, between_runtimes
+from .interface import steps_of
+from .runner import Interpreters, ModelRunner, WithKernels
+from .runtimes import BetweenRuntimes, between_runtimes, numbers_of, said_of
 from .shapes import InferredModel, computed_tensors, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -35,7 +37,9 @@ _SPARE_ARENA = 8 << 20
 _NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantize to int8 to run there)"
 _NO_TFLM = "nothing was run on TFLM: the tflite-micro wheel, which exists for Linux on x86-64, is not installed"
 _FEW = 5
-"""Samples of a second run, over other memory: the extremes, and a random one."""
+"""Samples of a second run, over other memory or on other kernels: the extremes, and a random one."""
+_ROUNDED = replace(FLOAT_SUMS, lsb=2.0)
+"""Between LiteRT's kernels: steps that roundings of two operators may make at an output, and float sums."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class BaselineRun:
     ``kernels``: those of its kernels that ran, where it has several, or the name that a runner gives. ``facts``: TFLM's
     head, tail and total. ``is_sound`` is False when the runtime gives other bits where it should give the same.
     ``refused``: TFLM named an operator that it cannot run. ``faults``: operators that it is known to compute wrongly.
+    ``inside``: how LiteRT's reference kernels differ from those that ran; None if they do not, or did not run.
     """
 
     run: ModelRun | None
@@ -54,6 +59,7 @@ class BaselineRun:
     is_sound: bool = True
     refused: bool = False
     faults: str = ""
+    inside: BetweenRuntimes | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,11 @@ class Baseline:
         """The model, with shapes that hold."""
         return self.shaped.model
 
+    def runner(self, name: str, interpreters: Interpreters) -> ModelRunner:
+        """Return what runs a model as the original was run: LiteRT on the same kernels."""
+        kernels = self.runs[name].kernels if name == LITERT else None
+        return interpreters[name] if kernels is None else WithKernels(interpreters[name], kernels)
+
     @property
     def runs_right_on_tflm(self) -> bool:
         """False where TFLM computes something else from the file as it came, so that its memory is no measure."""
@@ -91,16 +102,21 @@ def arena_for(model: Model) -> int:
 
 
 def measure_baseline(
-    data: bytes, model: Model, options: Options, interpreters: Interpreters, given: list[Sample] | None = None
+    data: bytes,
+    model: Model,
+    options: Options,
+    interpreters: Interpreters,
+    given: list[Sample] | None = None,
+    named: Model | None = None,
 ) -> Baseline:
     """Run the original on every runtime that the options name.
 
-    ``model`` is that of ``data``. ``given``: the samples, in place of those that the options name. Where LiteRT's
-    reference kernels fail, its optimized ones are tried. Raises UsageError when ``--inputs`` do not fit,
-    UnsupportedModelError when shapes depend on values.
+    ``model`` is that of ``data``. ``given``: the samples, in place of those that the options name. ``named``: the
+    user's model, by whose positions operators are numbered, where it is another one. Raises UsageError when
+    ``--inputs`` do not fit, UnsupportedModelError when shapes depend on values.
     """
     samples = samples_for(model, options) if given is None else given
-    runs = {LITERT: _on_litert(data, model, interpreters, samples)} if LITERT in options.runtimes else {}
+    runs = {LITERT: run_on_litert(data, model, interpreters, samples, named)} if LITERT in options.runtimes else {}
     inferred = runs[LITERT].run if runs else None
     shaped = shaped_by_litert(data, model, interpreters) if inferred is None else shaped_by(data, model, inferred)
     if "tflm" in options.runtimes:
@@ -109,33 +125,71 @@ def measure_baseline(
         runs[RUNNER] = _on_tflm(interpreters[RUNNER], shaped, samples, LARGEST_ARENA)
         _check_pointers(runs[RUNNER], options)
     ran = any(each.run is not None for each in runs.values())
-    between = None if shaped.wrong else _between(shaped, samples, runs, interpreters)
+    between = None if shaped.wrong else _between(shaped, samples, runs, interpreters, named)
     findings = (*_findings(shaped, runs), *(() if between is None else (str(between),)))
     return Baseline(data, shaped, samples if ran else [], runs, findings, between)
 
 
 def _between(
-    shaped: InferredModel, samples: list[Sample], runs: Mapping[str, BaselineRun], interpreters: Interpreters
+    shaped: InferredModel,
+    samples: list[Sample],
+    runs: Mapping[str, BaselineRun],
+    interpreters: Interpreters,
+    named: Model | None,
 ) -> BetweenRuntimes | None:
     litert, tflm = (runs[name].run if name in runs else None for name in (LITERT, "tflm"))
     if litert is None or tflm is None or not runs["tflm"].is_sound:
         return None
-    arena = arena_for(shaped.model)
-    return between_runtimes(shaped.data, samples, litert, tflm, interpreters["tflm"], arena)
+    numbers = None if named is None else numbers_of(named)
+    return between_runtimes(shaped.data, samples, litert, tflm, partial(_rerun, interpreters["tflm"]), numbers)
 
 
-def _on_litert(data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample]) -> BaselineRun:
-    """The first of its kernels that run the model; the reason is that of the ones before."""
+def _rerun(runner: ModelRunner, model: Model, samples: list[Sample]) -> ModelRun:
+    return runner.run(RunJob(write_model(model), samples, arena_for(model)))
+
+
+def run_on_litert(
+    data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample], named: Model | None = None
+) -> BaselineRun:
+    """Run a model on LiteRT, and judge which of its kernels results are held against.
+
+    Its reference kernels, whose float sums do not depend on shapes (``litert.py``), unless they fail, or an operator of
+    theirs gives other outputs than the optimized ones, which people run: by more than 2 steps, or than another order of
+    sums explains. Steps that many operators add up are roundings. ``named``: as for :func:`measure_baseline`.
+    """
     job = RunJob(data, samples, 0, computed_tensors(model.main))
-    is_custom = any(operator.name == "CUSTOM" for graph in model.graphs for operator in graph.operators)
-    every = (REFERENCE,) if is_custom else (REFERENCE, OPTIMIZED_KERNELS)
-    reasons: list[str] = []
-    for kernels in every:
-        run = interpreters[LITERT].run(replace(job, kernels=kernels))
-        if run.ran:
-            return BaselineRun(run, f"{kernels}: {'; '.join(reasons)}" if reasons else None, kernels)
-        reasons.append(f"its {kernels} fail: {run.reason}" if len(every) > 1 else run.reason)
-    return BaselineRun(None, "; ".join(reasons))
+    runner = interpreters[LITERT]
+    reference = runner.run(job)
+    if reference.ran:
+        few = runner.run(replace(job, samples=samples[:_FEW], tensors=(), kernels=OPTIMIZED_KERNELS))
+        found = {at: values[:_FEW] for at, values in reference.outputs.items()}
+        if not few.ran or first_output_difference(few.outputs, found, _ROUNDED, steps_of(model)) is None:
+            return BaselineRun(reference, None, REFERENCE)
+    elif reference.missing or any(each.name == "CUSTOM" for graph in model.graphs for each in graph.operators):
+        return BaselineRun(None, reference.reason)
+    run = runner.run(replace(job, kernels=OPTIMIZED_KERNELS))
+    if not reference.ran:
+        failed = f"its {REFERENCE} fail: {reference.reason}"
+        if not run.ran:
+            return BaselineRun(None, f"{failed}; its {OPTIMIZED_KERNELS} fail: {run.reason}")
+        return BaselineRun(run, f"{OPTIMIZED_KERNELS}: {failed}", OPTIMIZED_KERNELS)
+    if not run.ran:
+        return BaselineRun(reference, None, REFERENCE)
+    numbers = None if named is None else numbers_of(named)
+    inside = between_runtimes(data, samples, run, reference, partial(_rerun, runner), numbers)
+    steps = None if inside is None or inside.most is None else inside.most.gap.max_lsb_diff
+    if steps is not None and 0 < steps <= _ROUNDED.lsb:
+        return BaselineRun(reference, None, REFERENCE)
+    return BaselineRun(run, None if inside is None else _said(inside), OPTIMIZED_KERNELS, inside=inside)
+
+
+def _said(inside: BetweenRuntimes) -> str:
+    where = "compute" if inside.most is None else f"compute {inside.most}"
+    by = "" if inside.most is None else f" by up to {said_of(inside.most.gap)} on equal inputs,"
+    return (
+        f"LiteRT's {REFERENCE} {where} otherwise,{by} outputs by up to {said_of(inside.gap)}: judged by its "
+        f"{OPTIMIZED_KERNELS}, the default"
+    )
 
 
 def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], arena: int) -> BaselineRun:
@@ -196,7 +250,7 @@ def _refusal(model: Model, run: ModelRun) -> str:
 
 
 def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterator[str]:
-    """Faults of the original itself, in words for its owner."""
+    """Faults of the original itself, in words for its owner, and of what judges it."""
     if shaped.wrong:
         first = shaped.wrong[0]
         yield (
@@ -209,3 +263,6 @@ def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterato
             "TFLM does not compute the same outputs twice for this model, with tensors at other offsets and the arena "
             "filled with another pattern: an operator reads memory that is not its own"
         )
+    inside = runs[LITERT].inside if LITERT in runs else None
+    if inside is not None:
+        yield _said(inside)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -123,11 +124,18 @@ class OutputDifference:
     max_abs_diff: float
 
 
-def first_output_difference(before: Values, after: Values, tolerance: Tolerance = EXACT) -> OutputDifference | None:
-    """By position of the output, the values for each sample. An output that ``after`` lacks is infinitely far off."""
+def first_output_difference(
+    before: Values, after: Values, tolerance: Tolerance = EXACT, steps: Mapping[int, float] = MappingProxyType({})
+) -> OutputDifference | None:
+    """By position of the output, the values for each sample. An output that ``after`` lacks is infinitely far off.
+
+    ``steps``: as for :func:`gap_between`; the tolerance of integers holds for such outputs, too.
+    """
     found = []
     for output, wanted in before.items():
         got, limit = after.get(output, ()), tolerance.limit(wanted)
+        if output in steps:
+            limit = limit + tolerance.lsb * steps[output]
         for sample, a in enumerate(wanted):
             b = got[sample] if sample < len(got) else None
             if b is None or not arrays_agree(a, b, tolerance, limit):

@@ -95,6 +95,13 @@ class Interface:
 SAME = Interface({}, {})
 
 
+def steps_of(model: Model) -> dict[int, float]:
+    """Return one step, by position, of the float outputs that DEQUANTIZE makes of integers."""
+    makers = {at: tensor.producer for at, tensor in enumerate(model.main.outputs)}
+    sources = {at: each.required(0) for at, each in makers.items() if each is not None and each.name == "DEQUANTIZE"}
+    return {at: found.scale for at, source in sources.items() if (found := affine_of(source)) is not None}
+
+
 def interface_between(original: Model, optimized: Model) -> Interface:
     """Return the differences of the interfaces. Raises EquivalenceError if the new one is not the same in integers."""
     inputs = _ports(original.main.inputs, optimized.main.inputs, "input")
@@ -140,7 +147,12 @@ def _clamped(values: Array, tensor: Tensor) -> Array:
 
 def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
     """Return how names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
-    return (*_sides(before.main, after.main), *_signatures(before, after))
+    return (*named_otherwise(before, after), *_signatures(before, after))
+
+
+def named_otherwise(before: Model, after: Model) -> tuple[str, ...]:
+    """Return how names and quantization of inputs and outputs differ; those that ``after`` has besides are its own."""
+    return tuple(_sides(before.main, after.main))
 
 
 def _sides(before: Graph, after: Graph) -> Iterator[str]:

@@ -16,12 +16,14 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Protocol
 
 from .adapter import TIMEOUT_SECONDS, ModelRun, RunJob
 from .external_runner import RUNNER, ExternalRunner
 
+CRASHED = "the interpreter crashed"
+"""How the error begins where a signal has ended the process."""
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _PIPE_BYTES = 1 << 20
@@ -140,10 +142,26 @@ class Interpreter:
         if self._is_overdue or code == _ALARM:
             return f"it did not finish within {self._limits.seconds:g} s"
         if code < 0 and code != _KILLED:
-            return f"the interpreter crashed ({signal.Signals(-code).name})"
+            return f"{CRASHED} ({signal.Signals(-code).name})"
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
         return f"the interpreter process ended with code {code}: {' '.join(last)}"
+
+
+@dataclass(frozen=True)
+class WithKernels:
+    """A runner of LiteRT that runs every job on the same choice of its kernels."""
+
+    runner: ModelRunner
+    kernels: str
+
+    def run(self, job: RunJob) -> ModelRun:
+        """Run one model; see :class:`ModelRunner`."""
+        return self.runner.run(replace(job, kernels=self.kernels))
+
+    def close(self) -> None:
+        """Release the runner's resources."""
+        self.runner.close()
 
 
 class Interpreters(AbstractContextManager["Interpreters"]):

@@ -1,29 +1,33 @@
-"""LiteRT and TFLM on one and the same model: by how much they differ, and from which operator on."""
+"""One and the same model on two runtimes, or kernels: by how much they differ, and by which operator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ...model.analysis.side_effects import keeps_state
+import numpy as np
+
 from ...model.io import offline_plan
 from ...model.io.reader import read_model
-from ...model.io.writer import write_model
-from ...model.ir.model import Graph, Operator, Tensor
-from .adapter import Array, ModelRun, RunJob, Sample
-from .compare import EXACT, FLOAT_SUMS, Gap, arrays_agree, gap_between
-from .runner import ModelRunner
+from ...model.ir.model import DType, Graph, Model, Operator, Tensor
+from .adapter import Array, ModelRun, Sample, Values
+from .compare import EXACT, FLOAT_SUMS, Gap, arrays_agree, gap_between, max_abs_diff
 
 BETWEEN = "litert and tflm"
 """The name of the figures for this difference beside the verdicts of runtimes."""
+_LENGTHS = (DType.INT32, DType.INT64)
+"""Types of shapes, which a runtime wants to know before it runs."""
+_NARROW_BYTES = 2
+Rerun = Callable[[Model, list[Sample]], ModelRun]
+"""Runs a model on the runtime that is compared."""
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """The operator that is the first whose inputs are the same on LiteRT and TFLM and whose outputs are not.
+    """The operator that differs most between two runtimes where both give it the same inputs.
 
-    ``number``: in the file, None for one that is not in it. ``sample``: the first in which that is so, from 0. ``gap``:
-    between its outputs.
+    ``number``: its position in the user's file, None where a rewrite made it. ``sample``: the first in which it
+    differs, from 0. ``gap``: between its outputs.
     """
 
     number: int | None
@@ -32,94 +36,125 @@ class Divergence:
     gap: Gap
 
     def __str__(self) -> str:
-        name = self.operator.outputs[0].name
         number = "" if self.number is None else f"{self.number} "
-        return (
-            f"operator {number}{self.operator.opcode.label} '{name}' is the first to differ, by "
-            f"{_by(self.gap)} on equal inputs"
-        )
+        return f"operator {number}{self.operator.opcode.label} '{self.operator.outputs[0].name}'"
 
 
 @dataclass(frozen=True)
 class BetweenRuntimes:
-    """Other outputs of LiteRT and TFLM, above what another order of sums may do to floats.
+    """Other outputs of two runtimes, above what another order of sums may do to floats.
 
-    ``first``: None where a run with all tensors as outputs did not show it.
+    ``most``: None where a run with every operator apart did not show it.
     """
 
     gap: Gap
     samples: int
-    first: Divergence | None
+    most: Divergence | None
 
     def __str__(self) -> str:
-        where = "" if self.first is None else f": {self.first}"
-        return f"LiteRT and TFLM compute the original differently, outputs by up to {_by(self.gap)}{where}"
+        where = "" if self.most is None else f": {self.most} differs most, by {said_of(self.most.gap)} on equal inputs"
+        return f"LiteRT and TFLM compute the original differently, outputs by up to {said_of(self.gap)}{where}"
 
 
 def between_runtimes(
-    data: bytes, samples: list[Sample], litert: ModelRun, tflm: ModelRun, runner: ModelRunner, arena: int
+    data: bytes,
+    samples: list[Sample],
+    judge: ModelRun,
+    other: ModelRun,
+    rerun: Rerun,
+    numbers: Mapping[str, int] | None = None,
 ) -> BetweenRuntimes | None:
-    """Compare the runs of a model on LiteRT, with its ``tensors``, and on TFLM; None where they agree.
+    """Compare the run of a model on LiteRT, with its ``tensors``, with another one; None where they agree.
 
-    ``runner``: of TFLM, which runs the model once more if they do not, with each tensor as an output; ``arena``: bytes
-    for it, without any sharing.
+    ``rerun``: where the other run was; it runs every operator apart if they do not agree. ``numbers``: of the operators
+    in the user's file, by the name of the first output, if that is another file.
     """
-    if all(_agree(_of(litert.outputs, at), _of(tflm.outputs, at)) for at in range(len(samples))):
+    if all(_agree(_of(judge.outputs, at), _of(other.outputs, at)) for at in range(len(samples))):
         return None
-    first = _divergence(data, samples, litert, runner, arena)
-    return BetweenRuntimes(gap_between(litert.outputs, tflm.outputs, {}), len(samples), first)
+    most = _divergence(data, samples, judge.tensors, rerun)
+    if most is not None and numbers is not None:
+        most = replace(most, number=numbers.get(most.operator.outputs[0].name))
+    return BetweenRuntimes(gap_between(judge.outputs, other.outputs, {}), len(samples), most)
 
 
-def _divergence(
-    data: bytes, samples: list[Sample], litert: ModelRun, runner: ModelRunner, arena: int
-) -> Divergence | None:
-    """Return the first operator that gives other outputs for equal inputs, in any sample.
+def numbers_of(model: Model) -> dict[str, int]:
+    """Return the positions of the main graph's operators, by the name of the first output."""
+    return {each.outputs[0].name: at for at, each in enumerate(model.main.operators) if each.outputs}
 
-    One that keeps a state counts only until anything has differed.
+
+def _divergence(data: bytes, samples: list[Sample], values: Values, rerun: Rerun) -> Divergence | None:
+    """Return the operator whose outputs differ most from ``values``, by position, when its inputs are those.
+
+    So a difference that an operator passes on, or amplifies, is not taken for its own. One that reads what could not be
+    given to it, and differs, does not count. A state is what the operator makes of the same inputs from its first on.
     """
     model = read_model(data)
     graph = model.main
-    shown = [at for at in litert.tensors if graph.tensors[at].producer is not None]
-    places = dict(zip(shown, range(len(graph.outputs), len(graph.outputs) + len(shown)), strict=True))
-    graph.outputs = (*graph.outputs, *(graph.tensors[at] for at in shown))
+    shown = [at for at in values if graph.tensors[at].producer is not None]
+    places = {graph.tensors[at]: (at, len(graph.outputs) + place) for place, at in enumerate(shown)}
+    graph.outputs = (*graph.outputs, *places)
     offline_plan.detach(model)
-    run = runner.run(RunJob(write_model(model), samples, arena))
+    given = _taken_apart(graph, places, values)
+    run = rerun(model, [[*sample, *(values[at][number] for at in given)] for number, sample in enumerate(samples)])
     if not run.ran:
         return None
-    found, is_same = dict[int, Divergence](), True
-    for sample in range(len(samples)):
-        pairs = {at: (litert.tensors[at][sample], run.outputs[place][sample]) for at, place in places.items()}
-        differing = {at: pair for at, pair in pairs.items() if not _agree([pair[0]], [pair[1]])}
-        number = _first_in(graph, {graph.tensors[at] for at in differing}, is_same)
-        is_same = is_same and not differing
-        if number is not None and number not in found:
-            operator = graph.operators[number]
-            written = {at: pair for at, pair in differing.items() if graph.tensors[at] in operator.outputs}
-            one, other = ({at: [pair[side]] for at, pair in written.items()} for side in (0, 1))
-            found[number] = Divergence(number, operator, sample, gap_between(one, other, {}))
-    return found[min(found)] if found else None
+    pairs = {tensor: (values[at], run.outputs[place]) for tensor, (at, place) in places.items()}
+    differing = {tensor: pair for tensor, pair in pairs.items() if not _agree(*pair)}
+    found = [
+        (max(map(_share, written)), -number, operator, written)
+        for number, operator in enumerate(graph.operators)
+        if (written := [differing[tensor] for tensor in operator.outputs if tensor in differing])
+        and not differing.keys() & set(operator.present_inputs())
+    ]
+    if not found:
+        return None
+    _, number, operator, written = max(found, key=lambda each: each[:2])
+    first = next(at for at in range(len(samples)) if any(not _agree([a[at]], [b[at]]) for a, b in written))
+    one, other = (dict(enumerate(side)) for side in zip(*written, strict=True))
+    return Divergence(-number, operator, first, gap_between(one, other, {}))
 
 
-def _first_in(graph: Graph, differing: set[Tensor], has_same_state: bool) -> int | None:
-    """Return the first operator that writes a differing tensor and reads none, and whose state is the same, if any."""
-    for number, operator in enumerate(graph.operators):
-        is_first = has_same_state or not keeps_state(operator)
-        if is_first and differing & set(operator.outputs) and not differing & set(operator.present_inputs()):
-            return number
-    return None
+def _taken_apart(graph: Graph, computed: Mapping[Tensor, tuple[int, int]], values: Values) -> list[int]:
+    """Make every reader of a computed tensor read another input of the graph; return whose values these take.
+
+    Shapes stay as they are computed.
+    """
+    given = []
+    for tensor, (at, _) in computed.items():
+        if tensor.dtype in _LENGTHS or not tensor.uses:
+            continue
+        shape, outputs = values[at][0].shape, graph.outputs
+        twin = Tensor(f"{tensor.name}/given", shape, tensor.dtype, tensor.buffer, tensor.quantization)
+        graph.add_tensor(twin)
+        graph.replace_uses(tensor, twin)
+        graph.outputs = outputs
+        graph.inputs = (*graph.inputs, twin)
+        given.append(at)
+    return given
 
 
-def _of(values: Mapping[int, list[Array]], sample: int) -> list[Array]:
+def _share(pair: tuple[Sequence[Array], Sequence[Array]]) -> float:
+    """Return the largest difference as a share of the range of the type, or of the largest value of a wider one."""
+    gap = max(max_abs_diff(a, b) for a, b in zip(*pair, strict=True))
+    dtype = pair[0][0].dtype
+    if dtype.kind in "iu" and dtype.itemsize <= _NARROW_BYTES:
+        return gap / float(np.iinfo(dtype).max - np.iinfo(dtype).min)
+    largest = max(float(np.abs(each[np.isfinite(each)].astype(np.float64)).max(initial=0.0)) for each in pair[0])
+    return gap / largest if largest else np.inf
+
+
+def _of(values: Values, sample: int) -> list[Array]:
     return [values[at][sample] for at in sorted(values)]
 
 
-def _agree(one: list[Array], other: list[Array]) -> bool:
+def _agree(one: Sequence[Array], other: Sequence[Array]) -> bool:
     return len(one) == len(other) and all(
         arrays_agree(a, b, FLOAT_SUMS if a.dtype.kind == "f" else EXACT) for a, b in zip(one, other, strict=True)
     )
 
 
-def _by(gap: Gap) -> str:
+def said_of(gap: Gap) -> str:
+    """Return the size of a difference in words: in steps, where it has any."""
     if gap.max_lsb_diff:
         return "1 step" if gap.max_lsb_diff == 1 else f"{gap.max_lsb_diff:g} steps"
     return f"{gap.max_abs_diff:g}"

@@ -15,7 +15,7 @@ from .adapter import LARGEST_ARENA, Array, ModelRun, RunJob, Sample
 from .baseline import arena_for
 from .compare import Tolerance, first_output_difference
 from .external_runner import RUNNER
-from .runner import Interpreters, ModelRunner
+from .runner import ModelRunner
 
 
 def difference_in_sequence(
@@ -24,7 +24,7 @@ def difference_in_sequence(
     ties: tuple[tuple[int, int], ...],
     samples: Sequence[Sample],
     tolerance: Tolerance,
-    interpreters: Interpreters,
+    runner: ModelRunner,
 ) -> str | None:
     """Return how the second model, with ``ties``, differs from the first one on a runtime; None where it does not.
 
@@ -36,14 +36,14 @@ def difference_in_sequence(
     given = [[array for at, array in enumerate(each) if at not in carried] for each in samples[1:]]
     arenas = [LARGEST_ARENA if name == RUNNER else arena_for(model) for model in (original, optimized)]
     job = RunJob(models[1], [samples[0], *given], arenas[1], fill=0x5A, carried=ties)
-    found = interpreters[name].run(job)
+    found = runner.run(job)
     if not found.ran:
         return f"it does not run in a sequence: {found.reason}"
     copied = [
         [found.outputs[carried[at]][before] if at in carried else array for at, array in enumerate(each)]
         for before, each in enumerate(samples[1:])
     ]
-    wanted = interpreters[name].run(RunJob(models[0], [samples[0], *copied], arenas[0]))
+    wanted = runner.run(RunJob(models[0], [samples[0], *copied], arenas[0]))
     difference = first_output_difference(wanted.outputs, found.outputs, tolerance)
     if difference is None:
         return None

@@ -6,7 +6,7 @@ the file, in exactly the arena that is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -62,10 +62,17 @@ class Verified:
     refusal: str | None = None
 
 
-def inspect(data: bytes, options: Options, progress: Progress, running: Interpreters | None = None) -> Baseline | None:
+def inspect(
+    data: bytes,
+    options: Options,
+    progress: Progress,
+    running: Interpreters | None = None,
+    original: bytes | None = None,
+) -> Baseline | None:
     """Measure the original before any search; None when no verification is asked for.
 
-    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
+    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. ``original``: the
+    user's file, where ``data`` was made of it: its operators are numbered as there. Raises UsageError
     for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs, or if nothing
     runs it.
     """
@@ -75,7 +82,8 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
     _check_npu(model, options)
     progress(f"checking the original on {', '.join(_asked(options))}")
     with _open(options, running) as interpreters:
-        found = measure_baseline(data, model, options, interpreters)
+        named = None if original is None else read_model(original)
+        found = measure_baseline(data, model, options, interpreters, named=named)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
         raise EquivalenceError(
@@ -149,8 +157,7 @@ def verify(
         results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
-    differences = interface_differences(*models)
-    in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
+    in_file = verdict_in_file(interface_differences(*models))
     verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
     return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
 
@@ -185,7 +192,10 @@ def verify_steps(
         where = ", ".join(baseline.runs)
         progress(f"calling one {what} at a time on {where}: {len(baseline.samples)} {over}")
         candidate = _candidate(subject, baseline, step, SAME, options)
-        return {name: judge_steps(baseline, candidate, name, interpreters[name], slides) for name in baseline.runs}
+        return {
+            name: judge_steps(baseline, candidate, name, baseline.runner(name, interpreters), slides)
+            for name in baseline.runs
+        }
 
 
 def _windows(model: Model, slide: Model, options: Options) -> list[Sample]:
@@ -203,6 +213,11 @@ def verdict_of(proof: Proof) -> Verdict:
     equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
     reason = None if proof.status is Status.PROVED and not proof.is_finite else str(proof)
     return Verdict(0, equal, 0.0, reason, exactness_of(proof))
+
+
+def verdict_in_file(differences: Sequence[str]) -> Verdict:
+    """Return differences between what two files say of their interfaces as a verdict."""
+    return Verdict(0, not differences, 0.0, "; ".join(differences) or None)
 
 
 def exactness_of(proof: Proof) -> Exactness:
@@ -238,9 +253,10 @@ def _differences_in_sequence(
     """Yield how models with ties differ in sequences, by runtime."""
     subject = candidate.subject
     models = baseline.data, subject.optimized
-    asked = [name for name, each in baseline.runs.items() if each.run is not None]
+    asked = [name for name, each in baseline.runs.items() if each.run is not None and not each.faults]
     for name in asked if subject.ties else ():
-        said = difference_in_sequence(name, models, subject.ties, candidate.samples, candidate.tolerance, interpreters)
+        runner, samples = baseline.runner(name, interpreters), candidate.samples
+        said = difference_in_sequence(name, models, subject.ties, samples, candidate.tolerance, runner)
         if said is not None:
             yield name, said
 

@@ -230,6 +230,38 @@ def scaled(data: int, weights: int, axis: int) -> Clause:
     )
 
 
+def _points_of_weights(operator: Operator) -> bool:
+    weights = operator.inputs[1]
+    is_asymmetric = weights is not None and weights.dtype in _ASYMMETRIC.get(operator.name, ())
+    return weights is None or is_asymmetric or _points(weights) <= {0}
+
+
+_ASYMMETRIC = {"CONV_2D": (DType.UINT8,), "FULLY_CONNECTED": (DType.INT8, DType.UINT8)}
+"""Weights that LiteRT takes with any zero point (2.3.0, kernels/conv.cc and fully_connected.cc)."""
+SYMMETRIC_WEIGHTS = Clause("zero points of weights are 0, unless LiteRT takes others", _points_of_weights)
+
+
+def _scaled_for_floats(operator: Operator) -> bool:
+    x, weights = operator.inputs[:2]
+    if x is None or weights is None or _is_int(x) or not _is_int(weights):
+        return True
+    return weights.dtype is not DType.INT4 and weights.shape[3:] == (_scales(weights),)
+
+
+SCALED_FOR_FLOATS = Clause(
+    "integer weights for floats are no int4, and have a scale for each channel", _scaled_for_floats
+)
+
+
+def _multiplied(operator: Operator) -> bool:
+    x, weights = _shape(operator, 0), _shape(operator, 1)
+    return x is None or weights is None or int(operator.option("depthMultiplier", 0)) * x[3] == weights[3]
+
+
+MULTIPLIED = Clause("depthMultiplier times the input's channels is the output's", _multiplied)
+"""TFLM goes by the option, and writes as many channels; LiteRT goes by the shapes."""
+
+
 def _scales(tensor: Tensor) -> int:
     return 0 if tensor.quantization is None else int(tensor.quantization.scale.size)
 
@@ -410,13 +442,16 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ConcatenationOptions",
         clauses=[axis_within("axis")],
     ),
-    **_rows("CONV_2D", *_SUMS, *_SUMS_16, table="Conv2DOptions", clauses=_WINDOW),
+    **_rows("CONV_2D", *_SUMS, *_SUMS_16, table="Conv2DOptions", clauses=(*_WINDOW, SYMMETRIC_WEIGHTS)),
     **_rows("CUMSUM", "T i32 > T | T: f32 i8 i32 i64", table="CumsumOptions", clauses=[SAME_SHAPE]),
     **_rows(
         "DEPTHWISE_CONV_2D",
         *(*_SUMS, *_SUMS_16),
         table="DepthwiseConv2DOptions",
-        clauses=[ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS],
+        clauses=[
+            *(ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS),
+            *(MULTIPLIED, SCALED_FOR_FLOATS),
+        ],
     ),
     **_rows(
         "DEPTH_TO_SPACE",
@@ -439,7 +474,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="FullyConnectedOptions",
         clauses=[
             *(ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE),
-            *(one_of("weightsFormat", 0), _OF_BIAS),
+            *(SYMMETRIC_WEIGHTS, one_of("weightsFormat", 0), _OF_BIAS),
         ],
     ),
     **_rows(
@@ -612,6 +647,8 @@ def broken_model(model: Model) -> str | None:
     """Return why nothing can be said of a model, whatever its operators are: its version, or memory that is shared."""
     if model.version != _VERSION:
         return f"its version is {model.version}, not {_VERSION}"
+    if not all(signature.key for signature in model.signatures or ()):
+        return "a signature has no name"  # LiteRT refuses the file
     held: dict[int, set[str]] = {}
     for graph in model.graphs:
         for tensor, role in _roles(graph):

@@ -45,7 +45,8 @@ FACTS: Mapping[str, str] = {
     CLAMPED_AFTER: "RELU6 of integers with another scale or zero point on the output is RELU with these, and then "
     "RELU6 with those of the output on both sides, which changes nothing where 6 is the largest integer or beyond",
     RESCALED: "int8 sums and averages are rescaled to within two steps of the real number, 0 to the zero point, and "
-    "clamped by the activation, so that some channels are the zero point for all inputs (ranges.py)",
+    "clamped by the activation, so that some channels are the zero point for all inputs: by the proof's derivation "
+    "(ranges.py) and by that of rewrites (model/analysis/ranges.py)",
     UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
 }
 """Why each holds, by name."""

@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import same_padding
 from .moves import nearest_positions
-from .sums import bilinear_positions
+from .sums import bilinear_positions, side
 
 Steps = Any
 """An array of integers: a step for each element of a tensor, flat; -1 where a kernel never reads it."""
@@ -237,8 +236,7 @@ def _last_readers(operator: Operator, source: Tensor, output: Tensor, axis: int,
     letter = "HW"[axis - 1]
     stride, dilation = int(operator.option(f"stride{letter}", 1)), int(operator.option(f"dilation{letter}Factor", 1))
     size, count = source.shape[axis], output.shape[axis]
-    reach = (taps - 1) * dilation + 1
-    before = same_padding(size, count, stride, reach)[0] if int(operator.option("padding", 0)) == 0 else 0
+    before = side(size, count, taps, stride, dilation, int(operator.option("padding", 0)) == 0).before
     found = np.full(size, -1, np.int64)
     for tap in range(taps):
         at = np.arange(count) * stride - before + tap * dilation
@@ -403,7 +401,7 @@ def _is_refused(operator: Operator) -> bool:
     stride = int(operator.option("strideW", 1))
     total = (y.shape[2] - 1) * stride + w.shape[2] - x.shape[2]
     is_same = int(operator.option("padding", 0)) == 0
-    pad = same_padding(x.shape[2], y.shape[2], stride, w.shape[2])[0] if is_same else 0
+    pad = side(x.shape[2], y.shape[2], w.shape[2], stride, 1, is_same).before
     return 2 * pad + int(np.fmod(total, 2)) != total
 
 

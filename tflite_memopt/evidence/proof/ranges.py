@@ -1,198 +1,254 @@
-"""Channels that hold the zero point for all inputs, by interval arithmetic: a sum of products needs none of them.
+"""Channels that hold the zero point for all inputs, by intervals of stored integers: the proof's own derivation.
 
-Of each channel, the last axis, the least and greatest distance from the zero point, over all inputs in range:
+It follows the integer arithmetic of kernels, for operators within their contracts, and shares nothing with what
+rewrites know of ranges (``model/analysis/ranges.py``). Both ends of an interval belong to it. Of each channel, which is
+the last axis:
 
-    sum of products    weights of either sign times the ends of the data's range, or 0 for padding, and the bias
-    rescaling          within two steps of the real product, whatever a kernel's rounding, and clamped by the activation
-    what moves         the same range; joined with 0 by padding
+    sums        the accumulator, exactly: positive weights times the most, negative ones times the least
+    rescaling   (accumulator * multiplier) >> shift, with the multiplier of 31 bits. Kernels round it once or twice: one
+                step more at either end. It is monotone and keeps 0, so that no rounding crosses the zero point
+    a mean      of zeros is 0 at the same scale alone: LiteRT's optimized kernel cuts the zero point at the other one
+    clamps      to the stored integers that a fused activation leaves
+    copies      the stored integers, whatever the zero point of the output is
 
-So a ReLU whose sum is never positive by two steps gives the zero point, the activation's least value. Only integers of
-8 bits, whose sums fit 32 bits, and scales below 1, which no kernel shifts to the left. What is not in here may be
-anything.
+Whatever is not here may hold any integer of its type.
 
-Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/kernels/internal/common.h,
-MultiplyByQuantizedMultiplier; CMSIS-NN 4ab83cc3, arm_nnsupportfunctions.h, arm_nn_requantize; esp-nn d45b843c,
-src/common/common_functions.h.
+Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/kernels/internal: common.h, MultiplyByQuantizedMultiplier;
+quantization_util.cc, QuantizeMultiplier; reference/add.h, AddElementwise; reference/integer_ops/pooling.h;
+tensorflow/lite/kernels/kernel_util.cc, CalculateActivationRangeQuantized; micro/kernels/activations.cc, Relu6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import frexp
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...model.ir.model import DType, Graph, Operator, Tensor
-from ...model.ir.tensors import integers, values
-from .call import quantization_of
+from .call import constant_of, quantization_of
+from .contracts import broken_clause
+from .outcome import UndecidedError
+from .ring import Value
 
 Mask = npt.NDArray[np.bool_]
-_Numbers = npt.NDArray[np.float64]
-_STEPS = 2.0
-"""By which a kernel's rescaling may differ from the real product."""
-_FITS = 2.0**31
-_BELOW_ONE = 0.99
-"""The largest scale: one that is rounded to 1 is shifted to the left."""
-_NONE, _RELU, _RELU6 = 0, 1, 3
+Integers = npt.NDArray[np.int64]
+_LEAST, _MOST = -128, 127
+_ONE_BIT_MORE = 1 << 31
+_LEFT_SHIFT_OF_ADD = 20
+_MOST_SHIFT = 8
+"""To the left, of one element: from there on every step but 0 fills 8 bits."""
+_WIDEST_SUM = 1 << 15
+"""Steps of a sum of two; LiteRT's optimized ADD wraps beyond (optimized/integer_ops/add.h)."""
+_SAME = 0
+_CLAMPS: Mapping[int, tuple[float | None, float | None]] = {0: (None, None), 1: (0, None), 2: (-1, 1), 3: (0, 6)}
+"""By fused activation, as the schema numbers them: NONE, RELU, RELU_N1_TO_1, RELU6."""
 
 
 @dataclass(frozen=True)
-class Range:
-    """The least and greatest distance from the zero point, of each channel."""
+class Stored:
+    """The least and the most stored integer of each channel."""
 
-    low: _Numbers
-    high: _Numbers
+    least: Integers
+    most: Integers
 
-    @property
-    def is_zero(self) -> Mask:
-        """Return which channels hold the zero point alone."""
-        found: Mask = (self.low == 0) & (self.high == 0)
+    def only(self, point: int) -> Mask:
+        """Return which channels hold this integer alone."""
+        found: Mask = (self.least == point) & (self.most == point)
         return found
+
+
+class _UnknownError(Exception):
+    """The output may hold any integer."""
 
 
 def silent_channels(graph: Graph) -> dict[Tensor, Mask]:
     """Return the channels that hold the zero point for all inputs, of each tensor of 8 bits that has any."""
-    known: dict[Tensor, Range] = {}
+    found = {tensor: each.only(_point(tensor)) for tensor, each in stored_in(graph).items()}
+    return {tensor: mask for tensor, mask in found.items() if mask.any()}
+
+
+def stored_in(graph: Graph) -> dict[Tensor, Stored]:
+    """Return the interval of each computed tensor of 8 bits that is followed."""
+    known: dict[Tensor, Stored] = {}
     for operator in graph.operators:
-        rule = _RULES.get(operator.name)
-        if rule is None or len(operator.outputs) != 1 or not _is_followed(operator.outputs[0]):
+        rule = RULES.get(operator.name)
+        if rule is None or len(operator.outputs) != 1 or broken_clause(operator) is not None:
             continue
-        found = rule(operator, known)
-        if found is not None:
-            known[operator.outputs[0]] = found
-    return {tensor: each.is_zero for tensor, each in known.items() if each.is_zero.any()}
+        try:
+            known[operator.outputs[0]] = rule(operator, known)
+        except _UnknownError:
+            continue
+    return known
 
 
-def _is_followed(tensor: Tensor | None) -> bool:
-    """Return whether it is an activation of 8 bits with one scale."""
-    if tensor is None or tensor.dtype is not DType.INT8 or not tensor.shape or tensor.is_constant:
-        return False
+def _quantized(tensor: Tensor | None) -> tuple[float, int]:
+    """Return the scale and the zero point of an activation of 8 bits."""
+    if tensor is None or tensor.dtype is not DType.INT8 or tensor.is_constant or not tensor.shape:
+        raise _UnknownError
     scales, points, _ = quantization_of(tensor)
-    return len(scales) == 1 and len(points) == 1
+    if len(scales) != 1 or len(points) != 1:
+        raise _UnknownError
+    return scales[0], points[0]
 
 
-def _limits(tensor: Tensor, activation: int) -> tuple[float, float]:
-    """The least and greatest distance from the zero point that an activation leaves; RELU6 may clamp more."""
-    (point,) = quantization_of(tensor)[1]
-    return 0.0 if activation in (_RELU, _RELU6) else -128.0 - point, 127.0 - point
+def _point(tensor: Tensor) -> int:
+    return _quantized(tensor)[1]
 
 
-def _range_of(tensor: Tensor | None, known: Mapping[Tensor, Range]) -> Range | None:
-    if tensor is None or not _is_followed(tensor):
-        return None
-    low, high = _limits(tensor, _NONE)
+def _of(tensor: Tensor | None, known: Mapping[Tensor, Stored]) -> Stored:
+    _quantized(tensor)
+    assert tensor is not None
     channels = tensor.shape[-1]
-    return known.get(tensor) or Range(np.full(channels, low), np.full(channels, high))
+    return known.get(tensor) or Stored(np.full(channels, _LEAST, np.int64), np.full(channels, _MOST, np.int64))
 
 
-def _clamped(low: _Numbers, high: _Numbers, operator: Operator) -> Range:
-    """Return what is left of a range, by as many steps wider, after the activation."""
-    least, most = _limits(operator.outputs[0], int(operator.option("fusedActivationFunction", _NONE)))
-    return Range(np.clip(np.floor(low) - _STEPS, least, most), np.clip(np.ceil(high) + _STEPS, least, most))
+def _constant(tensor: Tensor | None) -> Value:
+    if tensor is None or not tensor.is_constant:
+        raise _UnknownError
+    try:
+        return constant_of(tensor)
+    except UndecidedError:
+        raise _UnknownError from None
 
 
-def _scale(tensor: Tensor) -> float:
-    return quantization_of(tensor)[0][0]
+def _multiplier(scale: float, most_shift: int) -> tuple[int, int]:
+    """Return a factor of 31 bits and a shift to the right: QuantizeMultiplier."""
+    fraction, exponent = frexp(scale)
+    factor = int(np.floor(fraction * _ONE_BIT_MORE + 0.5))
+    if factor == _ONE_BIT_MORE:
+        factor, exponent = factor >> 1, exponent + 1
+    if exponent > most_shift:
+        raise _UnknownError
+    return (0, 31) if exponent < -31 else (factor, 31 - exponent)
 
 
-def _summed(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
+def _rescaled(least: Integers, most: Integers, scales: Any, most_shift: int = 0) -> tuple[Integers, Integers]:
+    """Return the ends after rescaling; ``most_shift``: to the left, beyond which accumulators overflow."""
+    made = [_multiplier(float(scale), most_shift) for scale in np.ravel(scales)]
+    factors, shifts = (np.asarray(each, np.int64) for each in zip(*made, strict=True))
+    low, high = ((least * factors) >> shifts) - 1, -((-most * factors) >> shifts) + 1
+    return np.where(least >= 0, np.maximum(low, 0), low), np.where(most <= 0, np.minimum(high, 0), high)
+
+
+def _clamped(operator: Operator, least: Integers, most: Integers, activation: int | None = None) -> Stored:
+    """Return what the activation, by default the fused one, leaves of stored integers."""
+    scale, point = _quantized(operator.outputs[0])
+    kind = int(operator.option("fusedActivationFunction") or 0) if activation is None else activation
+    if kind not in _CLAMPS:
+        raise _UnknownError
+    low, high = _CLAMPS[kind]
+    ends = _end(low, _LEAST, scale, point), _end(high, _MOST, scale, point)
+    return Stored(np.clip(least, *ends), np.clip(most, *ends))
+
+
+def _end(number: float | None, otherwise: int, scale: float, point: int) -> int:
+    """Return the stored integer of a number at which an activation clamps."""
+    if number is None:
+        return otherwise
+    steps = float(np.float32(number) / np.float32(scale))
+    if abs(steps - np.floor(steps) - 0.5) < 1e-3:
+        raise _UnknownError  # halves are rounded away from 0, or to the even one
+    return int(np.clip(point + np.rint(np.clip(steps, -1e6, 1e6)), _LEAST, _MOST))
+
+
+def _products(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
     """CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED."""
-    source, weights = operator.inputs[0], operator.inputs[1]
-    data = _range_of(source, known)
-    array = None if weights is None or weights.dtype is not DType.INT8 else values(weights)
+    data, weights, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
+    (scale_in, point_in), (scale_out, point_out) = _quantized(data), _quantized(output)
     scales, points, _ = quantization_of(weights)
-    if data is None or source is None or array is None or any(points) or not scales:
-        return None
-    factors = _by_output(operator, array.astype(np.float64), data)
-    factor = np.asarray(scales) * (_scale(source) / _scale(operator.outputs[0]))
-    channels = operator.outputs[0].shape[-1]
-    if (
-        factors is None
-        or factors[0].shape[0] != channels
-        or factor.size not in (1, channels)
-        or factor.max() > _BELOW_ONE
-    ):
-        return None
-    filters, low, high = factors
-    one, other = filters * low, filters * high
-    least, most = (each.reshape(channels, -1).sum(1) for each in (np.minimum(one, other), np.maximum(one, other)))
-    bias = operator.inputs[2] if len(operator.inputs) > 2 else None
-    if bias is not None:
-        added = integers(bias)
-        if bias.dtype is not DType.INT32 or added is None or added.size != channels:
-            return None
-        least, most = least + added, most + added
-    if max(abs(least).max(), abs(most).max()) >= _FITS:
-        return None
-    return _clamped(least * factor, most * factor, operator)
-
-
-def _by_output(operator: Operator, filters: _Numbers, data: Range) -> tuple[_Numbers, _Numbers, _Numbers] | None:
-    """The weights with outputs first and inputs last, and the range of the factor of each, 0 of padding included."""
-    low, high = np.minimum(data.low, 0), np.maximum(data.high, 0)
+    if not scales or any(points):
+        raise _UnknownError
+    x, filters = _of(data, known), _constant(weights).astype(np.int64)
+    low, high = x.least - point_in, x.most - point_in
+    if operator.name != "FULLY_CONNECTED" and int(operator.option("padding") or 0) == _SAME:
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
     if operator.name == "DEPTHWISE_CONV_2D":
-        times = int(operator.option("depthMultiplier", 1))
-        if filters.ndim != 4 or filters.shape[3] != times * low.size:
-            return None
-        filters = filters.reshape(-1, filters.shape[3]).T
-        return filters, np.repeat(low, times)[:, None], np.repeat(high, times)[:, None]
-    return (filters, low, high) if filters.shape[-1] == low.size else None
+        low, high = (np.repeat(each, int(operator.option("depthMultiplier"))) for each in (low, high))
+        filters = np.moveaxis(filters, -1, 0)
+        low, high = (each.reshape(-1, 1, 1, 1) for each in (low, high))
+    elif filters.shape[-1] != low.size:
+        raise _UnknownError  # in groups
+    up, down, outputs = np.maximum(filters, 0), np.minimum(filters, 0), filters.shape[0]
+    least, most = ((up * a + down * b).reshape(outputs, -1).sum(1) for a, b in ((low, high), (high, low)))
+    if len(operator.inputs) > 2 and operator.inputs[2] is not None:
+        bias = _constant(operator.inputs[2])
+        if bias.dtype != np.int32:
+            raise _UnknownError
+        least, most = least + bias.ravel(), most + bias.ravel()
+    if least.min() < -_ONE_BIT_MORE or most.max() >= _ONE_BIT_MORE:
+        raise _UnknownError  # the accumulator wraps
+    least, most = _rescaled(least, most, [scale_in * each / scale_out for each in scales])
+    return _clamped(operator, least + point_out, most + point_out)
 
 
-def _pooled(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
-    """MAX_POOL_2D, AVERAGE_POOL_2D, MEAN over other axes, RELU, RELU6, QUANTIZE: each channel from its own alone."""
-    source, output = operator.inputs[0], operator.outputs[0]
-    data = _range_of(source, known)
-    if data is None or source is None or data.low.size != output.shape[-1]:
-        return None
+def _requantized(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
+    """QUANTIZE, RELU, and MEAN over other axes than the last, whose sum is divided by what it has of elements."""
+    (scale_in, point_in), (scale_out, point_out) = _quantized(operator.inputs[0]), _quantized(operator.outputs[0])
+    x = _of(operator.inputs[0], known)
     if operator.name == "MEAN":
-        axes = integers(operator.inputs[1])
-        if axes is None or len(source.shape) - 1 in axes % len(source.shape):
-            return None
-    factor = _scale(source) / _scale(output)
-    if operator.name.endswith("POOL_2D") and quantization_of(source) != quantization_of(output):
-        return None
-    found = _clamped(data.low * factor, data.high * factor, operator)
-    least = 0.0 if operator.name in ("RELU", "RELU6") else _limits(output, _NONE)[0]
-    low, high = np.maximum(found.low, least), np.maximum(found.high, least)
-    return Range(np.where(data.is_zero, 0, low), np.where(data.is_zero, 0, high))
+        axes, rank = _constant(operator.inputs[1]).ravel(), len(operator.required(0).shape)
+        if any(int(axis) in (-1, rank - 1) for axis in axes):
+            raise _UnknownError
+    least, most = _rescaled(x.least - point_in, x.most - point_in, scale_in / scale_out, _MOST_SHIFT)
+    if operator.name == "MEAN" and scale_in != scale_out:
+        least, most = np.minimum(least, -1) - 1, np.maximum(most, 1) + 1
+    return _clamped(operator, least + point_out, most + point_out, 1 if operator.name == "RELU" else None)
 
 
-def _added(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
-    """ADD of two activations of one shape."""
-    one, other = (_range_of(tensor, known) for tensor in operator.inputs[:2])
-    output = operator.outputs[0]
-    tensors = [tensor for tensor in operator.inputs if tensor is not None and tensor.shape == output.shape]
-    if one is None or other is None or len(tensors) != 2:
-        return None
-    first, second = (_scale(tensor) / _scale(output) for tensor in tensors)
-    found = _clamped(one.low * first + other.low * second, one.high * first + other.high * second, operator)
-    is_zero = one.is_zero & other.is_zero
-    return Range(np.where(is_zero, 0, found.low), np.where(is_zero, 0, found.high))
+def _selected(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
+    """MAX_POOL_2D, AVERAGE_POOL_2D, RELU6: integers between those of the input, clamped; TFLM rescales none of them."""
+    if _quantized(operator.inputs[0]) != _quantized(operator.outputs[0]):
+        raise _UnknownError
+    x = _of(operator.inputs[0], known)
+    return _clamped(operator, x.least, x.most, 3 if operator.name == "RELU6" else None)
 
 
-def _padded(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
-    """PAD, with the zero point."""
-    data, amounts = _range_of(operator.inputs[0], known), integers(operator.inputs[1])
-    if data is None or amounts is None or amounts.ravel()[-2:].any() or len(operator.inputs) != 2:
-        return None
-    return Range(np.minimum(data.low, 0), np.maximum(data.high, 0))
+def _sum_of_two(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
+    """ADD: both sides at twice the larger scale and 20 bits more, then their sum at the output's."""
+    sides, output = operator.inputs[:2], operator.outputs[0]
+    (one, _), (other, _), (scale_out, point_out) = map(_quantized, (*sides, output))
+    if any(side is None or side.shape != output.shape for side in sides):
+        raise _UnknownError
+    if (one + other) / scale_out * (_MOST - _LEAST + 1) >= _WIDEST_SUM:
+        raise _UnknownError
+    twice, ends = 2 * max(one, other), []
+    for side, scale in zip(sides, (one, other), strict=True):
+        x, point = _of(side, known), _quantized(side)[1]
+        least, most = ((end - point) << _LEFT_SHIFT_OF_ADD for end in (x.least, x.most))
+        ends.append(_rescaled(least, most, scale / twice))
+    least, most = (a + b for a, b in zip(*ends, strict=True))
+    least, most = _rescaled(least, most, twice / (scale_out * (1 << _LEFT_SHIFT_OF_ADD)))
+    return _clamped(operator, least + point_out, most + point_out)
 
 
-def _moved(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
-    """RESHAPE: elements stay in their order, so that channels repeat along a longer last axis."""
-    data, channels = _range_of(operator.inputs[0], known), operator.outputs[0].shape[-1]
-    if data is None or channels % data.low.size:
-        return None
-    return Range(np.tile(data.low, channels // data.low.size), np.tile(data.high, channels // data.low.size))
+def _padded(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
+    """PAD: the zero point of the output stands around, which the contract makes that of the input."""
+    x, point = _of(operator.inputs[0], known), _point(operator.outputs[0])
+    if _constant(operator.inputs[1]).ravel()[-2:].any():
+        raise _UnknownError
+    return Stored(np.minimum(x.least, point), np.maximum(x.most, point))
 
 
-_Rule = Callable[[Operator, Mapping[Tensor, Range]], "Range | None"]
-_RULES: Mapping[str, _Rule] = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"), _summed),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN", "QUANTIZE", "RELU", "RELU6"), _pooled),
-    "ADD": _added,
+def _copied(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
+    """RESHAPE: bytes in their order; along a last axis that is as long, or a multiple, channels repeat."""
+    x, output = _of(operator.inputs[0], known), operator.outputs[0]
+    _quantized(output)
+    times, rest = divmod(output.shape[-1], x.least.size)
+    if rest:
+        raise _UnknownError
+    return Stored(np.tile(x.least, times), np.tile(x.most, times))
+
+
+RULES: Mapping[str, Callable[[Operator, Mapping[Tensor, Stored]], Stored]] = {
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"), _products),
+    **dict.fromkeys(("MEAN", "QUANTIZE", "RELU"), _requantized),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "RELU6"), _selected),
+    "ADD": _sum_of_two,
     "PAD": _padded,
-    "RESHAPE": _moved,
+    "RESHAPE": _copied,
 }
+"""By kind: the interval of the output, from those of the inputs."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...model.analysis import ranges as of_rewrites
 from ...model.ir.check import called_subgraphs, is_work_memory, reachable
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
@@ -174,10 +175,12 @@ class Run:
             return given
         key = ("silent", id(graph))
         if key not in self._cache:
-            self._cache[key] = silent_channels(graph)
+            # Two derivations that share no rule: each has a veto on what the other takes for constant.
+            one, other = silent_channels(graph), of_rewrites.silent_channels(graph)
+            self._cache[key] = {tensor: one[tensor] & other[tensor] for tensor in one.keys() & other.keys()}
         data, value = operator.inputs[0], given[0]
         silent = None if data is None else self._cache[key].get(data)
-        if data is None or silent is None or value is None:
+        if data is None or silent is None or value is None or not silent.any():
             return given
         self.notes.facts.add(RESCALED)
         return [

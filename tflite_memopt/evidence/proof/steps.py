@@ -9,8 +9,8 @@ import numpy as np
 
 from ...model.ir.model import Model
 from .call import zero_point
-from .equality import inputs_of, prove_computed
-from .outcome import Notes, Proof
+from .equality import differing_side, inputs_of, prove_computed
+from .outcome import Notes, Proof, Status
 from .ring import Keys, Value
 from .run import Run
 
@@ -31,6 +31,9 @@ def prove_steps(original: Model, step: Model, ties: Sequence[tuple[int, int]]) -
     The first input of ``step`` is a frame, the others are the inputs of ``ties``. Its first outputs stand for those of
     ``original``: one as large is that of the last call, a smaller one is the frame that each call adds.
     """
+    reason = _interface(original, step, ties, 0) if is_step_of(step, original) else "it is a step of another model"
+    if reason is not None:
+        return Proof(Status.DIFFERENT, reason=reason)
     frame, wanted = step.main.inputs[0], original.main.outputs
     calls = original.main.inputs[0].elements // max(1, frame.elements)
 
@@ -63,6 +66,9 @@ def prove_slide(original: Model, slide: Model, ties: Sequence[tuple[int, int]]) 
     all signals: of each the calls that give its rows are such calls. The other inputs are those of the last call.
     """
     at, calls = hops_of(slide, original)
+    reason = _interface(original, slide, ties, at) if calls else "it is a hop of another model"
+    if reason is not None:
+        return Proof(Status.DIFFERENT, reason=reason)
 
     def whole(keys: Keys, notes: Notes) -> Sequence[Value]:
         return Run(original, keys, notes, "original", infers=True).invoke(inputs_of(keys, original.main.inputs))
@@ -103,6 +109,25 @@ def hops_of(slide: Model, original: Model) -> tuple[int, int]:
     is_alike = all(a.dtype is b.dtype and a.elements == b.elements for a, b in others) and new.dtype is whole.dtype
     is_whole = len(slide.main.outputs) >= len(original.main.outputs)
     return found[0], -(-whole.elements // new.elements) if is_alike and is_whole else 0
+
+
+def _interface(original: Model, step: Model, ties: Sequence[tuple[int, int]], at: int) -> str | None:
+    """Return how a step differs from its original at the interface; input ``at`` is a part, as outputs of a step are.
+
+    What it has besides is tied, each input once, to an output like it.
+    """
+    inputs, outputs = original.main.inputs, original.main.outputs
+    taken, made = step.main.inputs, step.main.outputs
+    if sorted(source for _, source in ties) != [*range(len(inputs), len(taken))]:
+        return f"the ties are not of its inputs from {len(inputs)} on, each once"
+    if not {*range(len(outputs), len(made))} <= {output for output, _ in ties}:
+        return f"an output from {len(outputs)} on is in no tie"
+    frames = [n for n, (one, other) in enumerate(zip(outputs, made, strict=False)) if one.elements != other.elements]
+    return (
+        differing_side("input", inputs, taken[: len(inputs)], parts=(at,))
+        or differing_side("output", outputs, made[: len(outputs)], parts=frames)
+        or differing_side("state", [made[n] for n, _ in ties], [taken[n] for _, n in ties])
+    )
 
 
 def _zeros(keys: Keys, step: Model, at: int) -> Value:

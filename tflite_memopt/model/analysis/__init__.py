@@ -1,6 +1,6 @@
-"""What the order of a model means for memory and arithmetic: lifetimes, working sets, loops, MACs, side effects."""
+"""What a model means for memory and arithmetic: lifetimes, working sets, loops, MACs, ranges, side effects."""
 
 from __future__ import annotations
 
-DOOR = ("lifetimes", "loops", "macs", "side_effects")
+DOOR = ("lifetimes", "loops", "macs", "ranges", "side_effects")
 """The modules that other folders import; the rest is private to this one."""

@@ -7,7 +7,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ..ir.model import AssociatedFile, Bytes
@@ -26,13 +26,17 @@ _MOST_BYTES = 1 << 26
 _UNREADABLE = "the associated files behind the model cannot be read"
 
 
-def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
-    """Part a file into the flatbuffer's bytes and the associated files behind it.
+def split(data: bytes, claimed: Callable[[], int]) -> tuple[bytes, tuple[AssociatedFile, ...]]:
+    """Part a file into the model's bytes and the associated files behind it.
 
-    Only an archive that ends where the file ends is one: a zip within a buffer belongs to the model. Raises
-    ModelFormatError when the archive is damaged, UnsupportedModelError for files out of all proportion.
+    Only an archive that ends where the file ends is one, and none that lies in what the model claims: ``claimed`` tells
+    the end of its last buffer, and is asked only if there is an archive. Raises ModelFormatError when the archive is
+    damaged, or begins in a buffer and ends behind it, UnsupportedModelError for files out of all proportion.
     """
     if not _ends_with_archive(data):
+        return data, ()
+    end = claimed()
+    if end >= len(data):
         return data, ()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -41,6 +45,8 @@ def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
             start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
     except (zipfile.BadZipFile, *_DAMAGE) as error:
         raise ModelFormatError(f"{_UNREADABLE}: {error}", ErrorKind.DAMAGED) from error
+    if start < end:
+        raise ModelFormatError(f"{_UNREADABLE}: they begin at byte {start}, in a buffer", ErrorKind.DAMAGED)
     return data[:start], files
 
 

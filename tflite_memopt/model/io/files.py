@@ -9,9 +9,10 @@ import contextlib
 import io
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
+from types import MappingProxyType
 
 from ...errors import ErrorKind, OutputError, UsageError
 
@@ -62,6 +63,43 @@ def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
         raise UsageError(f"{shown} exists; give another name, or --force to replace it", ErrorKind.EXISTS)
 
 
+def check_targets(targets: Sequence[Path], sources: Sequence[Path], force: bool, result: Path | None = None) -> None:
+    """Raise UsageError early when writing files would fail or destroy something.
+
+    ``sources`` are the files being read. No target replaces one, but for ``result``, the new model: with ``force`` it
+    may replace the first. Other files that exist are replaced with ``force``. Each target is another file.
+    """
+    check_apart(targets, sources, result)
+    for target in targets:
+        check_target(target, tuple(sources[:1]) if target == result else (), force)
+
+
+def check_apart(targets: Iterable[Path], sources: Sequence[Path], result: Path | None = None) -> None:
+    """Raise UsageError when a target is a source, or two targets are one file, by whatever names and links.
+
+    ``result``: the target that may be the first source.
+    """
+    read, written = {_file_of(source): source for source in sources}, dict[object, Path]()
+    for target in targets:
+        file = _file_of(target)
+        if file in read and not (target == result and file == _file_of(sources[0])):
+            raise UsageError(f"output '{target}' is the input '{read[file]}'; give another name", ErrorKind.IS_INPUT)
+        if file in written:
+            raise UsageError(
+                f"outputs '{written[file]}' and '{target}' are one file; give another name", ErrorKind.NAME
+            )
+        written[file] = target
+
+
+def _file_of(path: Path) -> object:
+    """Return what all names of a file have in common, be it there or not."""
+    try:
+        found = path.stat()
+    except OSError:
+        return os.path.normcase(os.path.realpath(path))
+    return found.st_dev, found.st_ino
+
+
 def write_files(files: Mapping[Path, bytes]) -> None:
     """Write files whole or not at all: temporary files beside them first, then renames.
 
@@ -84,10 +122,17 @@ def write_files(files: Mapping[Path, bytes]) -> None:
                 os.unlink(written)
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, ...], force: bool) -> tuple[Path, ...]:
+def write_folder(
+    folder: Path,
+    files: Mapping[str, bytes],
+    sources: Sequence[Path],
+    force: bool,
+    beside: Mapping[Path, bytes] = MappingProxyType({}),
+) -> tuple[Path, ...]:
     """Write files, by their paths inside a folder that is made if needed; the paths as written.
 
-    Raises as :func:`check_target` and :func:`write_files`; then no new folder is left.
+    ``beside``: files elsewhere that are written with them. Raises as :func:`check_targets` and :func:`write_files`;
+    then no new folder is left.
     """
     if os.path.lexists(folder) and not folder.is_dir():
         raise UsageError(f"output '{folder}' is a file: give a folder", ErrorKind.NOT_WRITABLE)
@@ -95,9 +140,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, 
     new = sorted({each for path in targets for each in path.parents if not os.path.exists(each)})
     try:
         _make_folders(new)
-        for path in targets:
-            check_target(path, sources, force)
-        write_files(targets)
+        check_targets([*targets, *beside], sources, force)
+        write_files({**targets, **beside})
     except BaseException:
         for each in reversed(new):
             with contextlib.suppress(OSError):

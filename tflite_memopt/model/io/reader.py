@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -32,6 +33,10 @@ _OPERATOR_FIELDS = (
     *("largeCustomOptionsOffset", "largeCustomOptionsSize"),
 )
 
+_DATA_SLOT = 4
+"""``Buffer.data`` is the first field, and a vtable begins with two 16-bit sizes."""
+_NOT_BEHIND = 1
+"""Offsets of data behind the flatbuffer are larger, as in models of over 2 GB: 0 and 1 stand for none."""
 _WRONG_VALUES = (struct.error, IndexError, ValueError, OverflowError, MemoryError)
 """Raised where a damaged file has wrong numbers. A TypeError of our own code is a fault of ours, and passes through."""
 _WRONG_OFFSETS = (*_WRONG_VALUES, TypeError, AttributeError)
@@ -47,18 +52,12 @@ def read_model(data: bytes) -> Model:
     """
     if data[4:8] != IDENTIFIER:
         _refuse(data)
-    body, files = associated_files.split(data)
+    body, files = associated_files.split(data, partial(_end_of_buffers, data))
     if len(body) > LARGEST_FILE:
         raise UnsupportedModelError(
             f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it", ErrorKind.TOO_LARGE
         )
-    try:
-        table = schema.Model.GetRootAs(BoundedBytes(body), 0)
-        check_table_budget(table, len(body))
-        root = schema.ModelT.InitFromObj(table)
-    except _WRONG_OFFSETS as error:
-        said = f"truncated or damaged: its tables point beyond its {len(body):,} bytes"
-        raise ModelFormatError(f"not a readable .tflite model ({said})", ErrorKind.DAMAGED) from error
+    root = _followed(body, schema.ModelT.InitFromObj)
     try:
         model = _Reader(root, body).model()
     except _WRONG_VALUES as error:
@@ -67,6 +66,35 @@ def read_model(data: bytes) -> Model:
         associated_files.refuse_cut_archive(body, [buffer.data for buffer in model.buffers if buffer.data is not None])
     model.associated_files = files
     return model
+
+
+def _followed(body: bytes, follow: Callable[[Any], _T]) -> _T:
+    """Return what ``follow`` gives for the accessor of a model. Raises ModelFormatError for damaged offsets."""
+    try:
+        table = schema.Model.GetRootAs(BoundedBytes(body), 0)
+        check_table_budget(table, len(body))
+        return follow(table)
+    except _WRONG_OFFSETS as error:
+        said = f"truncated or damaged: its tables point beyond its {len(body):,} bytes"
+        raise ModelFormatError(f"not a readable .tflite model ({said})", ErrorKind.DAMAGED) from error
+
+
+def _end_of_buffers(data: bytes) -> int:
+    """Return the end of the last byte that a buffer or custom options of a model claim, in or behind the flatbuffer."""
+    return max(_followed(data, lambda table: list(_ends(table))), default=0)
+
+
+def _ends(table: Any) -> Iterator[int]:
+    for index in range(table.BuffersLength()):
+        buffer = table.Buffers(index)
+        if buffer.DataLength():
+            yield buffer._tab.Vector(buffer._tab.Offset(_DATA_SLOT)) + buffer.DataLength()
+        if buffer.Offset() > _NOT_BEHIND:
+            yield buffer.Offset() + buffer.Size()
+    for graph in map(table.Subgraphs, range(table.SubgraphsLength())):
+        for operator in map(graph.Operators, range(graph.OperatorsLength())):
+            if operator.LargeCustomOptionsOffset() > _NOT_BEHIND:
+                yield operator.LargeCustomOptionsOffset() + operator.LargeCustomOptionsSize()
 
 
 def _refuse(data: bytes) -> NoReturn:
@@ -137,7 +165,7 @@ class _Reader:
 
     def _buffer(self, index: int, table: Any) -> Buffer:
         data, offset, size = table.data, int(table.offset), int(table.size)
-        if offset > 1:  # the data lies behind the flatbuffer, as in models of over 2 GB
+        if offset > _NOT_BEHIND:
             if offset + size > len(self.body):
                 raise ModelFormatError(f"buffer {index} lies at bytes {offset} to {offset + size}, outside the file")
             data = np.frombuffer(self.body, np.uint8, size, offset)
@@ -228,7 +256,7 @@ class _Reader:
 
     def _custom_options(self, table: Any, where: str) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
         offset, size = int(table.largeCustomOptionsOffset), int(table.largeCustomOptionsSize)
-        if offset <= 1:
+        if offset <= _NOT_BEHIND:
             return None if table.customOptions is None else np.asarray(table.customOptions, dtype=np.uint8)
         if offset + size > len(self.body):
             raise ModelFormatError(f"{where}: custom options at bytes {offset} to {offset + size}, outside the file")

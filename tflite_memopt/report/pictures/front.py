@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..exploration import cells_of, choice_lines, extra_macs, headline_of
 from ..model import Exploration, FrontPoint
-from ..words import change_in_percent, in_words, percent
+from ..words import change_in_percent, file_name, in_words, percent
 from .page import Lines, Page, PageTable, Tile, firmware_of, html_of
 from .plot import Line, Mark, Plot, Scale, svg_of
 
@@ -27,7 +27,7 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
         Lines("Warnings", exploration.warnings),
     )
     page = Page(
-        title=f"{exploration.model or 'model'}: RAM against its price",
+        title=f"{file_name(exploration.model)}: RAM against its price",
         headline=headline_of(exploration),
         is_bad=exploration.choice.fits is False,
         lists=lists,

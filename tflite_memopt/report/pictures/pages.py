@@ -25,7 +25,7 @@ from ..summary import (
     ways_of,
     wrong_in_words,
 )
-from ..words import change_in_percent, in_words, run_time_in_short, short_name
+from ..words import change_in_percent, file_name, in_words, run_time_in_short, short_name
 from .arena import arena_plots
 from .page import Cell, Lines, Page, PageTable, SizeBar, Tile, firmware_of, folded, html_of
 from .plot import Plot, svg_of
@@ -54,7 +54,7 @@ def report_page(
     )
     return html_of(
         Page(
-            title=f"{report.model or 'model'} on TensorFlow Lite Micro",
+            title=f"{file_name(report.model)} on TensorFlow Lite Micro",
             headline=summary.headline,
             is_bad=_is_bad(report.answer),
             lists=lists,
@@ -94,7 +94,7 @@ def analysis_page(analysis: Analysis) -> bytes:
     note, kind = _fit_of(analysis.answer, device)
     return html_of(
         Page(
-            title=f"{analysis.model or 'model'} on TensorFlow Lite Micro",
+            title=f"{file_name(analysis.model)} on TensorFlow Lite Micro",
             headline=analysis.summary.headline,
             is_bad=_is_bad(analysis.answer),
             lists=(

@@ -12,8 +12,8 @@ from rich.text import Text
 from ...firmware.describe import profile_of
 from ...model.io.reader import read_model
 from ...report.answer import Answer, answer_of
-from ...report.summary import flash_in_words, joined, sentences_of
-from ...report.words import change_in_percent, counted, in_short, percent
+from ...report.summary import flash_in_words, joined, mended_first, sentences_of, sizes_of
+from ...report.words import counted, in_short, percent
 from ...search.memory.figures import operator_kinds
 from ...search.memory.file import read_planned
 from ...search.memory.reserve import LibraryNeed
@@ -37,10 +37,10 @@ def headline_of(result: ProgramResult) -> str:
     what, before, after = "RAM", report.before.required_for_target, program.arena
     if is_head:
         what, before, after = "head of the arena", report.before.arena_bytes, program.head
-    change = change_in_percent(before, after) or "no change"
     count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
     price = in_short({"": max(program.slowdown.values(), default=0.0)})
-    first = f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {price}, {program.equality}"
+    sizes = f"{mended_first(report)}{what} {sizes_of(report, before, after)}"
+    first = f"{sizes} {count} at {price}, {program.equality}"
     return joined(first, *sentences_of(answer_of_program(result), report.device, report.target))
 
 

@@ -9,15 +9,13 @@ import numpy as np
 from ...errors import EquivalenceError
 from ...evidence.equivalence.adapter import Array, RunJob, Sample
 from ...evidence.equivalence.baseline import arena_for
-from ...evidence.equivalence.runner import Interpreters
+from ...evidence.equivalence.runner import ModelRunner
 from ...model.io.reader import read_model
 from ...model.ir.model import Model
 from .files import Feed
 
 
-def fed_outputs(
-    name: str, data: bytes, feed: Feed, given: Sequence[Sample], interpreters: Interpreters
-) -> list[Sample]:
+def fed_outputs(name: str, data: bytes, feed: Feed, given: Sequence[Sample], runner: ModelRunner) -> list[Sample]:
     """Return the outputs of a front for images in sequence, in one interpreter, with an abandoned image before each.
 
     ``given``: for each image, all inputs of the model that is fed.
@@ -34,7 +32,7 @@ def fed_outputs(
         samples += calls_of(model, feed, sample, draw)
         wanted.append(len(samples) - 1)
     job = RunJob(data, samples, arena_for(model), fill=0x5A, carried=carried_by(model, feed), wanted=tuple(wanted))
-    run = interpreters[name].run(job)
+    run = runner.run(job)
     if not run.ran:
         raise EquivalenceError(f"part 0 does not run on {name}: {run.reason}")
     return [list(row) for row in zip(*(run.outputs[at] for at in sorted(run.outputs)), strict=True)]

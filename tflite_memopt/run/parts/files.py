@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +163,8 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
         )
     text = read_file(folder / MANIFEST)
     try:
-        program = _program_in(json.loads(text))
-    except (ValueError, KeyError, TypeError) as error:
+        program = program_in(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFormatError(
             f"'{folder / MANIFEST}' is not a program of this version: {error}", ErrorKind.FORMAT
         ) from error
@@ -179,7 +180,8 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     return program, tuple(parts)
 
 
-def _program_in(fields: Any) -> Program:
+def program_in(fields: Any) -> Program:
+    """Return the program of a JSON value. Raises ValueError, KeyError, TypeError, or AttributeError for another one."""
     if fields["version"] != VERSION:
         raise ValueError(f"version {fields['version']}, not {VERSION}")
     parts = tuple(
@@ -192,7 +194,20 @@ def _program_in(fields: Any) -> Program:
     if feed is not None:
         inputs = tuple(feed.get("inputs", (0,)))
         feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"]), "inputs": inputs})
+        _check_feed(feed)
     return Program(**{**fields, "parts": parts, "feed": feed})
+
+
+def _check_feed(feed: Feed) -> None:
+    """Raise ValueError for a feed that gives other rows than those of its image."""
+    ties = ((tie.input, tie.output, tie.bytes, tie.offset) for tie in feed.ties)
+    fills = [feed.padding, *(tie.fill for tie in feed.ties if tie.fill is not None)]
+    counts = (feed.height, feed.row_bytes, feed.rows, feed.lead, feed.calls, feed.step, *feed.inputs)
+    if any(type(each) is not int for each in (*counts, *fills, *chain.from_iterable(ties))):
+        raise ValueError("its feed has something else than integers")
+    has_all = min(feed.rows, feed.calls) > 0 <= feed.lead <= feed.calls * feed.rows - feed.height
+    if not has_all or not all(0 <= fill < 256 for fill in fills):
+        raise ValueError("its feed gives other rows than those of the image, or no bytes")
 
 
 def _crossings(fields: list[Mapping[str, Any]]) -> tuple[Crossing, ...]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
+from ...errors import ErrorKind, ModelFormatError
+from ...model.io import offline_plan
 from ...model.io.writer import write_model
 from ...model.ir.change import NOTHING_DECIDED
 from ...model.ir.model import Model, Operator, Tensor
@@ -19,12 +21,12 @@ from ...search.memory.file import attach_plan
 from ...search.memory.work import construction, instructions
 from ...solvers.graph.alignment import aligned
 from ...target.kernels.arena import arena_beside_head
-from ...target.kernels.since import has_operators, needed_since
+from ...target.kernels.since import PRESENT, newest_of, operators_of, runs_on
 from ..steps import fed_input, in_rows
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
 from .fed import Fed, fed, least_rows
-from .files import Feed, Tie
+from .files import MANIFEST, Feed, Tie
 from .space import counted_library, part_space
 from .stretch import StretchCosts
 
@@ -117,10 +119,9 @@ class FeedCosts(StretchCosts):
 
     def _known_to_firmware(self, way: Fed) -> Fed | str:
         """Return a way to feed a front, or why the firmware's TFLM cannot."""
-        names = [operator.name for operator in way.model.main.operators]
-        if has_operators(names, self.options.build):
+        if runs_on(operators_of(way.model), self.options.build):
             return way
-        return f"it needs TFLM of {needed_since(names)} or later, and --tflm is {self.options.tflm}"
+        return f"it needs TFLM of {newest_of(operators_of(way.model))} or later, and --tflm is {self.options.tflm}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""
@@ -137,7 +138,9 @@ class FeedCosts(StretchCosts):
     def chosen(self, stretch: Stretch, limit: int) -> FrontFile:
         """Return the file of a front that was measured."""
         front, placement = self.placed[stretch, limit]
-        attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
+        said = {} if self.options.tflm == PRESENT.name else {"tflm": self.options.tflm}
+        device = self.options.device
+        attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, said, device)
         feed = _feed_of(front, self.model.main.inputs[self.image], placement)
         return FrontFile(write_model(front.model), stretch[1], placement, feed)
 
@@ -185,9 +188,29 @@ def others_late(model: Model, image: int) -> None:
 
 
 def with_ties(front: Model, feed: Feed) -> Model:
-    """Return a front that was read from its file, itself, with its ties."""
+    """Return a front that was read from its file, itself, with its ties. Raises ModelFormatError for another feed."""
+    fault = _fault_of(feed, front)
+    if fault is not None:
+        raise ModelFormatError(f"the feed in {MANIFEST} {fault}: run optimize --feed again", ErrorKind.DAMAGED)
     front.ties = tuple((tie.output, tie.input) for tie in feed.ties)
     return front
+
+
+def _fault_of(feed: Feed, front: Model) -> str | None:
+    """Return what of a feed is not so in its front."""
+    inputs, outputs, planned = front.main.inputs, front.main.outputs, offline_plan.decode(front) or {}
+    tied, given = [tie.input for tie in feed.ties], sorted(feed.inputs)
+    if sorted((1, *tied, *given)) != [*range(len(inputs))] or given[:1] != [0]:
+        return f"has inputs {[*given, 1, *tied]}, its first part {len(inputs)}"
+    if feed.rows < 1 or feed.rows * feed.row_bytes != inputs[0].nbytes:
+        return f"has {feed.rows} rows of {feed.row_bytes} bytes a call, the first part takes {inputs[0].nbytes}"
+    for tie in feed.ties:
+        source, output = inputs[tie.input], outputs[tie.output] if 0 <= tie.output < len(outputs) else None
+        if output is None or (output.shape, output.dtype) != (source.shape, source.dtype):
+            return f"ties input {tie.input} to output {tie.output}, which is unlike it"
+        if (tie.bytes, tie.offset) != (source.nbytes, planned.get(source)):
+            return f"has {tie.bytes} bytes at {tie.offset} for '{source.name}'"
+    return None
 
 
 def said_of_feeding(model: Model, options: Options) -> str | None:

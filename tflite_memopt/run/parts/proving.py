@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from ...evidence.proof import Chain, Keys, Notes, Proof, Run, inputs_of, prove_computed
+from ...evidence.proof import Chain, Keys, Notes, Proof, Run, Status, differing_side, inputs_of, prove_computed
 from ...evidence.proof.ring import Ring, Value
 from ...model.ir.model import Model, Tensor
 from .files import Feed
@@ -18,6 +20,9 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
     Carried tensors without a first value are arbitrary: so an image that was discarded before does
     not matter.
     """
+    reason = differing_ends(original, parts, feed)
+    if reason is not None:
+        return Proof(Status.DIFFERENT, reason=reason)
 
     def whole(keys: Keys, notes: Notes) -> Sequence[Value]:
         return Run(original, keys, notes).invoke(inputs_of(keys, original.main.inputs))
@@ -33,6 +38,43 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
         return [value.reshape(like.shape) for value, like in zip(outputs, original.main.outputs, strict=False)]
 
     return prove_computed(whole, in_parts)
+
+
+def differing_ends(
+    original: Model, parts: Sequence[Model], feed: Feed | None = None, *, converts: bool = False
+) -> str | None:
+    """Return how the ends of parts are not those of the original, or of the parts beside them; None where they are.
+
+    Rows, and what a front that is all of a program gives, come in any shape. ``converts``: as of ``prove``.
+    """
+    inputs, outputs = parts[0].main.inputs, parts[-1].main.outputs
+    sides = [("input", original.main.inputs, inputs, False), ("output", original.main.outputs, outputs, False)]
+    if feed is not None:
+        if feed.inputs.count(0) != 1 or not all(0 <= at < len(inputs) for at in feed.inputs):
+            return f"the feed takes inputs {list(feed.inputs)} of {len(inputs)}"
+        image = original.main.inputs[feed.inputs.index(0)]
+        if feed.height * feed.row_bytes != image.nbytes or feed.rows * feed.row_bytes != inputs[0].nbytes:
+            return f"'{image.name}' has {image.nbytes} bytes, not {feed.height} rows of {feed.row_bytes}"
+        rows = replace(inputs[0], shape=image.shape)
+        sides[0] = ("input", original.main.inputs, tuple(inputs[at] if at else rows for at in feed.inputs), True)
+        if len(parts) == 1:
+            sides[1] = ("output", original.main.outputs, outputs[: len(original.main.outputs)], True)
+    for number, (before, after) in enumerate(pairwise(parts)):
+        taken = after.main.inputs
+        given = before.main.outputs[: len(taken)] if feed is not None and number == 0 else before.main.outputs
+        sides.append((f"tensor to part {number + 1}", given, taken, True))
+    found = (
+        differing_side(name, old, new, converts=converts and number < 2, parts=range(len(old)) if is_any else ())
+        or _resized(name, old, new)
+        for number, (name, old, new, is_any) in enumerate(sides)
+    )
+    return next((reason for reason in found if reason is not None), None)
+
+
+def _resized(name: str, old: Sequence[Tensor], new: Sequence[Tensor]) -> str | None:
+    sizes = [(one.elements, other.elements) for one, other in zip(old, new, strict=True)]
+    wrong = next((at for at, (one, other) in enumerate(sizes) if one != other), None)
+    return None if wrong is None else f"{name} {wrong} has {sizes[wrong][1]} elements, not {sizes[wrong][0]}"
 
 
 def _fed(run: Run, feed: Feed, given: Sequence[Value]) -> list[Value]:

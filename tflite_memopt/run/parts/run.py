@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -22,21 +21,19 @@ from ...model.ir.model import Model
 from ...options import Effort, Options
 from ...search.memory.arrange import arrange
 from ...search.memory.file import read_planned, without_foreign_plan
-from ...search.memory.layout import head_in_force, memory_layout
-from ...search.memory.work import construction, instructions, moving, slowdowns
+from ...search.memory.work import instructions
+from ...search.rewrite.loadable import with_dense_products
 from ...search.rewrite.stage import clean_up
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import needed_since
-from ...version import __version__
+from ...target.kernels.as_it_came import as_it_came, with_plan
 from ..candidate import Cache, Progress
-from ..given import loadable
+from ..given import check_as_one, loadable
 from ..pipeline import Result, optimize
 from ..steps import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
-from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late, with_ties
-from .space import arena_of, counted_library, part_space
+from .files import MANIFEST, NOT_VERIFIED, Program, to_json
+from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late
+from .manifest import Origin, program_of
 from .stretch import SHARE, StretchCosts
 from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
@@ -112,14 +109,17 @@ def optimize_in_parts(
     """
     _check(options, most_parts, feed)
     data, name = load(source)
-    data, _ = without_foreign_plan(data, name)
+    data, foreign = without_foreign_plan(data, name)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     mends = loadable(data, given, options, progress)
+    came = with_plan(as_it_came(given, options.profile, options.build) if mends is None else mends.before, foreign)
     if mends is not None:
         data = write_model(mends.model)
         given = read_planned(data)
+    check_as_one(with_dense_products(given) if options.allow_approximate else None, True)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
+    whole = replace(whole, report=replace(whole.report, as_it_came=came))
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
@@ -349,89 +349,8 @@ def _program(
     front: FrontFile | None = None,
 ) -> Program:
     """The manifest of a program; ``front``: the part before the ``parts``, which is called for some rows at a time."""
-    profile, original = options.profile, read_planned(data)
-    behind = [read_planned(part.model) for part in parts]
-    models, calls, files = list(behind), [1] * len(behind), list[PartFile]()
+    files = [(part.model, part.report.before.operators) for part in parts]
     if front is not None:
-        models.insert(0, with_ties(read_planned(front.data), front.feed))
-        calls.insert(0, front.feed.calls)
-        crossing = len(behind[0].main.inputs if behind else original.main.outputs)
-        files.append(_front_file(front, models[0], crossing, profile))
-    for part, model in zip(parts, behind, strict=True):
-        files.append(_part_file(len(files), part, model, profile))
-    spaces = {each.name: arena_of(models, each) for each in profile.libraries or (profile,)}
-    moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
-    since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
-    return Program(
-        version=VERSION,
-        made_by=f"tflite_memopt {__version__}",
-        source=name,
-        source_bytes=len(data),
-        source_sha256=sha256(data).hexdigest(),
-        target=options.target,
-        kernels=profile.name,
-        arena_bytes={library: arena for library, (arena, _) in spaces.items()},
-        whole_bytes=_whole_bytes(whole),
-        slowdown=slowdowns(instructions(original, profile), _work(models, calls, moved, profile)),
-        verified=NOT_VERIFIED,
-        parts=tuple(files),
-        feed=None if front is None else front.feed,
-        tflm_since=None if since is None else since.isoformat(),
-    )
-
-
-def _work(models: Sequence[Model], calls: Sequence[int], moved: int, profile: KernelProfile) -> dict[str, int]:
-    """Return the instructions of one run of a program, by the kernel library.
-
-    moving ``moved`` bytes between parts
-    + for each part, all its calls
-    + for each of several parts, re-creating its interpreter
-    """
-    every = [instructions(model, profile) for model in models]
-    total = dict.fromkeys(every[0], moving(moved))
-    for model, times, by_library in zip(models, calls, every, strict=True):
-        made = construction(model, profile) if len(models) > 1 else {}
-        for library, count in by_library.items():
-            total[library] += times * count + made.get(library, 0)
-    return total
-
-
-def _front_file(front: FrontFile, model: Model, crossing: int, profile: KernelProfile) -> PartFile:
-    """``crossing``: how many of its outputs are for others than its next call."""
-    library, planned = counted_library(profile), offline_plan.decode(model) or {}
-    space = part_space(model, library, planned)
-    taken = [(model.main.inputs[at], space.inputs[at]) for at in front.feed.inputs]
-    given = list(zip(model.main.outputs, space.outputs, strict=True))[:crossing]
-    inputs, outputs = (
-        tuple(Crossing(tensor.name, tensor.nbytes, start) for tensor, (start, _) in each) for each in (taken, given)
-    )
-    return PartFile(
-        "part0.tflite",
-        sha256(front.data).hexdigest(),
-        front.operators,
-        dict(front.placement.memory.required_bytes),
-        inputs,
-        outputs,
-        head_in_force(memory_layout(model, library), planned),
-        space.tail,
-    )
-
-
-def _part_file(number: int, part: Result, model: Model, profile: KernelProfile) -> PartFile:
-    library, planned = counted_library(profile), offline_plan.decode(model) or {}
-    space = part_space(model, library, planned)
-    sides = ((model.main.inputs, space.inputs), (model.main.outputs, space.outputs))
-    inputs, outputs = (
-        tuple(Crossing(tensor.name, tensor.nbytes, place[0]) for tensor, place in zip(*side, strict=True))
-        for side in sides
-    )
-    return PartFile(
-        f"part{number}.tflite",
-        sha256(part.model).hexdigest(),
-        part.report.before.operators,
-        dict(part.report.after.required_bytes),
-        inputs,
-        outputs,
-        head_in_force(memory_layout(model, library), planned),
-        space.tail,
-    )
+        files.insert(0, (front.data, front.operators))
+    origin = Origin(name, data, _whole_bytes(whole), None if front is None else front.feed)
+    return program_of(origin, files, options.target, options.profile)

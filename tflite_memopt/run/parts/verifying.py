@@ -8,25 +8,26 @@ from pathlib import Path
 
 from ...errors import EquivalenceError, ErrorKind
 from ...evidence.equivalence.adapter import Array, RunJob, Sample
-from ...evidence.equivalence.baseline import arena_for, measure_baseline
-from ...evidence.equivalence.compare import Gap, first_output_difference, gap_between
+from ...evidence.equivalence.baseline import arena_for, measure_baseline, run_on_litert
+from ...evidence.equivalence.compare import Gap, gap_between
 from ...evidence.equivalence.inputs import samples_for
-from ...evidence.equivalence.interface import interface_between
-from ...evidence.equivalence.judge import TOLERANCES
-from ...evidence.equivalence.runner import Interpreters, ProcessLimits
+from ...evidence.equivalence.interface import SAME, interface_between
+from ...evidence.equivalence.judge import first_difference
+from ...evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 from ...evidence.equivalence.verification import open_for
 from ...firmware.self_test import Expected, drawn_inputs
 from ...model.io.files import Source, load
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
-from ...model.ir.change import Exactness
+from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Graph, Model, Tensor
 from ...options import Options
 from ...search.memory.file import naming, read_planned
 from ..candidate import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program
-from .proving import prove_program
+from .manifest import check_program
+from .proving import differing_ends, prove_program
 
 _NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
 _WORDS: Mapping[Exactness, str] = {
@@ -53,11 +54,9 @@ def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progr
         return [PartInputs(data, None) for data in files]
     progress("computing the tensors that cross the cuts")
     samples = samples_for(model, options if options.io == "keep" else replace(options, inputs=None))
-    places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
-    wanted = sorted({places[tensor.name] for piece in pieces[1:] for tensor in piece.main.inputs})
     with open_for(options) as interpreters:
-        run = interpreters["litert"].run(RunJob(write_model(model), samples, 0, tuple(wanted)))
-    if not run.ran:
+        run = run_on_litert(write_model(model), model, interpreters, samples).run
+    if run is None:
         return [PartInputs(data, None) for data in files]
     given = {tensor.name: [sample[at] for sample in samples] for at, tensor in enumerate(model.main.inputs)}
     values = {**{model.main.tensors[at].name: column for at, column in run.tensors.items()}, **given}
@@ -87,13 +86,19 @@ def verify_program(
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)
         interface = interface_between(baseline.model, joined)
-        ran, gaps = {}, list[Gap]()
+        reason = differing_ends(baseline.model, models, feed, converts=interface != SAME)
+        if reason is not None:
+            raise EquivalenceError(f"the parts are not those of the original: {reason}", ErrorKind.INTERFACE)
+        ran, gaps, held = {}, list[Gap](), [exactness]
         for name, each in baseline.runs.items():
-            if each.run is None:
+            if each.run is None or each.faults:  # what it computes wrongly is no measure
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
-            outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
-            ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
+            outputs = interface.restored_outputs(
+                outputs_of_parts(name, parts, [*models, joined], samples, baseline.runner(name, interpreters), feed)
+            )
+            ran[name], held_to = first_difference(baseline, name, outputs, exactness)
+            held.append(held_to)
             gaps.append(gap_between(each.run.outputs, outputs, {}))
     for name, difference in ran.items():
         if difference is not None:
@@ -108,7 +113,7 @@ def verify_program(
         )
     proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
-    said = said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
+    said = said_of(len(baseline.samples), ran, loosest(held), apart if exactness == "approximates" else None)
     return f"{said}, and proved for all inputs" if proof.proved and exactness != "approximates" else said
 
 
@@ -135,7 +140,7 @@ def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
         samples = [[sample[order.index(at)] for at in feed.inputs] for sample in drawn]
     with Interpreters((), ProcessLimits()) as interpreters:
         try:
-            outputs = _chained("tflm", parts, [*models, models[-1]], samples, interpreters, feed)
+            outputs = outputs_of_parts("tflm", parts, [*models, models[-1]], samples, interpreters["tflm"], feed)
         except EquivalenceError as error:
             return Expected(reason=f"codegen could not run the program on TFLM ({error})")
     rows = tuple([outputs[at][run] for at in sorted(outputs)] for run in range(len(samples)))
@@ -157,23 +162,26 @@ def _shaped(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, 
     return tuple(replace(tensor, shape=other.shape) for tensor, other in zip(tensors, like, strict=True))
 
 
-def _chained(
+def outputs_of_parts(
     name: str,
     parts: Sequence[bytes],
     models: Sequence[Model],
     samples: Values,
-    interpreters: Interpreters,
+    runner: ModelRunner,
     feed: Feed | None,
 ) -> dict[int, list[Array]]:
-    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole."""
+    """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole.
+
+    Raises EquivalenceError where a part does not run.
+    """
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
-        found = fed_outputs(name, parts[0], feed, samples, interpreters)
+        found = fed_outputs(name, parts[0], feed, samples, runner)
         like = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
         samples = [[each.reshape(t.shape) for each, t in zip(given, like, strict=False)] for given in found]
         outputs = {at: [sample[at] for sample in samples] for at in range(len(like))}
     for number, data in list(enumerate(parts))[feed is not None :]:
-        run = interpreters[name].run(RunJob(data, samples, arena_for(models[number])))
+        run = runner.run(RunJob(data, samples, arena_for(models[number])))
         if not run.ran:
             raise EquivalenceError(f"part {number} does not run on {name}: {run.reason}")
         outputs = {at: list(column) for at, column in run.outputs.items()}
@@ -182,9 +190,13 @@ def _chained(
 
 
 def verify_folder(original: Source, folder: Path, options: Options, progress: Progress) -> str:
-    """As ``verify_program``, of the program in a folder. Raises UsageError for one that is not whole."""
+    """As ``verify_program``, of the program in a folder, and of what its manifest says of it.
+
+    Raises UsageError for a folder that is not whole.
+    """
     data, name = load(original)
     with naming(name):
         read_planned(data)
     program, parts = read_program(folder)
+    check_program(data, program, parts)
     return verify_program(data, parts, options, progress, feed=program.feed)

@@ -75,7 +75,7 @@ class Plans:
 
     def __init__(self, model: Model, profile: KernelProfile, options: SearchOptions, finish: Finish = as_it_is) -> None:
         self._model, self._profile, self._options, self._finish = model, profile, options, finish
-        self._wrong = {each.output for each in faults_in(model, profile)}
+        self._wrong = {each.form for each in faults_in(model, profile)}
         self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_slowdown, profile)
         self.effort = 0
         """The operators of all models that have been planned."""

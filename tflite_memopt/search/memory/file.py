@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from ...evidence.proof import Places
+from ...evidence.proof import Places, hops_of
 from ...model.analysis.lifetimes import compute_timeline
 from ...model.analysis.loops import mark_placeholders
 from ...model.io import offline_plan, plan_label
@@ -20,7 +20,9 @@ from ...model.ir.change import NOTHING_DECIDED, Decision
 from ...model.ir.check import check_model, npu_operators
 from ...model.ir.model import Model, Tensor
 from ...model.ir.tensors import in_head
+from ...options import Hop
 from ...solvers.graph.interval import intersect
+from ...target.kernels.boards import usual_tflm
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.since import PRESENT, TflmBuild, build_named
 from ...target.kernels.targets import profile_for
@@ -106,10 +108,52 @@ def label_in_force(model: Model) -> PlanLabel | None:
     return plan_label.decode(model) if offline_plan.decode(model) else None
 
 
-def build_of(label: PlanLabel | None, tflm: str | None = None) -> TflmBuild:
-    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one."""
+def check_label(model: Model, original: Model | None = None) -> None:
+    """Raise ModelFormatError where a label of ``--step`` or ``--slide`` says other rows or states than the model has.
+
+    ``original``: of whose rows, windows, and input it is compared as well.
+    """
+    label = plan_label.decode(model)
+    hop, is_step = (None, False) if label is None else (label.options.get("slide"), label.options.get("step"))
+    if hop is None and not is_step:
+        return
+    tied = {source for _, source in tie_positions(model, labeled_ties(model))}
+    free = [tensor for at, tensor in enumerate(model.main.inputs) if at not in tied]
+    fault = _fault_of_hop(free, str(hop), model, original) if hop is not None else None
+    if is_step and free != [*model.main.inputs[:1]]:
+        fault = f"says --step and ties {len(tied)} of {len(model.main.inputs)} inputs, not all behind the first one"
+    if fault is not None:
+        raise ModelFormatError(f"the label in the file {fault}: optimize the model again", ErrorKind.DAMAGED)
+
+
+def _fault_of_hop(free: Sequence[Tensor], text: str, model: Model, original: Model | None) -> str | None:
+    """Return what is wrong with the value of ``--slide`` in a label; ``free``: the inputs that are in no tie."""
+    hop = Hop.of(text)
+    moving = [tensor for tensor in free if hop.input in (None, tensor.name)]
+    if len(moving) != 1:
+        return f"says --slide {text}, and {len(moving)} inputs can be the one that moves"
+    shape = moving[0].shape  # a window of one column lies in one row
+    if len(shape) != 4 or hop.rows not in (shape[1:2] if shape[1] > 1 else shape[1:3]):
+        return f"says a hop of {hop.rows} rows, its input '{moving[0].name}' is {list(shape)}"
+    if hop.window is None or hop.window <= hop.rows:
+        return f"says --slide {text}, which has no window of more rows"
+    if original is None:
+        return None
+    at, _ = hops_of(model, original)
+    new, whole = model.main.inputs[at], original.main.inputs[at]
+    if new is not moving[0] or new.elements * hop.window != whole.elements * hop.rows:
+        return f"says --slide {text}, the input '{whole.name}' of the original is {list(whole.shape)}"
+    return None
+
+
+def build_of(label: PlanLabel | None, tflm: str | None = None, target: str | None = None) -> TflmBuild:
+    """Return the build of TFLM that a file was made for, TFLM's makefile's without a label; ``tflm``: another one.
+
+    ``target``: the board or chip that was named in place of the label's, if any: the file is for its TFLM, unless the
+    label names one.
+    """
     made_for = None if label is None else label.options.get("tflm")
-    return build_named(tflm or str(made_for or PRESENT.name))
+    return build_named(tflm or str(made_for or usual_tflm(target) or PRESENT.name))
 
 
 def profile_of(label: PlanLabel | None) -> KernelProfile:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ErrorKind, UsageError
+from ...errors import ErrorKind, ModelFormatError, UsageError
 from ...model.analysis.side_effects import side_effect_order
 from ...model.io import offline_plan, plan_label
 from ...model.ir.check import called_subgraphs
@@ -64,9 +64,12 @@ def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], 
 
 
 def labeled_ties(model: Model) -> tuple[str, ...]:
-    """Return the ties that the plan in a model's file was made with, as texts."""
+    """Return the ties that the plan in a model's file was made with, as texts. Raises ModelFormatError for no texts."""
     label = plan_label.decode(model) if offline_plan.decode(model) else None
-    return () if label is None else tuple(label.options.get("ties", ()))
+    found = () if label is None else label.options.get("ties", ())
+    if not isinstance(found, (list, tuple)) or not all(isinstance(each, str) for each in found):
+        raise ModelFormatError("the label in the file has no valid ties: optimize the model again", ErrorKind.DAMAGED)
+    return tuple(found)
 
 
 def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Model:

@@ -7,8 +7,8 @@ r"""Delete channels of integers that no non-zero weight reads, or that are the z
                              y --> CONV_2D (w)
 
 A weight of 0 adds ``0 * (q - zero_point)`` to an integer sum: the sum is the same without the channel, to the bit, in
-any order and with any kernels. So does any weight times a channel that holds the zero point alone, which the proof's
-interval arithmetic tells (``proof/ranges.py``). In float the sum of fewer terms may be rounded in another order, so
+any order and with any kernels. So does any weight times a channel that holds the zero point alone, which interval
+arithmetic tells (``model/analysis/ranges.py``). In float the sum of fewer terms may be rounded in another order, so
 that only integer operators take part. Trained networks have such channels where a ReLU died or a pruner set weights to
 0. Kernels are fastest where the number of channels is a multiple of a *block*, so that as many channels as fill the
 last block stay.
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...evidence.proof.ranges import silent_channels
+from ...model.analysis.ranges import silent_channels
 from ...model.ir.editor import add_buffer
 from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ...model.ir.tensors import integers, is_per_channel, values
@@ -118,16 +118,18 @@ class _Masks:
         """Compute the least fixed point, then fill the last block of channels and what these are computed from."""
         while self._grow():
             pass
-        for operator in self._graph.operators:
+        # Readers first: what fills a block of theirs reads channels that then need no filling.
+        for operator in reversed(self._graph.operators):
             # A dense layer of one channel has its rescaling rounded in another way than one with several scales.
             least = 2 if operator.name == "FULLY_CONNECTED" and has_several_scales(operator) else 1
             for tensor in operator.outputs:
                 if self.is_free(tensor):
                     mask = self.of(tensor)
                     kept = int(mask.sum())
-                    mask[np.flatnonzero(~mask)[: -(-max(least, kept) // block) * block - kept]] = True
-        while self._grow():
-            pass
+                    added = np.flatnonzero(~mask)[: -(-max(least, kept) // block) * block - kept]
+                    mask[added] = True
+                    while added.size and self._grow():
+                        pass
 
     def _grow(self) -> bool:
         grown = False

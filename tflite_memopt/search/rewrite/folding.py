@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -393,9 +393,8 @@ def _widened(source: Tensor) -> Array | None:
 
 
 _STORED: Mapping[DType, str] = {DType.INT8: "<i1", DType.UINT8: "<u1", DType.INT16: "<i2"}
-WIDENED_CONSTANT, NEEDED_WIDENING = (
-    Rule("widened_constant", Pattern("widen", ("DEQUANTIZE",)), partial(_check_widened_constant, is_needed), fold)
-    for is_needed in (False, True)
+WIDENED_CONSTANT = Rule(
+    "widened_constant", Pattern("widen", ("DEQUANTIZE",)), partial(_check_widened_constant, False), fold
 )
 """Store a quantized constant, or one of float16, in float32, as its DEQUANTIZE returns it; the file grows.
 
@@ -403,11 +402,10 @@ WIDENED_CONSTANT, NEEDED_WIDENING = (
 
 Exact: every float16 is a float32, and of integers DEQUANTIZE gives scale * (q - zero_point), rounded once, which is
 what is stored. TFLM has all values of such weights in the arena, and computes them in each run; now they are in flash,
-at up to eight times the size of the integers (``--keep-quantized`` leaves them).
-
-The second is for what TFLM cannot do as it is: it has no float16 and no DEQUANTIZE of int4, and takes the first scale
-of a constant for all of its channels.
+at up to eight times the size of the integers. ``--keep-quantized`` leaves those that TFLM dequantizes rightly: it has
+no float16 and no DEQUANTIZE of int4, and takes the first scale of a constant for all of its channels.
 """
+NEEDED_WIDENING = replace(WIDENED_CONSTANT, check=partial(_check_widened_constant, True))  # of what TFLM does not
 
 
 @dataclass(frozen=True)

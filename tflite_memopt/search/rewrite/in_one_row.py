@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...model.ir.copying import copy_model, drop_dead_tensors
+from ...model.ir.copying import copy_model, drop_dead_tensors, unlinked_twin
 from ...model.ir.editor import Array, Editor, add_buffer
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
@@ -50,15 +50,15 @@ def in_one_row(model: Model, profile: KernelProfile) -> Model:
     return model if new_faults(laid, model, profile) else laid
 
 
-def lay_in_one_row(model: Model) -> bool:
+def lay_in_one_row(model: Model, keeps: Collection[Tensor] = ()) -> bool:
     """Lay all images of one column in one row, in place, and return whether it was possible.
 
-    Nothing is changed where an operator that reads or writes one of them also has another image, or where one of its
-    operands is computed. Inputs and outputs of the model are turned, too.
+    Nothing is changed where an operator that reads or writes one of them also has another image, where one of its
+    operands is computed, or where one of them ``keeps`` its shape. Other inputs and outputs of the model are turned.
     """
     columns = {each for graph in model.graphs for each in graph.tensors if _is_column(each)}
     over = {each: None for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))}
-    if not columns or not all(map(_can_turn, over)):
+    if not columns or not columns.isdisjoint(keeps) or not all(map(_can_turn, over)):
         return False
     places = {(operator, slot): _constant(operator.inputs[slot]) for operator in over for slot in _slots(operator)}
     constants = [tensor for tensor in dict.fromkeys(places.values()) if tensor is not None]
@@ -71,6 +71,7 @@ def lay_in_one_row(model: Model) -> bool:
     for graph in model.graphs:
         for operator in [each for each in graph.operators if each in over]:
             _turn(model, graph, operator)
+            _turn_short_constants(model, graph, operator)
         _drop_copies(graph, over)
     drop_dead_tensors(model)
     return True
@@ -92,6 +93,23 @@ def _turn(model: Model, graph: Graph, operator: Operator) -> None:
     if operator.options is not None:
         fields = {**operator.options.fields, **_turned_options(operator)}
         operator.options = replace(operator.options, fields=fields)
+
+
+def _turn_short_constants(model: Model, graph: Graph, operator: Operator) -> None:
+    """Let constants of three dimensions that lie along H lie along W; their other readers keep them as they are."""
+    for slot in _short_slots(operator):
+        tensor = operator.required(slot)
+        turned = replace(unlinked_twin(tensor), shape=(1, tensor.shape[0], tensor.shape[2]))
+        turned.name = Editor(model, graph, 0).unique(tensor.name)
+        graph.set_input(operator, slot, graph.add_tensor(turned))
+
+
+def _short_slots(operator: Operator) -> tuple[int, ...]:
+    """Return the operands of three dimensions that lie along H: shapes are broadcast from the last dimension on."""
+    if not kind_of(operator).is_elementwise:
+        return ()
+    shapes = [() if tensor is None else tensor.shape for tensor in operator.inputs]
+    return tuple(slot for slot, shape in enumerate(shapes) if len(shape) == 3 and shape[0] > 1)
 
 
 def _is_column(tensor: Tensor) -> bool:
@@ -138,6 +156,8 @@ def _can_turn(operator: Operator) -> bool:
     if operator.name in _REDUCTIONS:
         axes = integers(operator.inputs[1])
         return axes is not None and len({1, 2}.intersection(axes % 4)) != 1
+    if not all(operator.required(slot).is_constant for slot in _short_slots(operator)):
+        return False
     return operator.name in _TURNED or kind_of(operator).is_elementwise
 
 

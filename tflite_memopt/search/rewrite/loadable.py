@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -31,6 +32,7 @@ from ...model.ir.model import Buffer, DType, Model, Operator, Quantization, Tens
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
 from ...target.kernels.as_it_came import AsItCame, as_it_came
 from ...target.kernels.relations import operands
+from ...target.kernels.since import PRESENT, TflmBuild, lacking
 from ...target.kernels.support import TflmSupport, support_of
 from ...target.operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
@@ -57,13 +59,14 @@ class Mended:
     after: TflmSupport
 
 
-def mended(model: Model) -> Mended | None:
+def mended(model: Model, build: TflmBuild = PRESENT) -> Mended | None:
     """Return a copy that TFLM has fewer reasons not to load, or not to read; None where there is nothing to mend.
 
-    An operator that TFLM computes wrongly is written otherwise by the search, which knows the memory that it takes
-    (``folding.NEEDED_WIDENING``, ``target/kernels/mend.py``).
+    ``build``: the firmware's TFLM, which may lack what the present one has. An operator that TFLM computes wrongly is
+    written otherwise by the search, which knows the memory that it takes (``folding.NEEDED_WIDENING``,
+    ``target/kernels/mend.py``).
     """
-    before = as_it_came(model)
+    before = as_it_came(model, build=build)
     inline = (RewriteUse(WEIGHTS_INLINE, model.constants_behind, "exact", 0),) if model.constants_behind else ()
     copied = replace(copy_model(model), constants_behind=())
     if before.support.runs:
@@ -71,7 +74,7 @@ def mended(model: Model) -> Mended | None:
     dropped = drop_uncalled_signatures(copied)
     lists = make_lists_static(copied)
     driver = Driver(copied)
-    for rules in _RULES:
+    for rules in (*_RULES[:1], (*_RULES[1], *_rules_of_types(build)), *_RULES[2:]):
         driver.apply_everywhere(rules)
     drop_dead_tensors(copied)
     if not dropped and not lists and not driver.applied and not inline:
@@ -85,17 +88,20 @@ def mended(model: Model) -> Mended | None:
     for each in driver.applied:
         found.setdefault(each.rule, []).append(each.operator)
     uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
-    return Mended(copied, (*inline, *uses), before, _as_in_the_file(support_of(copied), model))
+    return Mended(copied, (*inline, *uses), before, _as_in_the_file(support_of(copied, build), model))
 
 
 def places_in_the_file(model: Model) -> Mapping[tuple[int, str, str], int]:
-    """Return the positions of a file's operators by subgraph, kind, and first output, to name what became of them."""
-    return {
-        (number, operator.opcode.label, output.name): position
-        for number, graph in enumerate(model.graphs)
-        for position, operator in enumerate(graph.operators)
-        for output in operator.outputs[:1]
-    }
+    """Return the positions of a file's operators by subgraph, kind, and first output, to name what became of them.
+
+    Those that share all three, as in a file without names, are left out.
+    """
+    places: dict[tuple[int, str, str], list[int]] = {}
+    for number, graph in enumerate(model.graphs):
+        for position, operator in enumerate(graph.operators):
+            for output in operator.outputs[:1]:
+                places.setdefault((number, operator.opcode.label, output.name), []).append(position)
+    return {key: found[0] for key, found in places.items() if len(found) == 1}
 
 
 def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
@@ -240,17 +246,23 @@ Exact: without broadcasting both are the same.
 """
 
 
-def _check_added_axis(match: Match) -> Operator | None:
+def _has_kernel(operator: Operator, source: Tensor, build: TflmBuild) -> bool:
+    return OPERATORS[operator.name].tflm.takes(source.dtype) and lacking(operator, build) is None
+
+
+def _check_added_axis(build: TflmBuild, match: Match) -> Operator | None:
     expand = match.anchor
     source = expand.inputs[0]
-    return None if source is None or OPERATORS["EXPAND_DIMS"].tflm.takes(source.dtype) else expand
+    return None if source is None or _has_kernel(expand, source, build) else expand
 
 
 def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
     edit.reshape(expand.required(0), expand.outputs[0])
 
 
-ADDED_AXIS = Rule("added_axis", Pattern("expand", ("EXPAND_DIMS",)), _check_added_axis, _rewrite_added_axis)
+ADDED_AXIS = Rule(
+    "added_axis", Pattern("expand", ("EXPAND_DIMS",)), partial(_check_added_axis, PRESENT), _rewrite_added_axis
+)
 """Replace an EXPAND_DIMS of a type that TFLM does not support, such as positions or masks, by a RESHAPE.
 
     x (1, 6) int32 -- EXPAND_DIMS -- y (1, 6, 1)        =>        x -- RESHAPE -- y
@@ -259,10 +271,10 @@ Exact: both copy the same bytes, whatever they mean.
 """
 
 
-def _check_unpacked(match: Match) -> Operator | str | None:
+def _check_unpacked(build: TflmBuild, match: Match) -> Operator | str | None:
     unpack = match.anchor
     source = unpack.inputs[0]
-    if source is None or OPERATORS["UNPACK"].tflm.takes(source.dtype):
+    if source is None or _has_kernel(unpack, source, build):
         return None
     return (
         unpack if OPERATORS["SLICE"].tflm.takes(source.dtype) else f"TFLM has no SLICE of {source.dtype.label} either"
@@ -280,7 +292,7 @@ def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
         edit.reshape(cut, output)
 
 
-UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), _check_unpacked, _rewrite_unpacked)
+UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), partial(_check_unpacked, PRESENT), _rewrite_unpacked)
 """Replace an UNPACK of a type that TFLM does not support, such as a mask, by a SLICE and a RESHAPE per output.
 
     x (1, 6) bool -- UNPACK -- six of (1)        =>        x -- SLICE (1, 1) -- RESHAPE (1), six times
@@ -375,7 +387,15 @@ def in_real_numbers(model: Model) -> Model:
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, ADDED_AXIS, UNPACKED, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, *REPEATED_PIXELS, LEGAL_CONCATENATION),
     (TILES,),
 )
-"""In this order: copies that nobody needs are not made at all."""
+"""In this order: copies that nobody needs are not made at all. With the second ones go the rules of types."""
+
+
+def _rules_of_types(build: TflmBuild) -> tuple[AnyRule, ...]:
+    """Return the rules for operators of types that a build of TFLM lacks."""
+    return (
+        replace(ADDED_AXIS, check=partial(_check_added_axis, build)),
+        replace(UNPACKED, check=partial(_check_unpacked, build)),
+    )

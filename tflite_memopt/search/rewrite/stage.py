@@ -39,9 +39,8 @@ from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import affine_of
 from ...options import SearchOptions
 from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import has_operators
+from ...target.kernels.since import operators_of, runs_on
 from ..memory.arrange import Cost, cost_of, estimate_of
-from ..memory.figures import operator_kinds
 from ..memory.work import WorkLimit, instructions, slowest
 from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE, SPLIT_GROUPED_CONVOLUTION
 from .dead_channels import drop_dead_channels
@@ -292,7 +291,7 @@ def _rolled(model: Model, profile: KernelProfile, options: SearchOptions, work: 
     uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
     if options.decision is not None and not uses:
         raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal", ErrorKind.DECISION)
-    if not uses or not has_operators(operator_kinds(looped), options.build):
+    if not uses or not runs_on(operators_of(looped), options.build):
         return Changed(model, (), refused)
     decision = replace(NOTHING_DECIDED, is_rolled=True)
     if options.decision is not None:

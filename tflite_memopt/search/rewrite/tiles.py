@@ -27,6 +27,7 @@ from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
 from ...target.kernels.faults import new_faults
 from ...target.kernels.profile import KernelProfile
+from ...target.kernels.since import operators_of, runs_on
 from ..memory.arrange import Arrangement, Cost, arrange, cost_at, cost_in, estimate_of, fitted
 from ..memory.layout import memory_layout
 from ..memory.problems import schedule_problem
@@ -106,7 +107,8 @@ class TileSearch:
             if found is None:
                 continue
             model, use, arrangement = found
-            if new_faults(model, best.cascaded.model, self.profile):
+            is_on_target = runs_on(operators_of(model), self.options.build)
+            if not is_on_target or new_faults(model, best.cascaded.model, self.profile):
                 continue
             fitting = self._fitting(model, arrangement)
             if fitting is None:

@@ -276,7 +276,7 @@ def _in_source_order(site: _Site, tensor: Tensor) -> Tensor | NewConstant | str:
     array = values(tensor)
     if array is None or array.ndim > len(site.axes):
         return f"'{tensor.name}' has no values that are known, or more dimensions"
-    if array.size == 1:
+    if array.size == 1 and array.ndim <= len(site.sizes):
         return tensor
     quantization = tensor.quantization
     if quantization is not None and len(quantization.scale) > 1:

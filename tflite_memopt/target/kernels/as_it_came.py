@@ -7,7 +7,7 @@ Every command asks here first. Faults of a library other than TFLM's own are fau
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...errors import printable
@@ -15,6 +15,7 @@ from ...model.ir.model import Model
 from .faults import TFLM, faults_of
 from .profile import KernelProfile
 from .profiles import PROFILES
+from .since import PRESENT, TflmBuild
 from .support import RUNS, TflmSupport, said_of, support_of
 
 Makes = Literal["runs", "computes otherwise", "cannot run"]
@@ -69,13 +70,18 @@ class AsItCame:
 RUNS_AS_IT_CAME = AsItCame("runs")
 
 
-def as_it_came(model: Model, profile: KernelProfile = _REFERENCE) -> AsItCame:
-    """Return what TFLM makes of a file. ``profile``: whose TFLM counts by its day."""
-    support = support_of(model)
+def as_it_came(model: Model, profile: KernelProfile = _REFERENCE, build: TflmBuild = PRESENT) -> AsItCame:
+    """Return what a build of TFLM makes of a file. ``profile``: whose TFLM counts by its day."""
+    support = support_of(model, build)
     wrong, behind = tuple(wrong_operators(model, profile)), len(model.constants_behind)
     if not support.runs:
         return AsItCame("cannot run", support, behind, wrong)
     return AsItCame("computes otherwise" if wrong or behind else "runs", support, behind, wrong)
+
+
+def with_plan(found: AsItCame, foreign: str | None) -> AsItCame:
+    """Return the same of a file with a memory plan of another graph, given why TFLM refuses that; None without one."""
+    return found if foreign is None else replace(found, makes="cannot run", foreign_plan=foreign)
 
 
 def wrong_operators(model: Model, profile: KernelProfile = _REFERENCE) -> Iterator[WrongOperator]:

@@ -1,43 +1,125 @@
-"""The targets of chips by vendor name, and the memories of some chips.
+"""The chips: core, RAM, flash; the families of chips, whose core is known; the memories of chips that have several.
 
-Where a chip has several cores it is the one that applications run on. A Cortex-M33 in this table has the DSP
-extension, a Cortex-M55 or M85 has Helium. Sources: Zephyr, soc/*/Kconfig (``CPU_CORTEX_...``, ``ARMV8_M_DSP``),
-looked up for nRF53, nRF54, nRF91, STM32H5, STM32U0, STM32U5, STM32WBA, STM32N6, Apollo510 and RA8; pico-sdk,
-cmake/preload/toolchains, for RP2350. The rest was not looked up for this table.
+Where a chip has several cores it is the one that applications run on. A Cortex-M33 in these tables has the DSP
+extension, a Cortex-M55 or M85 has Helium.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-CHIPS: Mapping[str, tuple[str, ...]] = {
-    "cortex-m0": (
-        *("RP2040", "nRF51", "SAMD21", "SAML21"),
-        *("STM32C0", "STM32F0", "STM32G0", "STM32L0", "STM32U0"),
-    ),
+_K, _M = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A chip. ``target``: its core among the targets, which says what kernels it runs. ``ram``, ``flash``: in bytes.
+
+    ``ram`` is the internal RAM of the core that applications run on; where it lies in several blocks, the largest block
+    that holds data. ``flash`` is inside of the chip; None where it lies on the board. ``left``: the bytes of the RAM
+    that ``left_by`` leaves to data; None where that is not known.
+    """
+
+    name: str
+    target: str
+    ram: int
+    flash: int | None
+    source: str
+    left: int | None = None
+    left_by: str | None = None
+
+
+_LEFT: Mapping[str, tuple[int, str]] = {
+    "ESP32": (320 * _K, "ESP-IDF"),
+    "ESP32-C2": (256 * _K, "the cache"),
+    "ESP32-C3": (384 * _K, "the cache"),
+    "ESP32-H2": (304 * _K, "the cache"),
+}
+"""By chip, the bytes that are left to data, and by what. The sources are those of the chips."""
+
+
+def _chips(*rows: tuple[str, str, int, int | None, str]) -> dict[str, Chip]:
+    made = (
+        Chip(name, target, ram * _K, None if flash is None else flash * _K, source, *_LEFT.get(name, (None, None)))
+        for name, target, ram, flash, source in rows
+    )
+    return {each.name: each for each in made}
+
+
+CHIPS: Mapping[str, Chip] = _chips(
+    ("nRF52832", "cortex-m4", 64, 512, "Nordic nRF52832 product specification"),
+    ("nRF52833", "cortex-m4", 128, 512, "Nordic nRF52833 product specification"),
+    ("nRF52840", "cortex-m4", 256, 1024, "Nordic nRF52840 product specification"),
+    ("nRF5340", "cortex-m33", 512, 1024, "Nordic nRF5340 product specification, application core"),
+    ("nRF54L15", "cortex-m33", 256, 1524, "Nordic nRF54L15 data sheet"),
+    ("nRF9160", "cortex-m33", 256, 1024, "Nordic nRF9160 product specification"),
+    ("RP2040", "cortex-m0", 264, None, "RP2040 data sheet"),
+    ("RP2350", "cortex-m33", 520, None, "RP2350 data sheet"),
+    ("ESP32", "esp32", 520, None, "ESP32 data sheet"),
+    ("ESP32-S2", "esp32", 320, None, "ESP32-S2 data sheet, 320 KB of SRAM; the cache takes a part of it"),
+    ("ESP32-S3", "esp32s3", 512, None, "ESP32-S3 data sheet"),
+    ("ESP32-C2", "esp32c3", 272, None, "ESP8684 data sheet, 16 KB of it for the cache"),
+    ("ESP32-C3", "esp32c3", 400, None, "ESP32-C3 data sheet, 16 KB of it for the cache"),
+    ("ESP32-C5", "esp32c3", 384, None, "ESP32-C5 data sheet, high-performance SRAM"),
+    ("ESP32-C6", "esp32c3", 512, None, "ESP32-C6 data sheet, high-performance SRAM"),
+    ("ESP32-H2", "esp32c3", 320, None, "ESP32-H2 data sheet, 16 KB of it for the cache"),
+    ("ESP32-P4", "esp32p4", 768, None, "ESP32-P4 data sheet"),
+    ("STM32F103C8", "cortex-m3", 20, 64, "ST DS5319"),
+    ("STM32F103RB", "cortex-m3", 20, 128, "ST DS5319"),
+    ("STM32F401RE", "cortex-m4", 96, 512, "ST DS10086"),
+    ("STM32F407VG", "cortex-m4", 128, 1024, "ST DS8626; 64 KB of CCM beside it"),
+    ("STM32F411RE", "cortex-m4", 128, 512, "ST DS10314"),
+    ("STM32F446RE", "cortex-m4", 128, 512, "ST DS10693"),
+    ("STM32F746NG", "cortex-m7", 320, 1024, "ST DS10916"),
+    ("STM32F767ZI", "cortex-m7", 512, 2048, "ST DS11532"),
+    ("STM32G071RB", "cortex-m0", 36, 128, "ST DS12232"),
+    ("STM32G474RE", "cortex-m4", 128, 512, "ST DS12288"),
+    ("STM32H563ZI", "cortex-m33", 640, 2048, "ST DS14258"),
+    ("STM32H743ZI", "cortex-m7", 512, 2048, "ST DS12110, AXI SRAM"),
+    ("STM32H747XI", "cortex-m7", 512, 2048, "ST DS12930, AXI SRAM"),
+    ("STM32L475VG", "cortex-m4", 96, 1024, "ST DS10969, SRAM1"),
+    ("STM32L476RG", "cortex-m4", 96, 1024, "ST DS10198, SRAM1"),
+    ("STM32L4R5ZI", "cortex-m4", 640, 2048, "ST DS12023"),
+    ("STM32L552ZE", "cortex-m33", 256, 512, "ST DS12737"),
+    ("STM32U575ZI", "cortex-m33", 768, 2048, "ST DS13737"),
+    ("STM32U585AI", "cortex-m33", 768, 2048, "ST DS13086"),
+    ("STM32WB55RG", "cortex-m4", 192, 1024, "ST DS11929, SRAM1"),
+    ("SAMD21G18", "cortex-m0", 32, 256, "Microchip SAM D21 data sheet"),
+    ("SAMD51J19", "cortex-m4", 192, 512, "Microchip SAM D5x data sheet"),
+    ("SAM3X8E", "cortex-m3", 64, 512, "Microchip SAM3X data sheet, SRAM0"),
+    ("RA4M1", "cortex-m4", 32, 256, "Renesas RA4M1 data sheet"),
+    ("i.MX RT1062", "cortex-m7", 512, None, "NXP i.MX RT1060 data sheet, OCRAM; 512 KB of FlexRAM beside it"),
+    ("MK64FN1M0", "cortex-m4", 192, 1024, "NXP K64 data sheet, SRAM_U"),
+    ("Apollo3", "cortex-m4", 384, 1024, "Ambiq Apollo3 Blue data sheet"),
+)
+"""One row per chip: name, target, KB of RAM, KB of flash, source. Data sheets were looked up in November 2026; those of
+the ESP32-C2, C3, C5, C6, and H2 also in Zephyr's boards/espressif/common/soc-*-features.rst."""
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "cortex-m0": ("nRF51", "SAMD21", "SAML21", "STM32C0", "STM32F0", "STM32G0", "STM32L0", "STM32U0"),
     "cortex-m3": ("STM32F1", "STM32F2", "STM32L1"),
     "cortex-m4": (
         *("nRF52", "SAMD51", "SAME51", "SAME53", "SAME54", "Apollo3", "Apollo4"),
         *("STM32F3", "STM32F4", "STM32G4", "STM32L4", "STM32WB5", "STM32WL5", "STM32WLE"),
     ),
     "cortex-m7": ("STM32F7", "STM32H7", "i.MX RT10", "i.MX RT116", "i.MX RT117", "SAME70", "SAMS70", "SAMV71"),
-    "cortex-m33": ("RP2350", "nRF53", "nRF54", "nRF91", "STM32H5", "STM32L5", "STM32U5", "STM32WBA"),
+    "cortex-m33": ("nRF53", "nRF54", "nRF91", "STM32H5", "STM32L5", "STM32U5", "STM32WBA"),
     "cortex-m55": ("Ensemble", "Apollo510", "STM32N6"),
     "cortex-m85": ("RA8",),
-    "esp32": ("ESP32-S2",),
-    "esp32c3": ("ESP32-C2", "ESP32-C3", "ESP32-C5", "ESP32-C6", "ESP32-H2"),
-    "esp32s3": ("ESP32-S3",),
-    "esp32p4": ("ESP32-P4",),
 }
-"""By target, beside the chip that gave a target its name. Of several that begin a chip's name, the longest counts."""
+"""Beginnings of names of chips that have this core, by target. Of several that begin a name, the longest counts.
+
+Sources: Zephyr, soc/*/Kconfig (``CPU_CORTEX_...``, ``ARMV8_M_DSP``), looked up for nRF53, nRF54, nRF91, STM32H5,
+STM32U0, STM32U5, STM32WBA, STM32N6, Apollo510 and RA8; pico-sdk, cmake/preload/toolchains, for RP2350. The rest was not
+looked up for this table.
+"""
 
 CORES: Mapping[str, str] = {"Cortex-M0plus": "cortex-m0", "Cortex-M1": "cortex-m0", "Cortex-M4F": "cortex-m4"}
 """Names of cores that are those of a target, too."""
 
-_K, _M = 1 << 10, 1 << 20
-
-CHIP_MEMORIES: Mapping[str, Mapping[str, int]] = {
+MEMORIES: Mapping[str, Mapping[str, int]] = {
     "i.MX RT1170": {"dtcm": 256 * _K, "ocram": _M},
     "STM32H7": {"dtcm": 128 * _K, "axi_sram": 512 * _K},
     "nRF5340": {"ram": 512 * _K},
@@ -45,7 +127,7 @@ CHIP_MEMORIES: Mapping[str, Mapping[str, int]] = {
     "RP2350": {"sram": 520 * _K, "psram": 8 * _M},
     "Ensemble-E8": {"dtcm": _M, "sram0": 4 * _M},
 }
-"""The memories of a chip, the fastest first, as a firmware for the core in ``CHIPS`` sees them.
+"""The memories of a chip or a family, the fastest first, as a firmware for its core sees them.
 
 Sizes are those of the whole memories, in bytes: stack, heap and other data share them. Sources: the vendors' reference
 manuals and data sheets. i.MX RT1170: half of the FlexRAM of 512 KB as DTCM, and OCRAM 1 and 2. STM32H743: DTCM and AXI
@@ -61,16 +143,50 @@ def plain_name(name: str) -> str:
     return re.sub(r"^m?imx", "", re.sub(r"[^a-z0-9]", "", name.lower()))
 
 
+def chip_named(name: str) -> Chip | None:
+    """Return a chip by its name, however it is written; None for one without a row.
+
+    The letters of its package may be missing, if no other chip begins so: STM32F446 is the STM32F446RE. So may there be
+    more letters, of a package or a module, but no digit, and not where other chips are named so: ESP32-C61 is neither
+    an ESP32-C6 nor an ESP32.
+    """
+    plain = plain_name(name)
+    known = {plain_name(each.name): each for each in CHIPS.values()}
+    if plain in known:
+        return known[plain]
+    longer = [chip for each, chip in known.items() if each.startswith(plain)]
+    if len(longer) == 1 and len(plain) >= _LEAST_LETTERS:
+        return longer[0]
+    shorter = (each for each in known if plain.startswith(each) and not plain[len(each)].isdigit())
+    ends = (each for each in shorter if not any(other.startswith(each) for other in known if other != each))
+    return known.get(max(ends, key=len, default=""))
+
+
+_LEAST_LETTERS = 7
+"""A family, such as STM32F4, is a target, and no chip."""
+
+
 def target_of_chip(name: str) -> str | None:
     """The target that a chip is, by the name of its family or of the chip itself; None for one that is not known."""
     plain, cores = plain_name(name), {plain_name(core): target for core, target in CORES.items()}
     if plain in cores:
         return cores[plain]
-    families = {plain_name(chip): target for target, chips in CHIPS.items() for chip in chips}
+    chip = chip_named(name)
+    if chip is not None:
+        return chip.target
+    families = {plain_name(family): target for target, each in FAMILIES.items() for family in each}
     found = max((family for family in families if plain.startswith(family)), key=len, default=None)
     return None if found is None else families[found]
 
 
+def names_of_target(target: str) -> tuple[str, ...]:
+    """Return the families and chips of a target: no chip of a family, and not the one that gave the target its name."""
+    families = FAMILIES.get(target, ())
+    begins = tuple(map(plain_name, families))
+    plain = {plain_name(each.name): each.name for each in CHIPS.values() if each.target == target}
+    return (*families, *(name for each, name in plain.items() if each != target and not each.startswith(begins)))
+
+
 def memories_of_chip(name: str) -> Mapping[str, int] | None:
     """Return the memories of a chip by its name, however it is written; None for one that is not known."""
-    return {plain_name(chip): found for chip, found in CHIP_MEMORIES.items()}.get(plain_name(name))
+    return {plain_name(chip): found for chip, found in MEMORIES.items()}.get(plain_name(name))

@@ -12,8 +12,9 @@ fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from math import frexp
 from typing import Literal
@@ -86,9 +87,33 @@ def _dotted(version: Version) -> str:
     return ".".join(map(str, version))
 
 
+Form = tuple[object, ...]
+"""What a fault may depend on, of an operator. Names are no part of it: a file may give one to all tensors, or none."""
+
+
+def form_of(operator: Operator) -> Form:
+    """Return the kind and options of an operator, and of each tensor the type, shape, and whether zero is not 0.
+
+    Numbers in the file are a part where they are an operand of the operation, as a padding is, not weights or a bias.
+    """
+    options = (
+        () if operator.options is None else sorted((at, str(each)) for at, each in operator.options.fields.items())
+    )
+    return operator.name, tuple(options), tuple(map(_tensor_form, (*operator.inputs, None, *operator.outputs)))
+
+
+def _tensor_form(tensor: Tensor | None) -> Form | None:
+    if tensor is None:
+        return None
+    has_offset = tensor.quantization is not None and bool(tensor.quantization.zero_point.any())
+    operand = None if tensor.quantization is not None else integers(tensor)
+    numbers = None if operand is None else tuple(operand.tolist())
+    return tensor.dtype, tensor.shape, has_offset, tensor.is_constant, numbers
+
+
 @dataclass(frozen=True)
 class FaultMet:
-    """An operator that meets a fault, by its kind and its first output.
+    """An operator that meets a fault, by its kind and its first output as a person knows it, and by its ``form``.
 
     ``library``: the profile that has it. ``met``: the profile's releases in which this operator meets it.
     """
@@ -98,6 +123,7 @@ class FaultMet:
     fault: Fault
     library: str
     met: tuple[Version, ...]
+    form: Form = field(repr=False)
 
     @property
     def releases(self) -> str:
@@ -119,7 +145,8 @@ def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...
             releases = (each for each in library.releases if fault.is_in(each) and fault.was_in(profile.tflm))
             met = tuple(each for each in releases if fault.meets(operator, each))
             if met and fault.name not in found:
-                found[fault.name] = FaultMet(operator.name, operator.outputs[0].name, fault, library.name, met)
+                name, form = operator.outputs[0].name, form_of(operator)
+                found[fault.name] = FaultMet(operator.name, name, fault, library.name, met, form)
     return tuple(found.values())
 
 
@@ -131,9 +158,18 @@ def faults_in(model: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
 
 
 def new_faults(model: Model, original: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
-    """Return the faults that operators meet and those of the original with the same output do not."""
-    known = {(each.output, each.fault.name) for each in faults_in(original, profile)}
-    return tuple(each for each in faults_in(model, profile) if (each.output, each.fault.name) not in known)
+    """Return the faults that operators meet beyond those that operators of the same form meet in the original.
+
+    A fault that the original meets once hides one in the model, and only at an operator of that form: the second is
+    new, and so is one at an operator that was changed. Which of several operators of one form is the new one is not
+    known, nor whether one stands for another that is gone: they are computed equally wrong.
+    """
+    known, new = Counter((each.form, each.fault.name) for each in faults_in(original, profile)), list[FaultMet]()
+    for each in faults_in(model, profile):
+        known[each.form, each.fault.name] -= 1
+        if known[each.form, each.fault.name] < 0:
+            new.append(each)
+    return tuple(new)
 
 
 def right_releases(model: Model, profile: KernelProfile) -> tuple[Version, ...]:

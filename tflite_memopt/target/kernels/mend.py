@@ -15,8 +15,8 @@ is a fault, too, PAD adds them all, and VALID leaves out what is too much.
 TFLM's RELU6 of integers copies them where it should rescale, and its RELU rescales, as both do in LiteRT. RELU takes
 the scales of both sides, and what it gives is clamped at 6 in the output's own scale: x' = clamp(f(x), 0, max), then
 clamp(x', 0, six) is clamp(f(x), 0, six), where f, 0 and six are those of the RELU6 (reference/activations.h, ReluX). In
-most files 6 is the largest integer of the output, and RELU alone is the same. TFLM rounds ties twice where LiteRT does so once, in RELU as in all kernels that rescale: one
-step.
+most files 6 is the largest integer of the output, and RELU alone is the same. TFLM rounds ties twice where LiteRT does
+so once, in RELU as in all kernels that rescale: outputs may be one step off.
 
 Exactness: exact.
 """
@@ -33,7 +33,7 @@ from ...model.ir.change import RewriteUse
 from ...model.ir.editor import SAME, VALID, Editor, stem
 from ...model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import affine_of, integers, same_padding
-from .faults import faults_of
+from .faults import Form, faults_of
 from .profile import KernelProfile
 from .window import strides_of, window_of
 
@@ -46,15 +46,16 @@ Paddings = tuple[tuple[int, int], tuple[int, int]]
 """Before and after, of rows and of columns."""
 
 
-def mend(model: Model, profile: KernelProfile, kept: Collection[str] = ()) -> tuple[RewriteUse, ...]:
+def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> tuple[RewriteUse, ...]:
     """Write the operators that meet a fault of the profile's libraries otherwise, in all graphs, in place.
 
-    Return what was done; operators without another way stay. ``kept``: outputs whose operators stay as well.
+    Return what was done; operators without another way stay. ``kept``: forms whose operators stay as well.
     """
     done = []
     for graph in model.graphs:
         for operator in list(graph.operators):
-            if not operator.outputs or operator.outputs[0].name in kept or not faults_of(operator, profile):
+            met = faults_of(operator, profile) if operator.outputs else ()
+            if not met or met[0].form in kept:
                 continue
             if operator.name == "RELU6":
                 _write_clamp_apart(model, graph, operator)

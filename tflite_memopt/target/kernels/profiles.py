@@ -1,7 +1,7 @@
 """The table of kernel profiles.
 
-The default profile, ``portable``: only facts that hold for any kernel library. Views do: no library replaces their
-code.
+The default profile, ``portable``: only facts that hold for any kernel library that was read (docs/kernels.md). Views
+do: no library replaces their code, or by a copy that is right in place (``relations.SHARED_CODE``).
 
 Offsets are planned with the scratch of the reference kernels, the minimum of any firmware, but for a
 few requests. Another library's scratch finds its place at run time: TFLM puts it into the first gap among the fixed

@@ -345,7 +345,8 @@ SHARED_CODE = frozenset(_RULES)
 None of these files has a variant in micro/kernels/cmsis_nn, arc_mli, ceva or ethos_u, nor in kernels/esp_nn of
 espressif/esp-tflite-micro (add, conv, depthwise_conv, fully_connected, mul, pooling, softmax). Cadence's xtensa has
 two: reshape.cc, with the same test for equal pointers; and strided_slice.cc, which for int16 on HiFi cores calls
-xa_nn_strided_slice_int16 (foss-xtensa/nnlib-hifi4 5fc5bd50b37a), a copy of nothing but those bytes as well.
+xa_nn_strided_slice_int16 (foss-xtensa/nnlib-hifi4 6a9ea45, nnlib-hifi5 02d9f1d), which copies run by run: where a view
+makes both pointers equal, each byte is written with its own value. docs/kernels.md has the list.
 """
 
 

@@ -5,16 +5,165 @@ Firmware may be older than the runtime that a result is verified on, and compile
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
 from ...errors import ErrorKind, UsageError
+from ...model.ir.model import DType, Model, Operator, Tensor
+from ..operators.table import kind_of
 from .requests import Abi
 
-SINCE: Mapping[str, date] = {"DYNAMIC_UPDATE_SLICE": date(2025, 11, 10)}
-"""By the builtin's schema name, the day of the commit to tflite-micro's main branch; an operator that is not in here
-has always been there. Only operators that the tool itself may add are here."""
+
+@dataclass(frozen=True)
+class Arrival:
+    """An operator, or some operators of a kind, that TFLM has had since a day.
+
+    ``operator``: the builtin's schema name, or the code of a custom operator. ``what``: those of the kind, in words;
+    empty for all of them. ``day``, ``commit``: of tflite-micro's main branch. ``meets``: whether an operator of the
+    kind is among them. ``had_by``: kernel libraries that had their own kernel for it before. ``cure``: what to do
+    beside linking a newer TFLM; empty for the usual.
+    """
+
+    operator: str
+    what: str
+    day: date
+    commit: str
+    meets: Callable[[Operator], bool]
+    had_by: tuple[str, ...] = ()
+    cure: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.what}".rstrip()
+
+
+def _tensor(operator: Operator, slot: int) -> Tensor | None:
+    return operator.inputs[slot] if slot < len(operator.inputs) else None
+
+
+def _always(_: Operator) -> bool:
+    return True
+
+
+def _of(dtype: DType) -> Callable[[Operator], bool]:
+    """Of this type is an operator whose activation is."""
+
+    def meets(operator: Operator) -> bool:
+        activation = _tensor(operator, kind_of(operator).tflm.activation)
+        return activation is not None and activation.dtype is dtype
+
+    return meets
+
+
+def _per_channel(dtype: DType) -> Callable[[Operator], bool]:
+    """Has the weights of this layer several scales, and its activations this type?"""
+
+    def meets(operator: Operator) -> bool:
+        weights = _tensor(operator, 1)
+        found = None if weights is None else weights.quantization
+        return _of(dtype)(operator) and found is not None and len(found.scale) > 1
+
+    return meets
+
+
+def _is_dense_by_pixels(operator: Operator) -> bool:
+    return _per_channel(DType.INT8)(operator) and len(operator.outputs[0].shape) != 2
+
+
+def _without_bias(operator: Operator) -> bool:
+    return _of(DType.INT16)(operator) and _tensor(operator, 3) is None
+
+
+def _operator(name: str, year: int, month: int, day: int, commit: str) -> Arrival:
+    return Arrival(name, "", date(year, month, day), commit, _always)
+
+
+def _type(name: str, dtype: DType, year: int, month: int, day: int, commit: str, *had_by: str) -> Arrival:
+    return Arrival(name, f"of {dtype.label}", date(year, month, day), commit, _of(dtype), had_by)
+
+
+def _channels(dtype: DType, day: date, commit: str) -> Arrival:
+    return Arrival("FULLY_CONNECTED", _OF_CHANNELS[dtype], day, commit, _per_channel(dtype), cure=_ONE_SCALE)
+
+
+_OF_CHANNELS = {each: f"of {each.label} with a scale per channel" for each in (DType.INT8, DType.INT16)}
+_CHANNELS_OF_INT8, _CHANNELS_OF_INT16 = (f"FULLY_CONNECTED {what}" for what in _OF_CHANNELS.values())
+_ONE_SCALE = (
+    "quantize the weights of dense layers with one scale (in TensorFlow set "
+    "converter._experimental_disable_per_channel_quantization_for_dense_layers)"
+)
+FIRST_DAY = date(2023, 2, 14)
+"""The day of the oldest TFLM that is named here; what TFLM had before was not read."""
+_CMSIS_NN = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
+ARRIVALS: tuple[Arrival, ...] = (
+    _type("RSQRT", DType.INT16, 2023, 3, 2, "cf34a2a60"),
+    _type("SQUARED_DIFFERENCE", DType.INT16, 2023, 3, 6, "a4dc63912"),
+    _type("SLICE", DType.BOOL, 2023, 3, 22, "69ada1118"),
+    _type("ADD", DType.INT32, 2023, 3, 30, "e87b788f2"),
+    _operator("SignalWindow", 2023, 6, 14, "c306ff608"),
+    _operator("SignalRfft", 2023, 6, 21, "f22888af6"),
+    _operator("SignalFramer", 2023, 7, 11, "29d8dbfd4"),
+    _operator("SignalOverlapAdd", 2023, 7, 11, "597ccf786"),
+    _operator("SignalDelay", 2023, 7, 12, "7781c4979"),
+    _operator("SignalStacker", 2023, 7, 12, "296b81858"),
+    _operator("SignalEnergy", 2023, 7, 13, "8ee06dcba"),
+    _operator("SignalFilterBank", 2023, 7, 14, "2548022e0"),
+    _operator("SignalFilterBankLog", 2023, 7, 14, "2548022e0"),
+    _operator("SignalFilterBankSpectralSubtraction", 2023, 7, 14, "2548022e0"),
+    _operator("SignalFilterBankSquareRoot", 2023, 7, 14, "2548022e0"),
+    _operator("SignalFftAutoScale", 2023, 7, 19, "70aed11c9"),
+    _operator("SignalIrfft", 2023, 7, 20, "55037d2d5"),
+    _operator("EMBEDDING_LOOKUP", 2023, 7, 26, "aa945a0fc"),
+    _type("DEPTHWISE_CONV_2D", DType.INT16, 2023, 8, 1, "a7846a175", *_CMSIS_NN),
+    _operator("SignalPCAN", 2023, 8, 23, "e01fdf05a"),
+    _operator("BATCH_MATMUL", 2023, 9, 6, "5d542d7ed"),
+    _type("BATCH_MATMUL", DType.INT16, 2023, 9, 6, "5d542d7ed"),
+    _type("CAST", DType.UINT32, 2023, 10, 2, "13564c778"),
+    _type("DIV", DType.INT32, 2023, 10, 2, "6da4e7575"),
+    _type("CAST", DType.BOOL, 2024, 1, 22, "324ae1eab"),
+    Arrival("TRANSPOSE_CONV", "of int16 without a bias", date(2024, 5, 9), "5e4e51bbe", _without_bias),
+    _type("EXPAND_DIMS", DType.INT16, 2024, 5, 24, "be11bd79e"),
+    _type("MAXIMUM", DType.INT16, 2024, 9, 9, "19aaea85e"),
+    _type("MINIMUM", DType.INT16, 2024, 9, 9, "19aaea85e"),
+    _type("RELU6", DType.INT16, 2024, 9, 26, "ef2179ce0"),
+    _channels(DType.INT8, date(2024, 9, 27), "47b545074"),
+    Arrival(
+        "FULLY_CONNECTED",
+        "of int8 with a scale per channel, in other than two dimensions",
+        date(2025, 1, 7),
+        "10ebaab9f",
+        _is_dense_by_pixels,
+        cure=_ONE_SCALE,
+    ),
+    _type("GREATER", DType.INT16, 2025, 3, 17, "39209b412"),
+    _type("TRANSPOSE", DType.INT16, 2025, 3, 17, "39209b412"),
+    _type("UNPACK", DType.INT16, 2025, 3, 17, "39209b412"),
+    _channels(DType.INT16, date(2025, 3, 17), "39209b412"),
+    _type("RELU", DType.INT16, 2025, 3, 21, "b78bb7e31"),
+    _type("SUB", DType.INT32, 2025, 6, 4, "686df2db9"),
+    _operator("REVERSE_V2", 2025, 7, 10, "41a9c8a6c"),
+    _operator("REDUCE_MIN", 2025, 8, 5, "3d4cdc19f"),
+    _type("PACK", DType.INT16, 2025, 8, 20, "7a7a3de09"),
+    _type("PRELU", DType.INT16, 2025, 9, 9, "aa6e62517"),
+    _operator("TFLM_DECODE", 2025, 10, 17, "d96fe663d"),
+    _operator("DYNAMIC_UPDATE_SLICE", 2025, 11, 10, "62cbc8e3e"),
+    _operator("REDUCE_ALL", 2026, 1, 8, "ef382bdaa"),
+)
+"""What came to TFLM after ``FIRST_DAY``; what is not in here has been there since then.
+
+Sources, in the history of tflite-micro up to 90b983c2b3f1: for operators the commit that adds a method to
+``micro_mutable_op_resolver.h``, for types the one that adds a case to the file of the kernel in
+``tensorflow/lite/micro/kernels``; the types in all of these files were compared between the two ends. Before 47b545074
+FULLY_CONNECTED refuses more than one scale, since 71fba59b5 (2024-05-29), or takes the first one for all channels.
+Between 47b545074 and 10ebaab9f it computes a part of an output that has not two dimensions. Before 5e4e51bbe
+TRANSPOSE_CONV of int16 reads the type of a bias that is not there. Of the rows from 2024 on, those of builtin operators
+were also run: 233 models of one operator on 19 wheels of tflite-micro of 2023-10-10 to 2025-06-11 agree.
+"""
+_BY_OPERATOR: Mapping[str, tuple[Arrival, ...]] = {
+    name: tuple(each for each in ARRIVALS if each.operator == name) for name in {each.operator for each in ARRIVALS}
+}
+SINCE: Mapping[str, date] = {each.operator: each.day for each in ARRIVALS if not each.what}
+"""By name, the day of operators that came as a whole."""
 LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
 """Operator kinds of a region that runs as a loop."""
 
@@ -23,18 +172,31 @@ LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
 class TflmBuild:
     """A build of TFLM.
 
-    ``before``: a day before which its source was taken, so that no operator is assumed that it may lack; None for a
-    present one. ``is_static``: compiled with TF_LITE_STATIC_MEMORY, which makes structures smaller. ``short_enums``:
-    whether an enum takes as few bytes as its values need; None: as the target's compiler does. ``libraries``: the
-    profiles of the kernels that it can be compiled with; empty for any. ``source``: where the row was read.
+    ``day``: of its source, which has what came to TFLM up to then; None for a present one. ``is_static``: compiled with
+    TF_LITE_STATIC_MEMORY, which makes structures smaller. ``short_enums``: whether an enum takes as few bytes as its
+    values need; None: as the target's compiler does. ``libraries``: the profiles of the kernels that it can be compiled
+    with; empty for any. ``kernels``: the profile for plans where nobody names one; None for the target's usual one.
+    ``has``: arrivals of a later day that it has all the same; ``without``: of an earlier day that it lacks. ``source``:
+    where the row was read.
     """
 
     name: str
-    before: date | None = None
+    day: date | None = None
     is_static: bool = True
     short_enums: bool | None = None
     libraries: tuple[str, ...] = ()
+    kernels: str | None = None
+    has: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     source: str = ""
+
+    def lacks(self, arrival: Arrival) -> bool:
+        """Return whether this build does without what came to TFLM."""
+        if str(arrival) in self.without:
+            return True
+        if self.day is None or arrival.day <= self.day or str(arrival) in self.has:
+            return False
+        return not self.libraries or not set(self.libraries) <= set(arrival.had_by)
 
     def layout(self, abi: Abi) -> Abi:
         """Return the layout of structures of this build by the compiler of a target."""
@@ -46,10 +208,33 @@ class TflmBuild:
         return replace(abi, name=f"{abi.word} bits, {enums}{static}", short_enums=short, is_static=self.is_static)
 
 
-_ARM = ("reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
+_ARM = ("reference", *_CMSIS_NN)
 _ESP = ("reference", "esp-nn", "esp-nn-s3", "esp-nn-p4")
-_ZEPHYR = "Zephyr's modules/tflite-micro/CMakeLists.txt"
+_NOT_MEASURED = "portable"
+"""For builds whose CMSIS-NN is older than the one that was measured: plans that are right with any kernels."""
 PRESENT = TflmBuild("makefile", source="tensorflow/lite/micro/tools/make/Makefile")
+
+
+def _esp(name: str, day: date, version: str, has_channels: bool = True) -> TflmBuild:
+    """``has_channels``: whether its FULLY_CONNECTED of int8 takes a scale per channel if its TFLM does.
+
+    The file of that kernel is Espressif's own: until 312a65a (1.3.4) it took one scale of these, and still takes one of
+    int16.
+    """
+    without = (_CHANNELS_OF_INT16,) if has_channels else (_CHANNELS_OF_INT8, _CHANNELS_OF_INT16)
+    return TflmBuild(name, day, libraries=_ESP, without=without, source=f"espressif/esp-tflite-micro {version}")
+
+
+def _zephyr(version: str, day: date, commit: str) -> TflmBuild:
+    source = f"zephyrproject-rtos/tflite-micro {commit}, pinned by Zephyr's submanifests/optional.yaml"
+    return TflmBuild(f"zephyr-{version}", day, is_static=False, libraries=_ARM, source=source)
+
+
+def _silicon_labs(name: str, source: str) -> TflmBuild:
+    source = f"{source}, whose component names tflite-micro 02414075e; without the kernels of the MVP"
+    return TflmBuild(name, date(2023, 6, 16), libraries=_CMSIS_NN[:2], kernels=_NOT_MEASURED, source=source)
+
+
 BUILDS: Mapping[str, TflmBuild] = {
     build.name: build
     for build in (
@@ -58,27 +243,59 @@ BUILDS: Mapping[str, TflmBuild] = {
         TflmBuild("no-static-memory", is_static=False, source="compiled without TF_LITE_STATIC_MEMORY"),
         TflmBuild(
             "arduino-2023",
-            date(2023, 1, 1),
+            date(2023, 2, 27),
             is_static=False,
             libraries=("cmsis-nn-dsp",),
-            source="tflite-micro-arduino-examples 7948b85, for the Nano 33 BLE",
+            kernels=_NOT_MEASURED,
+            source="tensorflow/tflite-micro-arduino-examples 7948b85, of tflite-micro 4e62ea7b8; for the Nano 33 BLE",
         ),
-        TflmBuild("esp-tflite-micro-1.3", date(2023, 12, 1), libraries=_ESP, source="its CMakeLists.txt; 1.3.0's day"),
-        TflmBuild("zephyr-3.7", date(2024, 7, 26), is_static=False, libraries=_ARM, source=_ZEPHYR),
-        TflmBuild("zephyr-4.1", date(2025, 3, 7), is_static=False, libraries=_ARM, source=_ZEPHYR),
-        TflmBuild("zephyr-4.2", date(2025, 7, 18), is_static=False, libraries=_ARM, source=_ZEPHYR),
+        TflmBuild(
+            "edge-impulse",
+            date(2023, 2, 14),
+            is_static=False,
+            kernels=_NOT_MEASURED,
+            has=(*("ADD of int32", "BATCH_MATMUL", "CAST of bool", "REDUCE_ALL", "REDUCE_MIN"),),
+            source="edgeimpulse/inferencing-sdk-cpp 919819f (1.93.20; since 29ca890 of 2023-11-15), of tflite-micro "
+            "4aa157e5e with changed kernels; its interpreter, not its EON Compiler",
+        ),
+        _esp("esphome", date(2024, 12, 19), "1.3.3~1, which esphome/esphome 003c7c5 pins", False),
+        _esp("esp-tflite-micro-1.3", date(2024, 4, 23), "v1.3.0, the oldest 1.3", False),
+        _esp("esp-tflite-micro-1.3.1", date(2024, 5, 29), "v1.3.1", False),
+        _esp("esp-tflite-micro-1.3.2", date(2024, 9, 27), "v1.3.2", False),
+        _esp("esp-tflite-micro-1.3.3", date(2024, 12, 19), "v1.3.3", False),
+        _esp("esp-tflite-micro-1.3.4", date(2025, 8, 25), "v1.3.4"),
+        _esp("esp-tflite-micro-1.3.5", date(2025, 11, 10), "v1.3.5"),
+        _esp("esp-tflite-micro-1.3.7", date(2026, 5, 6), "v1.3.7"),
+        _esp("esp-tflite-micro-1.3.8", date(2026, 7, 8), "v1.3.8"),
+        _esp("esp-tflite-micro-1.4", date(2026, 7, 8), "99f49e1"),
+        _silicon_labs("gecko-sdk-4.4", "SiliconLabs/gecko_sdk v4.4.1 (4.3.1 and later)"),
+        TflmBuild(
+            "openmv-4.8",
+            date(2024, 7, 25),
+            libraries=_CMSIS_NN,
+            kernels=_NOT_MEASURED,
+            source="openmv/libtflm 73eb1aa (firmware 4.6 to 4.8): tflite-micro a57349f0b; 5.0 has another one",
+        ),
+        _silicon_labs("simplicity-sdk-2024.6", "SiliconLabs/simplicity_sdk a1a37fa"),
+        _zephyr("3.7", date(2024, 5, 29), "48613f7b"),
+        _zephyr("4.1", date(2025, 2, 7), "8d404de7"),
+        _zephyr("4.2", date(2025, 2, 7), "8d404de7"),
+        _zephyr("4.4", date(2026, 2, 12), "fcc760af"),
     )
 }
 """Packaged copies of TFLM, and ways to compile it, by the name that ``--tflm`` takes.
 
-Zephyr's days are those of its releases (``submanifests/optional.yaml`` pins an older commit); esp-tflite-micro 1.3.x
-has no ``dynamic_update_slice.cc`` (read in November 2026)."""
+The day of a copy is that of the last commit to tflite-micro that is in it: each of its kernels and headers was compared
+with all versions of that file, and no file has a later change, but for files that a later commit turned back. Copies
+that are not in here: those of OpenMV 5.0 (libtflm 5b8e786f) and of Silicon Labs' AI/ML extension (tflite-micro
+0d761e34) were not to be had; Gecko SDK 4.0 to 4.3.0 are older than ``FIRST_DAY``.
+"""
 
 
 def build_named(text: str) -> TflmBuild:
     """Return a build by its name, by the day of its source, or by both: ``zephyr-4.2@2025-03-01``.
 
-    A day alone means TFLM's makefile. Raises UsageError for any other text.
+    A day alone means TFLM's makefile. Raises UsageError for any other text, and for a day before ``FIRST_DAY``.
     """
     name, at, day = text.partition("@")
     if name not in BUILDS and not at:
@@ -88,9 +305,12 @@ def build_named(text: str) -> TflmBuild:
     if not day and not at:
         return BUILDS[name]
     try:
-        return replace(BUILDS[name], name=text, before=date.fromisoformat(day))
+        found = replace(BUILDS[name], name=text, day=date.fromisoformat(day))
     except ValueError:
         raise UsageError(_unknown(text), ErrorKind.UNKNOWN) from None
+    if found.day is not None and found.day < FIRST_DAY:
+        raise UsageError(f"'{text}': the operators of TFLM are known from {FIRST_DAY} on", ErrorKind.UNKNOWN)
+    return found
 
 
 def _unknown(text: str) -> str:
@@ -103,12 +323,38 @@ def without_newer(build: TflmBuild, since: date) -> str:
     return f"{name if name in BUILDS else PRESENT.name}@{since.fromordinal(since.toordinal() - 1).isoformat()}"
 
 
-def needed_since(operators: Iterable[str]) -> date | None:
-    """Return the date of the oldest TFLM that has all these operators; None where any has them."""
-    return max((SINCE[name] for name in operators if name in SINCE), default=None)
+def operators_of(model: Model) -> Iterator[Operator]:
+    """Yield the operators of all graphs."""
+    for graph in model.graphs:
+        yield from graph.operators
 
 
-def has_operators(operators: Iterable[str], build: TflmBuild) -> bool:
-    """Return whether a build of TFLM has the operators."""
-    since = needed_since(operators)
-    return since is None or build.before is None or since <= build.before
+def arrivals_of(operator: Operator) -> Iterator[Arrival]:
+    """Yield what came to TFLM that an operator needs."""
+    return (each for each in _BY_OPERATOR.get(operator.opcode.label, ()) if each.meets(operator))
+
+
+def lacking(operator: Operator, build: TflmBuild) -> Arrival | None:
+    """Return the last arrival that an operator needs and a build of TFLM lacks; None where it lacks none."""
+    return max((each for each in arrivals_of(operator) if build.lacks(each)), key=lambda each: each.day, default=None)
+
+
+def runs_on(operators: Iterable[Operator], build: TflmBuild) -> bool:
+    """Return whether no operator came later than a build of TFLM."""
+    return all(lacking(each, build) is None for each in operators)
+
+
+def newest_of(operators: Iterable[Operator]) -> date | None:
+    """Return the day of the oldest TFLM that runs all these operators; None where any does."""
+    return max((each.day for operator in operators for each in arrivals_of(operator)), default=None)
+
+
+def needed_since(kinds: Iterable[str]) -> date | None:
+    """Return the day of the oldest TFLM that has these operator kinds of some type; None where any has them."""
+    return max((SINCE[name] for name in kinds if name in SINCE), default=None)
+
+
+def has_operators(kinds: Iterable[str], build: TflmBuild) -> bool:
+    """Return whether a build of TFLM has operator kinds, of some type."""
+    whole = (each for name in kinds for each in _BY_OPERATOR.get(name, ()) if not each.what)
+    return not any(map(build.lacks, whole))

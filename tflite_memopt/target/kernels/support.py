@@ -18,6 +18,7 @@ from ...model.ir.tensors import quantized_alike
 from ..operators.table import F32, I4, I8, I16, I64, U8, kind_of
 from .profiles import PORTABLE
 from .requests import REFERENCE
+from .since import PRESENT, Arrival, TflmBuild, lacking
 
 ObstacleKind = Literal[
     "int2",
@@ -43,6 +44,7 @@ ObstacleKind = Literal[
     "unassigned",
     "uncalled",
     "parts",
+    "newer",
 ]
 
 
@@ -59,7 +61,7 @@ class Obstacle:
     "index": a way to index that its kernel does not know. "scales": the output has others than its kernel takes.
     "bias": it has none. "flex": one of TensorFlow's own. "missing": no kernel at all. "unassigned": it reads a variable
     that nothing assigns. "uncalled": it is in a subgraph that nothing calls, and a kernel of it asks for scratch
-    memory. "parts": more inputs than a CONCATENATION has."""
+    memory. "parts": more inputs than a CONCATENATION has. "newer": it came to TFLM after the day of the firmware's."""
     subgraph: int
     """Number of the first operator's subgraph in the file, from 0."""
     index: int
@@ -72,6 +74,12 @@ class Obstacle:
     """Distinct element types of its inputs and outputs."""
     operators: int = 1
     """Number of operators with this obstacle."""
+    since: str | None = None
+    """What came to TFLM too late, with its day and commit; null for other obstacles."""
+    build: str | None = None
+    """The build of TFLM that lacks it, and its day; null for other obstacles."""
+    cure: str | None = None
+    """What to do beside linking a newer TFLM; null for other obstacles."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class TflmSupport:
     runs: bool
     """False: TFLM cannot run the model. Your own custom operators do not count: the firmware has their kernels."""
     reasons: tuple[Obstacle, ...] = ()
-    """Obstacles visible in the file, one per kind."""
+    """Obstacles visible in the file, one per kind; of what is newer than the firmware's TFLM, one per arrival."""
     refusal: str | None = None
     """TFLM's message if it refused for a reason not visible in the file; null otherwise."""
 
@@ -141,6 +149,7 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
         "TFLM crashes on an operator with scratch memory in a subgraph that nothing calls, such as a second signature",
         "convert with one signature",
     ),
+    "newer": ("the firmware's TFLM lacks it", "link a newer TFLM"),
     "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
 }
 """The problem and its remedy, by kind."""
@@ -182,12 +191,12 @@ _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
 _CALLERS = ("IF", "WHILE", "CALL_ONCE")
 
 
-def support_of(model: Model) -> TflmSupport:
-    """Return whether TFLM can run all operators of a model.
+def support_of(model: Model, build: TflmBuild = PRESENT) -> TflmSupport:
+    """Return whether a build of TFLM can run all operators of a model.
 
-    It prepares the subgraphs that nothing calls as well, and plans no scratch memory for them.
+    TFLM prepares the subgraphs that nothing calls as well, and plans no scratch memory for them.
     """
-    found: dict[ObstacleKind, Obstacle] = {}
+    found: dict[ObstacleKind | Arrival, Obstacle] = {}
     unassigned, called = _unassigned(model), reachable(model, 0)
     for number, graph in enumerate(model.graphs):
         fixed = _fixed_values(graph)
@@ -201,10 +210,14 @@ def support_of(model: Model) -> TflmSupport:
                 kind = "computed_size"
             if kind is None and any(_is_computed(operator, slot) for slot in kind_of(operator).tflm.constants):
                 kind = "computed"
-            if kind in found:
-                found[kind] = replace(found[kind], operators=found[kind].operators + 1)
+            late = lacking(operator, build) if kind is None else None
+            key = kind or late
+            if key in found:
+                found[key] = replace(found[key], operators=found[key].operators + 1)
             elif kind is not None:
                 found[kind] = _obstacle(kind, number, index, operator)
+            elif late is not None:
+                found[late] = _too_late(late, build, _obstacle("newer", number, index, operator))
     return TflmSupport(not found, tuple(found.values()))
 
 
@@ -233,6 +246,9 @@ def _said(obstacle: Obstacle, with_remedy: bool) -> str:
     where = first if obstacle.subgraph == 0 else f"{first} of subgraph {obstacle.subgraph}"
     where = where if obstacle.operators == 1 else f"{obstacle.operators} operators, the first is {where}"
     said = advice_on(obstacle.kind, obstacle.operator) if with_remedy else _ADVICE[obstacle.kind][0]
+    if obstacle.since is not None:
+        remedy = f"; {_ADVICE[obstacle.kind][1]}, or {obstacle.cure}" if with_remedy else ""
+        said = f"{obstacle.build} lacks {obstacle.since}{remedy}"
     return f"{said} ({where}: {', '.join(obstacle.types)})"
 
 
@@ -395,6 +411,21 @@ def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator)
     """One operator as an obstacle."""
     output = operator.outputs[0].name if operator.outputs else ""
     return Obstacle(kind, subgraph, index, operator.opcode.label, output, types_of(operator))
+
+
+def _too_late(late: Arrival, build: TflmBuild, obstacle: Obstacle) -> Obstacle:
+    """One operator that came to TFLM after the day of a build."""
+    name = build.name.removesuffix(f"@{build.day}")
+    whose = f"TFLM of {build.day}" if name == str(build.day) else f"{name} (TFLM of {build.day})"
+    since = f"{late}, in TFLM since {late.day} ({late.commit})"
+    cure = late.cure or ("convert it to another type" if late.what else "replace the layer")
+    return replace(obstacle, since=since, build=whose, cure=cure)
+
+
+def newer_alone(support: TflmSupport) -> TflmSupport:
+    """Return what keeps a build of TFLM from running a model that the present one has run."""
+    newer = tuple(each for each in support.reasons if each.kind == "newer")
+    return TflmSupport(not newer, newer)
 
 
 def _input(operator: Operator, position: int) -> Tensor | None:

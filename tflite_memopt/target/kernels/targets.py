@@ -14,9 +14,10 @@ from difflib import get_close_matches
 from ...errors import ErrorKind, UsageError
 from ...solvers.graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
-from .chips import CHIPS, plain_name, target_of_chip
+from .chips import CHIPS, FAMILIES, plain_name, target_of_chip
 from .esp_nn import MEASURED, VERSIONS, of_version
 from .prices import FLASH, WITHOUT_DOUBLES
+from .profile import READ_AT as PRESENT_DAY
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
 from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
@@ -117,7 +118,7 @@ def target_named(name: str) -> Target:
     if found is not None:
         return TARGETS[found]
     names |= {plain_name(board): board for board in BOARDS}
-    names |= {plain_name(chip): chip for chips in CHIPS.values() for chip in chips}
+    names |= {plain_name(chip): chip for chip in (*CHIPS, *(each for family in FAMILIES.values() for each in family))}
     plain = plain_name(name)
     inside = [each for each in names if len(plain) >= _LEAST_LETTERS and plain in each]
     close = inside or get_close_matches(plain, names, 1, _ALIKE)
@@ -156,7 +157,8 @@ def profile_for(
 ) -> KernelProfile:
     """Return the profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
-    ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
+    ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named,
+    or where those of the ``build`` are not the measured ones.
     ``chip``: from whose flash weights are read, where it is known. ``build``: how the firmware's TFLM is compiled.
     Raises UsageError for an unknown name.
     """
@@ -164,7 +166,10 @@ def profile_for(
         profile = profile_named(kernels or PORTABLE.name)
         return _compiled(profile, build, profile.abi)
     found = target_named(target)
-    profile = profile_named(kernels or found.kernels)
+    profile = profile_named(kernels or build.kernels or found.kernels)
+    if profile.libraries and kernels in (None, build.kernels):
+        # Plans are right with any kernels, and sizes are those of the usual ones: a file's label names the first alone.
+        profile = replace(profile, libraries=(profile_named(found.kernels),))
     if found.esp_nn is not None and profile.name == found.kernels:
         profile = of_version(profile, found.esp_nn)
     prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
@@ -175,10 +180,12 @@ def profile_for(
 
 def _compiled(profile: KernelProfile, build: TflmBuild, abi: Abi) -> KernelProfile:
     """Return a profile with the layout of a build, and the libraries that the build can have."""
-    layout = build.layout(abi)
+    layout, day = build.layout(abi), PRESENT_DAY if build.day is None else build.day
     linked = tuple(
-        replace(each, abi=layout) for each in profile.libraries if not build.libraries or each.name in build.libraries
+        replace(each, abi=layout, tflm=day)
+        for each in profile.libraries
+        if not build.libraries or each.name in build.libraries
     )
     # The library that arenas are counted for comes first: TFLM's own kernels, if the build can have them.
     requests = linked[0].requests if linked else profile.requests
-    return replace(profile, abi=layout, libraries=linked, requests=requests)
+    return replace(profile, abi=layout, tflm=day, libraries=linked, requests=requests)
