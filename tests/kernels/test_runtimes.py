@@ -186,3 +186,9 @@ def test_a_scale_that_differs_by_less_than_two_steps_is_no_fault(factor: float, 
     scales = [Quantization(np.asarray([each], np.float32), np.zeros(1, np.int64)) for each in (0.1, 0.1 * factor)]
     assert bool(faults_in(one("RESHAPE", scales[0], scales[1]), PROFILES["reference"])) == is_met
     assert not faults_in(one("RESHAPE", None, None, DType.FLOAT32), PROFILES["reference"])
+
+
+def test_a_relu6_of_nearly_the_same_scale_is_no_fault() -> None:
+    scales = [Quantization(np.asarray([each], np.float32), np.zeros(1, np.int64)) for each in (0.05, 0.0500001, 0.03)]
+    assert not faults_in(one("RELU6", scales[0], scales[1]), PROFILES["reference"])
+    assert faults_in(one("RELU6", scales[0], scales[2]), PROFILES["reference"])

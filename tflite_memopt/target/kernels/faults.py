@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import Affine, affine_of, has_several_scales, integers, quantized_alike, same_padding
+from ...model.ir.tensors import Affine, affine_of, has_several_scales, integers, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
@@ -392,14 +392,6 @@ def _multiplies_by_several_scales(operator: Operator, version: Version) -> bool:
     source = _input(operator)
     is_integer = source is not None and source.dtype in (DType.INT8, DType.INT16)
     return is_integer and any(_has_several_scales(slot)(operator, version) for slot in (0, 1))
-
-
-def _clamps_without_rescaling(operator: Operator, _: Version) -> bool:
-    """The kernel clamps integers between those for 0 and 6 of the input, and writes them as they are."""
-    source = _input(operator)
-    if source is None or source.dtype not in (DType.INT8, DType.INT16):
-        return False
-    return not quantized_alike(source.quantization, operator.outputs[0].quantization)
 
 
 MOST_STEPS: Mapping[DType, int] = {DType.INT8: 2, DType.INT16: 16}
@@ -786,11 +778,12 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "TFLM's RELU6 of another scale",
             TFLM,
             _EVERYWHERE,
-            "int8 or int16 whose output has another scale or zero point than the input: integers are copied",
+            "int8 or int16 whose output has another scale or zero point than the input, by which values change by more "
+            "than 2 of 256 or 16 of 65,536 steps: integers are copied",
             "wrong values",
             "a lone operator on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 rescales, as TFLM's RELU does",
             "run",
-            _clamps_without_rescaling,
+            _copies_integers(0),
         ),
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (

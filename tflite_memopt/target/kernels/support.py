@@ -100,7 +100,7 @@ MAX_PARTS = 10
 _MASK = "leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
 _BYTES = "quantize these weights to int8"
 _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
-    "int2": ("TFLM does not know int2", _BYTES),
+    "int2": ("TFLM does not know int2", f"{_BYTES}, and the activations as well"),
     "int4": ("TFLM has no kernel for int4 here", _BYTES),
     "int4_channels": (
         "TFLM multiplies int4 weights of this layer only with one scale",
