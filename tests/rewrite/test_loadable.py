@@ -279,6 +279,6 @@ def test_a_second_signature_that_tflm_loads_is_counted_before_and_no_run_time_af
     result = tflite_memopt.optimize(write_model(b.model), Options(samples=2, effort="quick"))
     assert [use.rule for use in result.report.rewrites] == ["uncalled_subgraphs"]
     before, after = result.report.before, result.report.after
-    assert after.required_bytes < before.required_bytes
+    assert all(after.required_bytes[word] < before.required_bytes[word] for word in before.required_bytes)
     assert after.instructions == before.instructions
     assert len(read_model(result.model).graphs) == 1
