@@ -24,6 +24,27 @@ _NARROW = {DType.INT4: 4, DType.INT2: 2}
 _INTEGERS = (*_NARROW, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.UINT16, DType.UINT32)
 
 
+ONE_SCALE = frozenset(
+    {
+        *("AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE"),
+        *("DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS", "FILL", "GATHER", "GATHER_ND", "MAXIMUM", "MAX_POOL_2D", "MINIMUM"),
+        *("MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "RESIZE_BILINEAR"),
+        *(
+            "RESIZE_NEAREST_NEIGHBOR",
+            "REVERSE_V2",
+            "SELECT",
+            "SELECT_V2",
+            "SLICE",
+            "SPACE_TO_BATCH_ND",
+            "SPACE_TO_DEPTH",
+        ),
+        *("SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK"),
+    }
+)
+"""Kinds whose inputs and outputs have one scale by the specification (``SameOperandsAndResultsScale``). It says nothing
+of a file that has several: kernels copy integers. This package writes such files, where a tensor stands for several."""
+
+
 class State:
     """What is kept between two inferences: values of variables, and of variable tensors."""
 

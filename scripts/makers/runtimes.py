@@ -14,8 +14,8 @@ from scripts.benchmarks.figures import ROOT
 from scripts.benchmarks.markdown_table import row, table
 from scripts.fuzzing.cell import UNLIKE, Key
 from scripts.fuzzing.cells import LEFT_OUT
+from scripts.fuzzing.oracle import ONE_SCALE
 from scripts.fuzzing.runtimes import FAILS, Answers, read, runs, steps_of
-from tflite_memopt.target.kernels.faults import COPY, FAULTS
 
 PAGE = ROOT / "docs" / "runtimes.md"
 _SHOWN = 3
@@ -30,15 +30,9 @@ def _is_off(key: Key, answer: str) -> bool:
     return runs(answer) and steps_of(answer) > (16 if "int16" in key.types else 2)
 
 
-_COPY = frozenset(
-    {"AVERAGE_POOL_2D", "MAX_POOL_2D", "SELECT", "TILE"}
-    | {kind for kind, rows in FAULTS.items() if any(fault.name == COPY for fault in rows)}
-)
-
-
 def _is_copy(key: Key, answers: Answers) -> bool:
     """Whether LiteRT copies integers between two scales."""
-    return key.quantization in UNLIKE and key.kind in _COPY and _is_off(key, answers.litert)
+    return key.quantization in UNLIKE and key.kind in ONE_SCALE and _is_off(key, answers.litert)
 
 
 def copies() -> str:

@@ -225,9 +225,6 @@ CASES: dict[str, Case] = {
         Key("ADD", "int32", "", "4", "RELU"), Key("ADD", "int32", "", "4")
     ),
     "TFLM's TANH of another scale": measured(Key("TANH", "int8", "same", "4"), Key("TANH", "int8", "as written", "4")),
-    "copies of another scale": measured(
-        Key("RESHAPE", "int8", "scales differ", "4"), Key("RESHAPE", "int8", "same", "4")
-    ),
     "DIV of small quotients": measured(Key("DIV", "int8", "same", "4"), Key("DIV", "float32", "", "4")),
     "weights off zero": measured(
         Key("TRANSPOSE_CONV", "int8, int8", "per tensor, weights' zero point", "4"),

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.fuzzing import runtimes
-from scripts.fuzzing.cell import I4, I8, Cell, Key, packed, stored
+from scripts.fuzzing.cell import I4, I8, UNLIKE, Cell, Key, packed, stored
 from scripts.fuzzing.cells import LEFT_OUT, cells
-from scripts.fuzzing.oracle import State, constant_of, expected, quantized
+from scripts.fuzzing.oracle import ONE_SCALE, State, constant_of, expected, quantized
 from scripts.fuzzing.runtimes import Answers, changed, runs, steps_of
 from tests.model_builder import ModelBuilder, per_channel
 from tests.profiles import examples
@@ -47,6 +47,10 @@ def contradictions(chosen: Iterable[Cell]) -> list[str]:
             if reasons - {"computed_size"}:
                 found.append(f"{cell.key}: TFLM runs it, and is said not to: {reasons}")
             tolerated = max(MOST_STEPS.get(each.dtype, BY_FLOATS) for each in model.main.outputs)
+            if cell.key.quantization in UNLIKE and cell.key.kind in ONE_SCALE:
+                if answers.tflm != answers.litert:
+                    found.append(f"{cell.key}: TFLM copies integers otherwise than LiteRT")
+                tolerated = 1 << 16
             named = [str(each.fault.name) for each in faults_in(model, PROFILES["reference"])]
             if bool(named) != (steps_of(answers.tflm) > tolerated):
                 found.append(f"{cell.key}: TFLM is {answers.tflm} off, and the faults are {named}")
@@ -184,11 +188,5 @@ def one(name: str, x: Quantization | None, y: Quantization | None, dtype: DType 
 @pytest.mark.parametrize(("factor", "is_met"), [(1 + 1e-6, False), (1.01, False), (1.05, True)])
 def test_a_scale_that_differs_by_less_than_two_steps_is_no_fault(factor: float, is_met: bool) -> None:
     scales = [Quantization(np.asarray([each], np.float32), np.zeros(1, np.int64)) for each in (0.1, 0.1 * factor)]
-    assert bool(faults_in(one("RESHAPE", scales[0], scales[1]), PROFILES["reference"])) == is_met
-    assert not faults_in(one("RESHAPE", None, None, DType.FLOAT32), PROFILES["reference"])
-
-
-def test_a_relu6_of_nearly_the_same_scale_is_no_fault() -> None:
-    scales = [Quantization(np.asarray([each], np.float32), np.zeros(1, np.int64)) for each in (0.05, 0.0500001, 0.03)]
-    assert not faults_in(one("RELU6", scales[0], scales[1]), PROFILES["reference"])
-    assert faults_in(one("RELU6", scales[0], scales[2]), PROFILES["reference"])
+    assert bool(faults_in(one("RELU6", scales[0], scales[1]), PROFILES["reference"])) == is_met
+    assert not faults_in(one("RELU6", None, None, DType.FLOAT32), PROFILES["reference"])

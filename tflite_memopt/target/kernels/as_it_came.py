@@ -140,7 +140,6 @@ _CURES: Mapping[str, str] = {
     "DIV": "multiply by the reciprocal, or keep this layer in float",
     "TANH": "give its output the scale 1/128 and the zero point 0",
     "bias of another width": "give it a bias of 32 bits for int8, of 64 for int16",
-    "copies of another scale": "give its inputs and its output one scale and one zero point",
     "weights off zero": "quantize these weights symmetrically",
 }
 """By the kind of operator, or by the name of the fault."""
