@@ -371,6 +371,14 @@ def test_every_command_says_it(name: str, tmp_path: Path) -> None:
         assert run("verify", "m.tflite", "m.tflite", "--samples", 4, folder=tmp_path).returncode == 1
 
 
+def test_several_models_in_one_arena_are_refused_as_one_is(tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(FILES["clamp"]())
+    (tmp_path / "n.tflite").write_bytes(write_model(mobile_chain()))
+    command = ("codegen", "m.tflite", "n.tflite", "-o", "gen", "--target", "cortex-m4")
+    assert run(*command, folder=tmp_path).returncode == 1
+    assert not (tmp_path / "gen").exists()
+
+
 def test_what_is_not_verified_is_not_called_right() -> None:
     report = tflite_memopt.optimize(write_model(product()), Options(verify=False, effort="quick")).report
     assert report.summary.headline.startswith("TFLM computes the file otherwise, and the result as well")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder, per_channel
+from tests.models import ALL
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.proof import Proof, Status, prove
@@ -283,6 +284,23 @@ def test_signatures_have_names(key: str, is_sound: bool) -> None:
     model = dense(0, (0,))
     model.signatures = [Signature(key, model.main, (), ())]
     assert prove(model, model).proved == is_sound
+
+
+def test_subgraphs_are_run_by_somebody() -> None:
+    model = dense(0, (0,))
+    other = dense(0, (0,)).main
+    model.graphs.append(other)
+    assert prove(model, model).status is Status.UNKNOWN
+    model.signatures = [Signature("other", other, (), ())]
+    assert prove(model, model).proved
+
+
+def test_what_is_called_once_gives_nothing() -> None:
+    model = ALL["streaming_model"]()
+    assert prove(model, model).proved
+    called = model.graphs[1]
+    called.outputs = (called.tensors[0],)
+    assert prove(model, model).status is Status.UNKNOWN
 
 
 def resize_of(size: int) -> Proof:

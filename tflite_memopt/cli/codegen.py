@@ -113,8 +113,9 @@ def codegen(
     The main program is a test: it draws inputs, runs the model, compares the outputs with those that TFLM gave here,
     and prints PASS or FAIL.
 
-    The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
-    is refused without --force. OUT.tflite may be a folder that optimize --parts wrote: then the class Program runs it.
+    The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run,
+    or computes otherwise, is refused without --force. OUT.tflite may be a folder that optimize --parts wrote: then the
+    class Program runs it.
 
     Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.

@@ -55,9 +55,9 @@ def verify(
     interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences;
     those of --step are called once for each time step.
 
-    Exits with 0 if nothing differs and a runtime runs both, with 1 if there is a difference, no runtime can run A, or
-    --runner has no verdict, and with 5 if a runtime differs where the proof says equal. B.tflite may be a folder that
-    optimize --parts wrote; its parts run one after another.
+    Exits with 0 if nothing differs and a runtime runs both, with 1 if there is a difference, no runtime can run A,
+    TFLM computes B otherwise than the file says, or --runner has no verdict, and with 5 if a runtime differs where the
+    proof says equal. B.tflite may be a folder that optimize --parts wrote; its parts run one after another.
     """
     from ..api import verify as run
     from ..evidence.equivalence.verdict import contradiction

@@ -142,7 +142,7 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     the other does without, when it saves ``run.worth`` of the objective, or when it alone meets the budget.
     """
     takes_all = not run.worth or asked.decision is not None
-    if takes_all or run.before is None or not support_of(run.original, asked.build).runs:
+    if takes_all or not support_of(run.original, asked.build).runs:
         return cheapest(run, asked), None
     plain, kept = None, None
     for _, limits in reversed(rungs(asked)):

@@ -20,6 +20,7 @@ from functools import cache
 
 import numpy as np
 
+from ...model.ir.check import called_subgraphs, reachable
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
 
@@ -649,6 +650,14 @@ def broken_model(model: Model) -> str | None:
         return f"its version is {model.version}, not {_VERSION}"
     if not all(signature.key for signature in model.signatures or ()):
         return "a signature has no name"  # LiteRT refuses the file
+    starts = [0, *(model.graphs.index(signature.graph) for signature in model.signatures or ())]
+    run = set[int]().union(*(reachable(model, start) for start in starts))
+    if len(run) < len(model.graphs):
+        return f"{len(model.graphs) - len(run)} subgraphs are run by nobody"  # TFLM prepares them all the same
+    once = (each for graph in model.graphs for each in graph.operators if each.name == "CALL_ONCE")
+    called = [model.graphs[index] for operator in once for index in called_subgraphs(operator)]
+    if any(graph.inputs or graph.outputs for graph in called):
+        return "a subgraph that is called once takes or gives something"  # LiteRT refuses the file
     held: dict[int, set[str]] = {}
     for graph in model.graphs:
         for tensor, role in _roles(graph):

@@ -7,7 +7,7 @@ the last axis:
     sums        the accumulator, exactly: positive weights times the most, negative ones times the least
     rescaling   (accumulator * multiplier) >> shift, with the multiplier of 31 bits. Kernels round it once or twice: one
                 step more at either end. It is monotone and keeps 0, so that no rounding crosses the zero point
-    a mean      of zeros is 0 at the same scale alone: LiteRT's optimized kernel cuts the zero point at the other one
+    a mean      of zeros is 0 at the same scale alone: LiteRT's optimized kernel rounds the zero point at the other one
     clamps      to the stored integers that a fused activation leaves
     copies      the stored integers, whatever the zero point of the output is
 

@@ -422,10 +422,10 @@ def elementwise(call: Call) -> Values:
 
 
 def clamped(call: Call) -> Values:
-    """RELU6. Between other scales or zero points it is RELU, and then RELU6 of what that gives, unless 6 is no
-    limit."""
+    """RELU6. Between other scales or zero points it is RELU, and then RELU6 of that, unless 6 is no limit."""
     source, output = call.tensor(0), call.output
-    if call.is_float or quantization_of(source) == quantization_of(output):
+    is_alike = quantization_of(source) == quantization_of(output)
+    if is_alike or output.dtype not in _LARGEST or source.dtype is not output.dtype:
         return elementwise(call)
     call.lean_on(CLAMPED_AFTER)
     rectified, limited = call.kept("clamped", lambda: _words_of_clamps(call))
@@ -437,7 +437,7 @@ def _words_of_clamps(call: Call) -> tuple[int, int | None]:
     """The word of a RELU between the quantizations of a RELU6, and that of a RELU6 behind it; None for no such."""
     source, output = call.tensor(0), call.output
     scales, points, _ = quantization_of(output)
-    if output.dtype not in _LARGEST or source.dtype is not output.dtype or not len(scales) == len(points) == 1:
+    if not len(scales) == len(points) == 1:
         raise CoarseError
     words = [
         Call(Operator(OpCode(name), (taken,), (output,)), call.values, call.keys, call.notes).parameters()

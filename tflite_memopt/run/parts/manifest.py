@@ -34,7 +34,7 @@ File = tuple[bytes, int]
 
 
 @dataclass(frozen=True)
-class Origin:
+class ProgramSource:
     """The model that a program computes, in the file ``data``; ``whole_bytes``, ``feed``: as in :class:`Program`."""
 
     name: str | None
@@ -43,7 +43,7 @@ class Origin:
     feed: Feed | None
 
 
-def program_of(origin: Origin, files: Sequence[File], target: str | None, profile: KernelProfile) -> Program:
+def program_of(origin: ProgramSource, files: Sequence[File], target: str | None, profile: KernelProfile) -> Program:
     """Return the manifest of files, not verified; ``profile``: of the kernels that their plans are for."""
     models, feed = [read_planned(data) for data, _ in files], origin.feed
     original, calls, crossing = read_planned(origin.data), [1] * len(models), len(models[-1].main.outputs)
@@ -130,7 +130,7 @@ def check_program(original: bytes, program: Program, parts: Sequence[bytes]) -> 
     device = next((label.device for label in labels if label.device is not None), program.target)
     build = next((str(label.options["tflm"]) for label in labels if "tflm" in label.options), PRESENT.name)
     profile = Options(target=device, kernels=program.kernels, tflm=build).profile
-    origin = Origin(program.source, data, program.whole_bytes, program.feed)
+    origin = ProgramSource(program.source, data, program.whole_bytes, program.feed)
     files = list(zip(parts, (part.operators for part in program.parts), strict=True))
     again = program_of(origin, files, program.target, profile)
     again = replace(again, made_by=program.made_by, verified=program.verified)

@@ -33,7 +33,7 @@ from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choos
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, Program, to_json
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late
-from .manifest import Origin, program_of
+from .manifest import ProgramSource, program_of
 from .stretch import SHARE, StretchCosts
 from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
@@ -352,5 +352,5 @@ def _program(
     files = [(part.model, part.report.before.operators) for part in parts]
     if front is not None:
         files.insert(0, (front.data, front.operators))
-    origin = Origin(name, data, _whole_bytes(whole), None if front is None else front.feed)
+    origin = ProgramSource(name, data, _whole_bytes(whole), None if front is None else front.feed)
     return program_of(origin, files, options.target, options.profile)

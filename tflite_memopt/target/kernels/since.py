@@ -157,7 +157,7 @@ Sources, in the history of tflite-micro up to 90b983c2b3f1: for operators the co
 FULLY_CONNECTED refuses more than one scale, since 71fba59b5 (2024-05-29), or takes the first one for all channels.
 Between 47b545074 and 10ebaab9f it computes a part of an output that has not two dimensions. Before 5e4e51bbe
 TRANSPOSE_CONV of int16 reads the type of a bias that is not there. Of the rows from 2024 on, those of builtin operators
-were also run: 233 models of one operator on 19 wheels of tflite-micro of 2023-10-10 to 2025-06-11 agree.
+were also run: 233 models of one operator on 27 wheels of tflite-micro of 2023-10-10 to 2025-11-10 agree.
 """
 _BY_OPERATOR: Mapping[str, tuple[Arrival, ...]] = {
     name: tuple(each for each in ARRIVALS if each.operator == name) for name in {each.operator for each in ARRIVALS}
