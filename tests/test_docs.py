@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers import reference, results
+from scripts.makers import reference, results, runtimes
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
@@ -115,6 +115,10 @@ def test_every_rule_is_described() -> None:
     rules = (*stage.WITHOUT_TRANSPOSES, *stage.SPLITS, *chain(*stage.AFTER_STRIPES))
     names = re.findall(r"`(\w+)`", reference.page().partition("## Rewrites")[2].partition("## ")[0])
     assert {rule.name for rule in rules} <= set(names)
+
+
+def test_the_page_of_runtimes_is_made_of_its_data() -> None:
+    assert runtimes.PAGE.read_text() == runtimes.page(), "run python -m scripts.makers.runtimes"
 
 
 def test_the_page_of_results_is_made_of_its_data() -> None:

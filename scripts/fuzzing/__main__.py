@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import resource
 import sys
 import time
@@ -13,11 +14,12 @@ import click
 
 from scripts.benchmarks.figures import Row
 from scripts.benchmarks.figures import keep as keep_figures
+from scripts.fuzzing import runtimes as table_of_runtimes
 from scripts.fuzzing.cases import damaged
+from scripts.fuzzing.cells import cells
 from scripts.fuzzing.firmware import Ends, of_network
 from scripts.fuzzing.judge import Counts, table
 from scripts.fuzzing.kernels import met_by
-from scripts.fuzzing.loads import compared
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_results, attacked_streams
 from scripts.fuzzing.ranges import tried
 from tests.models import ALL
@@ -183,21 +185,29 @@ def kernels(target: str, count: int, first: int) -> None:
 
 
 @main.command()
-def loads() -> None:
-    """Ask TFLM whether it loads models of one operator, over kind, type, operands and dimensions.
+@click.option("--sample", type=int, help="So many cells, drawn by the seed; all where it is left out.")
+@click.option("--seed", default=0, show_default=True, help="Which.")
+@click.option("--write", "is_written", is_flag=True, help="Write docs/runtimes.csv, with all cells.")
+def runtimes(sample: int | None, seed: int, is_written: bool) -> None:
+    """Run models of one operator on LiteRT, its reference kernels, and TFLM, beside the specification's arithmetic.
 
-    Exits with 1 if the table that says so without a run says something else.
+    Exits with 1 when a cell is not what docs/runtimes.csv says, as with another wheel.
     """
-    found = compared()
-    click.echo("| operator | tried | TFLM runs | it does not |\n|---|---:|---:|---:|")
-    for kind in sorted(found.tried):
-        click.echo(f"| {kind} | {found.tried[kind]} | {found.loaded[kind]} | {found.refused[kind]} |")
-    total = (sum(each.values()) for each in (found.tried, found.loaded, found.refused))
-    click.echo(f"| all {len(found.tried)} | {' | '.join(f'{each:,}' for each in total)} |")
-    click.echo(f"\ndifferences: {len(found.wrong)}")
-    for line in found.wrong:
+    made_with, known = table_of_runtimes.read()
+    every = cells()
+    chosen = every if sample is None or is_written else random.Random(seed).sample(every, min(sample, len(every)))
+    started = time.monotonic()
+    found = table_of_runtimes.measured(chosen)
+    if is_written:
+        table_of_runtimes.write(found)
+    wrong = [*table_of_runtimes.changed(found, known)]
+    present = table_of_runtimes.versions()
+    click.echo(f"{len(found):,} cells in {time.monotonic() - started:.0f} s; {len(wrong)} differ from the table")
+    for name in (name for name in present if present[name] != made_with[name]):
+        click.echo(f"{name} {present[name]}; the table was made with {made_with[name]}")
+    for line in wrong:
         click.echo(line)
-    sys.exit(1 if found.wrong else 0)
+    sys.exit(1 if wrong and not is_written else 0)
 
 
 @main.command()

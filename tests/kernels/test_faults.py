@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from scripts.benchmarks.networks import random_networks
+from scripts.fuzzing.cell import Key
+from scripts.fuzzing.cells import cells
 from scripts.fuzzing.kernels import met_by
 from tests.cascade.spaces import figures_of, space_of
 from tests.model_builder import ModelBuilder, per_channel
@@ -177,6 +179,14 @@ def by_weights(scales: int) -> Model:
     return b.finish(b.operator("BATCH_MATMUL", operands, (y,), "BatchMatMulOptions").outputs[0])
 
 
+MEASURED = {cell.key: cell for cell in cells()}
+
+
+def measured(wrong: Key, right: Key) -> Case:
+    """Two cells of the table of what runtimes make of a file."""
+    return REFERENCE, MEASURED[wrong].make(), MEASURED[right].make()
+
+
 Case = tuple[KernelProfile, Model, Model]
 CASES: dict[str, Case] = {
     "esp-nn 30": (S3, depthwise((1, 49, 20, 32), stride=2), depthwise((1, 48, 20, 32), stride=2)),
@@ -211,6 +221,19 @@ CASES: dict[str, Case] = {
     "TFLM's DEQUANTIZE of several scales": (REFERENCE, converted(30), converted(1)),
     "TFLM's RELU6 of another scale": (REFERENCE, clamped("RELU6", 0.025), clamped("RELU6", 0.05)),
     "BATCH_MATMUL of several scales": (MVE, by_weights(30), by_weights(1)),
+    "TFLM's ADD of int32 with an activation": measured(
+        Key("ADD", "int32", "", "4", "RELU"), Key("ADD", "int32", "", "4")
+    ),
+    "TFLM's TANH of another scale": measured(Key("TANH", "int8", "same", "4"), Key("TANH", "int8", "as written", "4")),
+    "DIV of small quotients": measured(Key("DIV", "int8", "same", "4"), Key("DIV", "float32", "", "4")),
+    "weights off zero": measured(
+        Key("TRANSPOSE_CONV", "int8, int8", "per tensor, weights' zero point", "4"),
+        Key("FULLY_CONNECTED", "int8, int8", "per tensor, weights' zero point", "2"),
+    ),
+    "bias of another width": measured(
+        Key("FULLY_CONNECTED", "int8, int8, int64", "per channel", "2"),
+        Key("FULLY_CONNECTED", "int8, int8", "per channel", "2"),
+    ),
 }
 """By fault: a model whose operator meets it, and one like it that does not."""
 

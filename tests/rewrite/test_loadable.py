@@ -265,3 +265,20 @@ def test_inputs_are_those_that_a_table_behind_other_operators_takes(model: Model
     assert drawn.max() > low + (high - low) // 2
     (run,) = run_models("litert", {"model": write_model(model)}, seeded_inputs(model, 9, 0), 0).values()
     assert run.ran, run.error
+
+
+def test_a_second_signature_that_tflm_loads_is_counted_before_and_no_run_time_after() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 64), F32), b.tensor("y", (1, 64), F32)
+    b.operator("RELU", (x,), (y,))
+    b.finish(y)
+    b.new_graph("second")
+    x, y = b.input("z", (1, 64), F32), b.tensor("v", (1, 64), F32)
+    b.operator("LOGISTIC", (x,), (y,))
+    b.finish(y)
+    result = tflite_memopt.optimize(write_model(b.model), Options(samples=2, effort="quick"))
+    assert [use.rule for use in result.report.rewrites] == ["uncalled_subgraphs"]
+    before, after = result.report.before, result.report.after
+    assert all(after.required_bytes[word] < before.required_bytes[word] for word in before.required_bytes)
+    assert after.instructions == before.instructions
+    assert len(read_model(result.model).graphs) == 1

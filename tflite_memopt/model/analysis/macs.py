@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import mul
 
-from ..ir.check import misfit
+from ..ir.check import misfit, reachable
 from ..ir.model import Model, Operator, Tensor
 from .loops import Loop, loops_of
 
@@ -23,7 +23,8 @@ def operator_macs(operator: Operator) -> int:
 
 
 def model_macs(model: Model, loops: Sequence[Loop] | None = None) -> int:
-    """MACs of one invocation of the entry graph; subgraphs count once each, a loop's body as often as it runs.
+    """MACs of one invocation of the entry graph; called subgraphs count once each, a loop's body as often as it
+    runs.
 
     A loop whose iterations depend on data counts as one iteration. ``loops``: those of the model, where they are known.
     """
@@ -35,7 +36,8 @@ def runs_of(model: Model, loops: Sequence[Loop] | None = None) -> list[int]:
     """Return how often each subgraph runs in one invocation of the entry graph, as ``model_macs`` counts it."""
     loops = loops_of(model) if loops is None else loops
     iterations = {id(loop.body): loop.iterations for loop in loops if loop.iterations is not None}
-    return [iterations.get(id(graph), 1) for graph in model.graphs]
+    called = reachable(model, 0)
+    return [iterations.get(id(graph), 1) if at in called else 0 for at, graph in enumerate(model.graphs)]
 
 
 def _weights(operator: Operator, slot: int = 1) -> Tensor:

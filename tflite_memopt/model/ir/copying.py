@@ -116,6 +116,13 @@ def drop_uncalled(model: Model) -> tuple[Graph, ...]:
     return dropped
 
 
+def drop_uncalled_signatures(model: Model) -> tuple[str, ...]:
+    """Drop the subgraphs that the first one does not call; returns the keys of their signatures, or their names."""
+    signatures = model.signatures or []
+    graphs = drop_uncalled(model)
+    return tuple([each.key for each in signatures if each.graph in graphs] or [graph.name for graph in graphs])
+
+
 def drop_unused_codes(model: Model) -> None:
     """Drop operator codes that no operator has: LiteRT refuses a file with one that it lacks, used or not."""
     used = {operator.opcode for graph in model.graphs for operator in graph.operators}

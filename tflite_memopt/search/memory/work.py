@@ -12,7 +12,7 @@ from math import prod
 
 from ...model.analysis.loops import Loop, loops_of
 from ...model.analysis.macs import operator_macs
-from ...model.ir.check import misfit
+from ...model.ir.check import misfit, reachable
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...target.kernels.cmsis_nn import convolution_path, depthwise_path
 from ...target.kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
@@ -45,7 +45,7 @@ def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
 
 def weights_read(model: Model) -> int:
     """Bytes of constants that the operators of one invocation read, as often as they run: stripes read theirs again."""
-    times = _times(loops_of(model))
+    times = _times(model, loops_of(model))
     return sum(
         times.get(id(graph), 1) * sum(tensor.nbytes for each in graph.operators for tensor in _weights(each))
         for graph in model.graphs
@@ -101,20 +101,21 @@ class WorkLimit:
 
 def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:
     """Of one invocation; a loop's body counts as often as it runs, as in ``model_macs``."""
-    times = _times(loops_of(model) if loops is None else loops)
+    times = _times(model, loops_of(model) if loops is None else loops)
     total = sum(times.values()) * prices.call
     for graph in model.graphs:
         total += times.get(id(graph), 1) * sum(operator_work(operator, prices) for operator in graph.operators)
     return total
 
 
-def _times(loops: Sequence[Loop]) -> dict[int, int]:
-    """How often the graphs of loops run, by identity."""
+def _times(model: Model, loops: Sequence[Loop]) -> dict[int, int]:
+    """How often the graphs of loops run, and those that nothing calls, by identity."""
     times: dict[int, int] = {}
     for loop in loops:
         if loop.iterations is not None:
             times |= {id(loop.body): loop.iterations, id(loop.condition): loop.iterations + 1}
-    return times
+    called = reachable(model, 0)
+    return times | {id(graph): 0 for at, graph in enumerate(model.graphs) if at not in called}
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from ...model.io import offline_plan, plan_label
 from ...model.ir.change import EXACTNESS, STATIC_LISTS, UNCALLED, WEIGHTS_INLINE, RewriteUse
-from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled
+from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures
 from ...model.ir.editor import Editor
 from ...model.ir.model import Buffer, DType, Model, Operator, Quantization, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
@@ -71,9 +71,7 @@ def mended(model: Model, build: TflmBuild = PRESENT) -> Mended | None:
     copied = replace(copy_model(model), constants_behind=())
     if before.support.runs:
         return Mended(copied, inline, before, before.support) if inline else None
-    signatures = copied.signatures or []
-    graphs = drop_uncalled(copied)
-    dropped = [each.key for each in signatures if each.graph in graphs] or [graph.name for graph in graphs]
+    dropped = drop_uncalled_signatures(copied)
     lists = make_lists_static(copied)
     driver = Driver(copied)
     for rules in (*_RULES[:1], (*_RULES[1], *_rules_of_types(build)), *_RULES[2:]):
@@ -84,7 +82,7 @@ def mended(model: Model, build: TflmBuild = PRESENT) -> Mended | None:
     # Its offsets are for other tensors.
     offline_plan.detach(copied)
     plan_label.detach(copied)
-    found: dict[str, list[str]] = {UNCALLED: dropped} if dropped else {}
+    found: dict[str, list[str]] = {UNCALLED: [*dropped]} if dropped else {}
     if lists:
         found[STATIC_LISTS] = list(lists)
     for each in driver.applied:

@@ -25,6 +25,7 @@ from ...model.ir.change import (
     DEAD_CHANNELS,
     EXACTNESS,
     NOTHING_DECIDED,
+    UNCALLED,
     Changed,
     Decision,
     Refusal,
@@ -32,7 +33,7 @@ from ...model.ir.change import (
     loosest,
 )
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
-from ...model.ir.copying import copy_model, drop_dead_tensors, share_constants
+from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures, share_constants
 from ...model.ir.editor import label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import affine_of
@@ -258,8 +259,10 @@ def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progre
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
     cleaned = clean_up(model, profile, options.keep_quantized) if options.rewrite else _widened(model)
+    uncalled = drop_uncalled_signatures(model)
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
+    dropped = (*((RewriteUse(UNCALLED, uncalled, "exact", 0),) if uncalled else ()), *dropped)
     boundary = _boundary(model, options)
     uses = (*cleaned.uses, *dropped, *boundary.uses)
     refused = (*cleaned.refused, *boundary.refused)

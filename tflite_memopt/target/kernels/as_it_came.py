@@ -123,7 +123,11 @@ def said_of_wrong(wrong: tuple[WrongOperator, ...], mended: bool = False) -> str
     """Name the operators that TFLM computes wrongly, the first and how many there are, and what to do."""
     first, *others = wrong
     more = f" and {len(others)} more" if others else ""
-    return f"{first}{more}" if mended else f"{first}{more}; {_CURES.get(first.operator, 'replace the layer')}"
+    return (
+        f"{first}{more}"
+        if mended
+        else f"{first}{more}; {_CURES.get(first.operator) or _CURES.get(first.fault, 'replace the layer')}"
+    )
 
 
 _CURES: Mapping[str, str] = {
@@ -132,5 +136,10 @@ _CURES: Mapping[str, str] = {
     "DEQUANTIZE": "optimize folds constants; for another tensor, quantize it with one scale",
     "RELU6": "optimize writes it as a RELU, which rescales",
     "SPACE_TO_BATCH_ND": "optimize pads before it, where the padding is constant",
+    "ADD": "write the activation as an operator of its own",
+    "DIV": "multiply by the reciprocal, or keep this layer in float",
+    "TANH": "give its output the scale 1/128 and the zero point 0",
+    "bias of another width": "give it a bias of 32 bits for int8, of 64 for int16",
+    "weights off zero": "quantize these weights symmetrically",
 }
-"""By the kind of operator."""
+"""By the kind of operator, or by the name of the fault."""

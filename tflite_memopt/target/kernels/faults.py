@@ -16,10 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from math import frexp
 from typing import Literal
 
+import numpy as np
+
 from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import has_several_scales, integers, quantized_alike, same_padding
+from ...model.ir.tensors import Affine, affine_of, has_several_scales, integers, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
@@ -391,12 +394,81 @@ def _multiplies_by_several_scales(operator: Operator, version: Version) -> bool:
     return is_integer and any(_has_several_scales(slot)(operator, version) for slot in (0, 1))
 
 
+MOST_STEPS: Mapping[DType, int] = {DType.INT8: 2, DType.INT16: 16}
+"""The most steps by which a right kernel differs from real numbers. Two of 256: one that it rounds, and one where it
+rounds twice (a product before a sum). 16 of 65,536: kernels of 16 bits interpolate curves between 513 values, and
+SOFTMAX, the least exact of them, is 7 off. Everything else that was measured is within a step, or 10 or more off."""
+
+
+def copied_steps(source: Affine, target: Affine, dtype: DType) -> float:
+    """Return the most steps by which an integer copied from one scale to the other is off."""
+    limits = np.iinfo(dtype.label)
+    ends = np.asarray([limits.min, limits.max], np.float64)
+    reached = (ends - target.zero_point) * (target.scale / source.scale) + source.zero_point
+    copied = np.clip(np.concatenate([ends, reached]), limits.min, limits.max)  # linear but where it is clipped
+    right = (copied - source.zero_point) * (source.scale / target.scale) + target.zero_point
+    return float(np.abs(np.clip(right, limits.min, limits.max) - copied).max())
+
+
 def _clamps_without_rescaling(operator: Operator, _: Version) -> bool:
     """The kernel clamps integers between those for 0 and 6 of the input, and writes them as they are."""
-    source = _input(operator)
-    if source is None or source.dtype not in (DType.INT8, DType.INT16):
+    source, target = _input(operator), operator.outputs[0]
+    if source is None or source.dtype not in MOST_STEPS:
         return False
-    return not quantized_alike(source.quantization, operator.outputs[0].quantization)
+    one, other = affine_of(source), affine_of(target)
+    if one is None or other is None or one == other or 0 in (one.scale, other.scale):
+        return False
+    return copied_steps(one, other, source.dtype) > MOST_STEPS[source.dtype]
+
+
+_OF_TANH = Affine(1 / 128, 0)
+
+
+def _writes_128ths(operator: Operator, _: Version) -> bool:
+    output = operator.outputs[0]
+    given = affine_of(output)
+    if output.dtype is not DType.INT8 or given is None or given == _OF_TANH or not given.scale:
+        return False
+    return copied_steps(_OF_TANH, given, DType.INT8) > MOST_STEPS[DType.INT8]
+
+
+def _sums_without_activation(operator: Operator, _: Version) -> bool:
+    return operator.outputs[0].dtype is DType.INT32 and operator.option("fusedActivationFunction", 0) != 0
+
+
+def _has_weights_off_zero(operator: Operator, _: Version) -> bool:
+    weights = _input(operator, 1)
+    is_quantized = weights is not None and weights.dtype in (DType.INT8, DType.INT4)
+    found = weights.quantization if weights is not None and is_quantized else None
+    return found is not None and bool(found.zero_point.any())
+
+
+def _reads_bias_otherwise(slot: int, wrong: Mapping[DType, DType]) -> Callable[[Operator, Version], bool]:
+    """``wrong``: the type of bias that is read as another one, by that of the output."""
+
+    def meets(operator: Operator, _: Version) -> bool:
+        bias = _input(operator, slot)
+        return bias is not None and wrong.get(operator.outputs[0].dtype) is bias.dtype
+
+    return meets
+
+
+def _shifts_too_far(operator: Operator, _: Version) -> bool:
+    """The quotient of the smallest by the largest is shifted right by more than 31 bits, which C++ leaves undefined.
+
+    Source: DivElementwise and MultiplyByQuantizedMultiplierSmallerThanOneExp of kernels/internal/reference/div.h.
+    """
+    sides = [_input(operator, slot) for slot in (0, 1)]
+    tensors = [*(each for each in sides if each is not None), operator.outputs[0]]
+    found = [affine_of(each) for each in tensors if each.dtype is DType.INT8]
+    known = [each for each in found if each is not None and each.scale]
+    if len(known) != 3:
+        return False
+    top, bottom, result = known
+    shift = frexp(top.scale / (bottom.scale * result.scale))[1]
+    largest = max(127 - bottom.zero_point, 128 + bottom.zero_point)
+    headroom = 31 if top.zero_point > -128 else 30  # leading bits that are the sign's, of -1 or of 1
+    return shift - (largest.bit_length() - 1) - headroom < -31
 
 
 _S3, _P4, _GENERIC = "esp-nn-s3", "esp-nn-p4", "esp-nn"
@@ -404,9 +476,64 @@ _C, _DSP, _MVE = "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"
 _CMSIS = (_C, _DSP, _MVE)
 _EVERYWHERE = ("reference", *_CMSIS, _GENERIC, _S3, _P4)
 _ISSUES = "github.com/espressif/esp-nn/issues"
+_MEASURED = "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers"
+
+
+def _of_tflm(name: str, condition: str, meets: Callable[[Operator, Version], bool], litert: str) -> Fault:
+    """A fault of TFLM's own kernel that every library has, found by ``scripts/fuzz runtimes``."""
+    return Fault(name, TFLM, _EVERYWHERE, condition, "wrong values", f"{_MEASURED}; {litert}", "run", meets)
+
+
+_WEIGHTS_OFF_ZERO = _of_tflm(
+    "weights off zero",
+    "int8 or int4 weights with a zero point other than 0: the specification asks for 0, and it is not read",
+    _has_weights_off_zero,
+    "LiteRT does not read it either, or refuses the file",
+)
+
+_WIDE: Mapping[DType, DType] = {DType.INT8: DType.INT64}
+_WIDE_OR_NARROW: Mapping[DType, DType] = {**_WIDE, DType.INT16: DType.INT32}
+
+
+def _bias(slot: int, wrong: Mapping[DType, DType]) -> Fault:
+    condition = (
+        "int8 with a bias of int64, and in DEPTHWISE_CONV_2D and TRANSPOSE_CONV int16 with one of int32: it is read as "
+        "if it were of the other width"
+    )
+    return _of_tflm(
+        "bias of another width", condition, _reads_bias_otherwise(slot, wrong), "LiteRT the same, or refuses it"
+    )
+
 
 FAULTS: Mapping[str, tuple[Fault, ...]] = {
+    "ADD": (
+        _of_tflm(
+            "TFLM's ADD of int32 with an activation",
+            "int32 with a fused activation, which is left out",
+            _sums_without_activation,
+            "LiteRT is right",
+        ),
+    ),
+    "DIV": (
+        _of_tflm(
+            "DIV of small quotients",
+            "int8 whose output is coarse: quotients near 0 are shifted by more than 31 bits, which is undefined in C++",
+            _shifts_too_far,
+            "LiteRT does the same, up to the whole range on x86-64; by reading, cores of Arm are a step off",
+        ),
+    ),
+    "FULLY_CONNECTED": (_bias(2, _WIDE),),
+    "TANH": (
+        _of_tflm(
+            "TFLM's TANH of another scale",
+            "int8 whose output has not the scale 1/128 and the zero point 0, which the kernel takes for granted",
+            _writes_128ths,
+            "LiteRT is right",
+        ),
+    ),
     "DEPTHWISE_CONV_2D": (
+        _WEIGHTS_OFF_ZERO,
+        _bias(2, _WIDE_OR_NARROW),
         Fault(
             "esp-nn 30",
             ESP_NN,
@@ -435,6 +562,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "CONV_2D": (
+        _WEIGHTS_OFF_ZERO,
+        _bias(2, _WIDE),
         Fault(
             "esp-nn 31",
             ESP_NN,
@@ -503,6 +632,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "TRANSPOSE_CONV": (
+        _WEIGHTS_OFF_ZERO,
+        _bias(3, _WIDE_OR_NARROW),
         Fault(
             "CMSIS-NN 230",
             CMSIS_NN,
@@ -616,7 +747,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "TFLM's RELU6 of another scale",
             TFLM,
             _EVERYWHERE,
-            "int8 or int16 whose output has another scale or zero point than the input: integers are copied",
+            "int8 or int16 whose output has another scale or zero point than the input, by which values change by more "
+            "than 2 of 256 or 16 of 65,536 steps: integers are copied",
             "wrong values",
             "a lone operator on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 rescales, as TFLM's RELU does",
             "run",

@@ -14,11 +14,17 @@ from typing import Literal
 from ...errors import printable
 from ...model.ir.check import reachable
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
-from ..operators.table import F32, I8, I16, I64, U8, kind_of
+from ...model.ir.tensors import quantized_alike
+from ..operators.table import F32, I4, I8, I16, I64, U8, kind_of
+from .profiles import PORTABLE
 from .requests import REFERENCE
 from .since import PRESENT, Arrival, TflmBuild, lacking
 
 ObstacleKind = Literal[
+    "int2",
+    "int4",
+    "int4_channels",
+    "blocks",
     "weights_only",
     "uint8",
     "float16",
@@ -30,6 +36,8 @@ ObstacleKind = Literal[
     "computed_size",
     "computed",
     "dimensions",
+    "index",
+    "scales",
     "bias",
     "flex",
     "missing",
@@ -45,14 +53,15 @@ class Obstacle:
     """An obstacle that keeps TFLM from running a model, and the first operator with it."""
 
     kind: ObstacleKind
-    """ "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": no kernel
-    for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
-    values. "shapes": an operator that computes shapes.
-    "computed_size": the size of its output depends on values. "computed": an operand that its kernel takes as a
-    constant alone. "dimensions": more or fewer than its kernel takes. "bias": it has none. "flex": one of TensorFlow's
-    own. "missing": no kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a
-    subgraph that nothing calls. "parts": more inputs than a CONCATENATION has. "newer": it came to TFLM after the day
-    of the firmware's."""
+    """ "int2", "int4": no kernel for elements of so many bits. "int4_channels": one for one scale alone. "blocks": a
+    scale a block of weights. "weights_only": weights are quantized and activations are not. "uint8", "float16",
+    "int16", "types": no kernel for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
+    values. "shapes": an operator that computes shapes. "computed_size": the size of its output depends on values.
+    "computed": an operand that its kernel takes as a constant alone. "dimensions": more or fewer than its kernel takes.
+    "index": a way to index that its kernel does not know. "scales": the output has others than its kernel takes.
+    "bias": it has none. "flex": one of TensorFlow's own. "missing": no kernel at all. "unassigned": it reads a variable
+    that nothing assigns. "uncalled": it is in a subgraph that nothing calls, and a kernel of it asks for scratch
+    memory. "parts": more inputs than a CONCATENATION has. "newer": it came to TFLM after the day of the firmware's."""
     subgraph: int
     """Number of the first operator's subgraph in the file, from 0."""
     index: int
@@ -89,10 +98,21 @@ RUNS = TflmSupport(True)
 MAX_PARTS = 10
 """Inputs of a CONCATENATION. Source: micro/kernels/concatenation.cc, ``kMaxInputNum``."""
 _MASK = "leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
+_BYTES = "quantize these weights to int8"
 _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
+    "int2": ("TFLM does not know int2", f"{_BYTES}, and the activations as well"),
+    "int4": ("TFLM has no kernel for int4 here", _BYTES),
+    "int4_channels": (
+        "TFLM multiplies int4 weights of this layer only with one scale",
+        "quantize them with one scale for the whole tensor, or to int8",
+    ),
+    "blocks": (
+        "TFLM has no kernel for weights with a scale a block",
+        "quantize them to int8 with a scale a channel, and the activations as well",
+    ),
     "weights_only": ("only the weights are quantized", "give the converter a representative dataset"),
     "uint8": ("TFLM no longer has kernels for uint8 activations", "convert to int8"),
-    "float16": ("TFLM has no kernels for float16", "convert to int8 or to float32"),
+    "float16": ("TFLM has no kernels for floats of 16 bits", "convert to int8 or to float32"),
     "int16": ("TFLM has fewer kernels for 16 bits", "convert to int8 or float, or replace the layer"),
     "positions": ("TFLM computes positions only in 32 bits", "ask for these (tf.argmax(..., output_type=tf.int32))"),
     "masks": ("TFLM has no kernel for masks here", _MASK),
@@ -107,6 +127,14 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
         "give the network's input a batch size (keras.Input(..., batch_size=1)), and sizes and indices as numbers",
     ),
     "dimensions": ("TFLM's kernel takes a different number of dimensions", "reshape around the layer"),
+    "index": (
+        "TFLM's kernel knows neither Ellipsis nor a new axis",
+        "index all dimensions, and reshape (keras.ops.reshape)",
+    ),
+    "scales": (
+        "TFLM's kernel asks for one scale: that of its input, or one for the whole tensor",
+        "give its output the quantization of its input, and requantize behind it",
+    ),
     "bias": ("TFLM crashes on this float layer without a bias", "give it one, such as zeros"),
     "flex": (
         "it is an operator of TensorFlow",
@@ -118,7 +146,7 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
         "convert with TFLiteConverter.from_keras_model or from_saved_model",
     ),
     "uncalled": (
-        "TFLM crashes on a subgraph that nothing calls, such as a second signature",
+        "TFLM crashes on an operator with scratch memory in a subgraph that nothing calls, such as a second signature",
         "convert with one signature",
     ),
     "newer": ("the firmware's TFLM lacks it", "link a newer TFLM"),
@@ -164,16 +192,21 @@ _CALLERS = ("IF", "WHILE", "CALL_ONCE")
 
 
 def support_of(model: Model, build: TflmBuild = PRESENT) -> TflmSupport:
-    """Return whether a build of TFLM can run all operators of a model, called subgraphs included."""
+    """Return whether a build of TFLM can run all operators of a model.
+
+    TFLM prepares the subgraphs that nothing calls as well, and plans no scratch memory for them.
+    """
     found: dict[ObstacleKind | Arrival, Obstacle] = {}
     unassigned, called = _unassigned(model), reachable(model, 0)
     for number, graph in enumerate(model.graphs):
         fixed = _fixed_values(graph)
         for index, operator in enumerate(graph.operators):
-            kind: ObstacleKind | None = "uncalled" if number not in called else _kind(operator)
-            if kind is None and any(tensor in unassigned for tensor in operator.outputs):
+            kind, is_called = _kind(operator), number in called
+            if kind is None and not is_called and _asks_for_scratch(operator):
+                kind = "uncalled"
+            if kind is None and is_called and any(tensor in unassigned for tensor in operator.outputs):
                 kind = "unassigned"
-            if kind is None and _has_computed_size(operator, fixed):
+            if kind is None and is_called and _has_computed_size(operator, fixed):
                 kind = "computed_size"
             if kind is None and any(_is_computed(operator, slot) for slot in kind_of(operator).tflm.constants):
                 kind = "computed"
@@ -233,7 +266,14 @@ def kind_by_types(operator: Operator) -> ObstacleKind:
     return "weights_only" if F32 in kinds and I8 in kinds else "types"
 
 
-_BY_TYPE: Mapping[DType, ObstacleKind] = {U8: "uint8", DType.FLOAT16: "float16", I16: "int16"}
+_BY_TYPE: Mapping[DType, ObstacleKind] = {
+    DType.INT2: "int2",
+    I4: "int4",
+    U8: "uint8",
+    DType.FLOAT16: "float16",
+    DType.BFLOAT16: "float16",
+    I16: "int16",
+}
 
 
 def kind_of_missing(operator: Operator) -> ObstacleKind:
@@ -266,16 +306,69 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return "parts"
     if not tflm.takes(activation.dtype):
         return kind_by_types(operator)
-    second = _input(operator, 1)
-    if operator.name == "PRELU" and activation.dtype is I16 and second is not None and second.dtype is not I8:
-        return "int16"  # prelu_common.cc takes slopes of 8 bits
-    weights = None if tflm.weights is None else _input(operator, tflm.weights)
-    if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
-        return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
-    if operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None:
-        return "bias"
+    if operator.outputs and operator.outputs[0].dtype not in tflm.outputs.get(activation.dtype, DType):
+        return kind_by_types(operator)
     least, most, types = tflm.rank
-    return "dimensions" if activation.dtype in types and not least <= len(activation.shape) <= most else None
+    if activation.dtype in types and not least <= len(activation.shape) <= most:
+        return "dimensions"
+    return _kind_of_operands(operator, activation)
+
+
+def _kind_of_operands(operator: Operator, activation: Tensor) -> ObstacleKind | None:
+    """Return the obstacle in an operator whose types and dimensions TFLM takes."""
+    at = kind_of(operator).tflm.weights
+    weights = None if at is None else _input(operator, at)
+    of_weights = None if weights is None else _kind_of_weights(operator, activation, weights)
+    if of_weights is not None:
+        return of_weights
+    if operator.name == "STRIDED_SLICE" and (operator.option("ellipsisMask", 0) or operator.option("newAxisMask", 0)):
+        return "index"
+    if _has_other_scales(operator, activation):
+        return "scales"
+    is_without_bias = operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None
+    return "bias" if is_without_bias else None
+
+
+def _kind_of_weights(operator: Operator, activation: Tensor, weights: Tensor) -> ObstacleKind | None:
+    """Return why TFLM does not multiply by these weights; None where it does."""
+    quantization = weights.quantization
+    if quantization is not None and quantization.extras.get("detailsType") == _BLOCKWISE:
+        return "blocks"
+    if weights.dtype is DType.INT2:
+        return "int2"
+    if activation.dtype is F32 and weights.dtype is not F32:
+        return "float16" if _BY_TYPE.get(weights.dtype) == "float16" else "weights_only"
+    taken = kind_of(operator).tflm.of_weights
+    if activation.dtype in taken and weights.dtype not in taken[activation.dtype]:
+        return kind_by_types(operator)
+    if operator.name == "FULLY_CONNECTED" and weights.dtype is I4 and _lists_scales(weights):
+        return "int4_channels"
+    return None
+
+
+_BLOCKWISE = 2
+"""``QuantizationDetails.BlockwiseQuantization`` of the schema."""
+
+
+def _lists_scales(tensor: Tensor) -> bool:
+    """Return whether there is more than one scale, be they equal."""
+    return tensor.quantization is not None and tensor.quantization.scale.size > 1
+
+
+def _has_other_scales(operator: Operator, activation: Tensor) -> bool:
+    """Return whether Prepare refuses the scales of the output."""
+    if not operator.outputs or activation.dtype not in (F32, I8, I16):
+        return False
+    output = operator.outputs[0]
+    if operator.name == "QUANTIZE":
+        return _lists_scales(output)
+    is_copied = kind_of(operator).tflm.one_scale and activation.dtype is not F32
+    return is_copied and not quantized_alike(activation.quantization, output.quantization)
+
+
+def _asks_for_scratch(operator: Operator) -> bool:
+    """Return whether a kernel of any library asks for scratch memory, which TFLM plans for called subgraphs alone."""
+    return any(library.requests(operator, library.abi).scratch for library in PORTABLE.libraries)
 
 
 def _fixed_values(graph: Graph) -> set[Tensor]:

@@ -31,7 +31,7 @@ unless the kind has a row there; one with a curve or a table for integers belong
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ...model.ir.editor import Editor
@@ -73,18 +73,23 @@ class Tflm:
     """The operators of a kind that TFLM's kernel takes.
 
     ``types``: of the first ``activation``, which is the input at this position; None where the kernel does not look.
-    ``weights``: the position of an input that a float activation needs in float as well. ``constants``: inputs that
-    Prepare takes as constants alone ("Non-constant tensor is not supported"). ``sizes``: inputs whose values make the
-    shape of the output. ``rank``: the least and the most dimensions of the activation, and of which types. Source: the
-    kernels' Prepare and Eval in tflite-micro, compared with the wheel by ``scripts/fuzz loads``.
+    ``weights``: the position of an input that a float activation needs in float as well; ``of_weights``: the types that
+    it may have, by that of the activation. ``constants``: inputs that Prepare takes as constants alone ("Non-constant
+    tensor is not supported"). ``sizes``: inputs whose values make the shape of the output. ``rank``: the least and the
+    most dimensions of the activation, and of which types. ``outputs``: types of the first output, by that of the
+    activation. ``one_scale``: the output has the scale and the zero point of the input. Source: the kernels' Prepare
+    and Eval in tflite-micro, compared with the wheel by ``scripts/fuzz runtimes``.
     """
 
     types: frozenset[DType] | None = None
     activation: int = 0
     weights: int | None = None
+    of_weights: Mapping[DType, frozenset[DType]] = field(default_factory=dict)
     constants: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     rank: tuple[int, int, frozenset[DType]] = (0, 0, frozenset())
+    outputs: Mapping[DType, frozenset[DType]] = field(default_factory=dict)
+    one_scale: bool = False
 
     def takes(self, dtype: DType) -> bool:
         """Tell whether the activation may be of this type."""
@@ -125,15 +130,27 @@ class OperatorKind:
         return isinstance(self.resized, PaddingsOperand)
 
 
-F32, I8, I16, I32, I64, U8, BOOL = (
+F32, I8, I16, I32, I64, U8, BOOL, I4 = (
     *(DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8),
-    DType.BOOL,
+    *(DType.BOOL, DType.INT4),
 )
 _FLOAT = frozenset({F32})
 _TO_8 = _FLOAT | {I8}
 _TO_16 = _TO_8 | {I16}
 _TO_32 = _TO_16 | {I32}
 _TO_64 = _TO_32 | {I64}
+_BYTES: Mapping[DType, frozenset[DType]] = {F32: _FLOAT, I8: frozenset({I8}), I16: frozenset({I8})}
+"""Types of weights by that of the activation."""
+_NIBBLES = {**_BYTES, I8: frozenset({I8, I4})}
+_CAST = _TO_32 | {BOOL, DType.UINT32}
+_QUANTIZED: Mapping[DType, frozenset[DType]] = {
+    F32: frozenset({I8, I16}),
+    I8: frozenset({I8, I16, I32, U8}),
+    U8: frozenset({I8}),
+    I16: frozenset({I8, I16, I32}),
+    I32: frozenset({I8, I16}),
+}
+"""What QUANTIZE makes of a type."""
 
 _PIXELS = OperatorKind(rows.elementwise_rows, is_elementwise=True, along_h=AlongH(overrides.has_sequences_alone))
 _ANY_PHASE = ByPhase(overrides.is_same_in_every_phase)
@@ -155,18 +172,18 @@ _SIZE = ShapeOperand(1, 1, 3)
 OPERATORS: Mapping[str, OperatorKind] = {
     "ABS": replace(_UNARY, tflm=Tflm(_TO_16)),
     "ADD": replace(_BINARY, tflm=Tflm(_TO_32), flash=6217),
-    "ADD_N": _BINARY,
+    "ADD_N": replace(_BINARY, tflm=Tflm(_TO_8)),
     "ARG_MAX": replace(_ARGUMENT, tflm=Tflm(_TO_8)),
     "ARG_MIN": replace(_ARGUMENT, tflm=Tflm(_TO_8)),
-    "AVERAGE_POOL_2D": replace(_POOL, tflm=Tflm(_TO_16), flash=2675),
+    "AVERAGE_POOL_2D": replace(_POOL, tflm=Tflm(_TO_16, one_scale=True), flash=2675),
     "BATCH_MATMUL": OperatorKind(
         rows.product_rows,
         along_h=AlongH(overrides.multiplies_by_one_matrix, as_it_lies=1),
-        tflm=Tflm(_TO_16, weights=1),
+        tflm=Tflm(_TO_16, weights=1, of_weights={each: frozenset({each}) for each in _TO_16}),
     ),
     "BATCH_TO_SPACE_ND": OperatorKind(tflm=Tflm(_TO_8, rank=(3, 4, _TO_8))),
     "BROADCAST_TO": OperatorKind(tflm=Tflm(constants=(1,), sizes=(1,))),
-    "CAST": replace(_UNARY, flash=1715),
+    "CAST": replace(_UNARY, tflm=Tflm(_CAST, outputs=dict.fromkeys(_CAST, _CAST)), flash=1715),
     "CEIL": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "CONCATENATION": OperatorKind(
         rows.concatenation_rows,
@@ -177,28 +194,29 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "CONV_2D": replace(
         _CONVOLUTION,
         by_phase=ByPhase(overrides.is_dilated_by_phases, overrides.dilation_in_phase),
-        tflm=Tflm(_TO_16, weights=1),
+        tflm=Tflm(_TO_16, weights=1, of_weights=_NIBBLES),
         flash=5213,
     ),
     "COS": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "CUMSUM": OperatorKind(overwrites="first input", tflm=Tflm(_TO_8)),
-    "DEPTHWISE_CONV_2D": replace(_CONVOLUTION, tflm=Tflm(_TO_16, weights=1), flash=4649),
+    "DEPTHWISE_CONV_2D": replace(_CONVOLUTION, tflm=Tflm(_TO_16, weights=1, of_weights=_NIBBLES), flash=4649),
     "DEPTH_TO_SPACE": OperatorKind(rows.depth_to_space_rows, tflm=Tflm(_TO_8)),
     "DEQUANTIZE": replace(_UNARY, tflm=Tflm(frozenset({I8, I16, U8})), flash=1050),
     "DIV": replace(_BINARY, tflm=Tflm(_TO_8 | {I32})),
-    "DYNAMIC_UPDATE_SLICE": OperatorKind(overwrites="first input", flash=2748),
+    "DYNAMIC_UPDATE_SLICE": OperatorKind(overwrites="first input", tflm=Tflm(_TO_32), flash=2748),
+    "EMBEDDING_LOOKUP": OperatorKind(tflm=Tflm(_TO_8, activation=1)),
     "ELU": replace(_UNARY, tflm=Tflm(_TO_8)),
     "EQUAL": replace(_BINARY, tflm=Tflm(frozenset({F32, I8, I32, I64, BOOL}))),
     "EXP": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "EXPAND_DIMS": OperatorKind(tflm=Tflm(_TO_16, constants=(1,)), flash=1387),
-    "FILL": OperatorKind(tflm=Tflm(constants=(0,), sizes=(0,))),
+    "FILL": OperatorKind(tflm=Tflm(_TO_8 | {I32}, activation=1, constants=(0,), sizes=(0,))),
     "FLOOR": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "FLOOR_DIV": replace(_BINARY, tflm=Tflm(_FLOAT)),
     "FLOOR_MOD": replace(_BINARY, tflm=Tflm(_FLOAT)),
     "FULLY_CONNECTED": OperatorKind(
         rows.dense_rows,
         along_h=AlongH(overrides.is_dense_by_element, overrides.all_dimensions_kept, is_worth_it=True),
-        tflm=Tflm(_TO_16, weights=1),
+        tflm=Tflm(_TO_16, weights=1, of_weights=_NIBBLES),
         flash=4513,
     ),
     "GATHER": OperatorKind(tflm=Tflm(_TO_8), flash=1974),
@@ -219,7 +237,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "LOGISTIC": replace(_UNARY, tflm=Tflm(_TO_16)),
     "LOG_SOFTMAX": replace(_PIXELS, overwrites="first input", tflm=Tflm(_TO_8)),
     "MAXIMUM": replace(_BINARY, tflm=Tflm(_TO_64)),
-    "MAX_POOL_2D": replace(_POOL, tflm=Tflm(_TO_16), flash=2829),
+    "MAX_POOL_2D": replace(_POOL, tflm=Tflm(_TO_16, one_scale=True), flash=2829),
     "MEAN": replace(_REDUCTION, tflm=Tflm(_TO_16), flash=4179),
     "MINIMUM": replace(_BINARY, tflm=Tflm(_TO_64), flash=4840),
     "MIRROR_PAD": OperatorKind(rows.mirror_rows, tflm=Tflm(_TO_8)),
@@ -235,8 +253,8 @@ OPERATORS: Mapping[str, OperatorKind] = {
         flash=3915,
     ),
     "PADV2": replace(_PAD, beyond="own value", tflm=Tflm(_TO_32, constants=(1,), sizes=(1,)), flash=3927),
-    "PRELU": replace(_BINARY, tflm=Tflm(_TO_16, rank=(0, 4, _FLOAT))),
-    "QUANTIZE": replace(_UNARY, tflm=Tflm(_TO_32 | {U8}), flash=2426),
+    "PRELU": replace(_BINARY, tflm=Tflm(_TO_16, weights=1, of_weights={I16: frozenset({I8})}, rank=(0, 4, _FLOAT))),
+    "QUANTIZE": replace(_UNARY, tflm=Tflm(frozenset(_QUANTIZED), outputs=_QUANTIZED), flash=2426),
     "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(_TO_8)),
     "REDUCE_MIN": replace(_REDUCTION, tflm=Tflm(_TO_8)),
     "RELU": replace(_UNARY, tflm=Tflm(_TO_16)),
@@ -258,7 +276,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
         rows.slice_rows,
         ShapeOperand(2),
         along_h=AlongH(overrides.cuts_channels, overrides.channels_cut),
-        tflm=Tflm(_TO_32 | {BOOL}, sizes=(2,)),
+        tflm=Tflm(_TO_32 | {BOOL}, sizes=(2,), rank=(0, 5, _TO_32 | {BOOL})),
         flash=2101,
     ),
     "SOFTMAX": replace(_PIXELS, overwrites="first input", tflm=Tflm(_TO_16)),
@@ -269,7 +287,9 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SQRT": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "SQUARE": replace(_UNARY, tflm=Tflm(_FLOAT)),
     "SQUARED_DIFFERENCE": replace(_BINARY, tflm=Tflm(_TO_32)),
-    "STRIDED_SLICE": OperatorKind(tflm=Tflm(_TO_32 | {BOOL}, constants=(1, 2, 3)), flash=5177),
+    "STRIDED_SLICE": OperatorKind(
+        tflm=Tflm(_TO_32 | {BOOL}, constants=(1, 2, 3), rank=(0, 4, _TO_32 | {BOOL})), flash=5177
+    ),
     "SUB": replace(_BINARY, tflm=Tflm(_TO_32), flash=6400),
     "SUM": replace(_REDUCTION, tflm=Tflm(_TO_16), flash=4094),
     "SVDF": OperatorKind(tflm=Tflm(_TO_8, weights=1)),
@@ -279,7 +299,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
         rows.transposed_convolution_rows,
         ShapeOperand(0),
         along_h=AlongH(overrides.transposes_one_row, overrides.shape_along_h, filters=1, is_worth_it=True),
-        tflm=Tflm(_TO_16, activation=2, weights=1, sizes=(0,)),
+        tflm=Tflm(_TO_16, activation=2, weights=1, of_weights=_BYTES, sizes=(0,)),
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": OperatorKind(tflm=Tflm(_TO_16, weights=1)),
     "UNPACK": OperatorKind(tflm=Tflm(_TO_32)),
