@@ -357,12 +357,13 @@ def test_scales_of_a_bias_that_litert_refuses_are_those_of_the_original(change: 
     assert prove(dense(False), dense(True)).status is Status.UNKNOWN
 
 
-def test_a_variable_is_no_output_and_no_handle() -> None:
-    plain, output, handle = (ALL["streaming_model"]() for _ in range(3))
+def test_a_variable_is_no_constant_no_output_and_no_handle() -> None:
+    plain, output, handle, constant = (ALL["streaming_model"]() for _ in range(4))
+    next(each for each in constant.graphs[1].tensors if each.is_constant).is_variable = True
     assert prove(plain, plain).proved
     output.main.outputs[0].is_variable = True
     next(each for each in handle.main.tensors if each.dtype is DType.RESOURCE).is_variable = True
-    for odd in (output, handle):
+    for odd in (output, handle, constant):
         assert prove(plain, odd).status is Status.UNKNOWN
 
 

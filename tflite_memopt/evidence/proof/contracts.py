@@ -203,6 +203,10 @@ NO_EMPTY_BIAS = Clause(
     "the bias is there, or is not among the inputs", lambda op: len(op.inputs) < 3 or op.inputs[2] is not None
 )
 
+NO_EMPTY_SHAPE = Clause(
+    "the shape is there, or is not among the inputs", lambda op: len(op.inputs) < 2 or op.inputs[1] is not None
+)
+
 
 def _is_int(tensor: Tensor) -> bool:
     return tensor.dtype in (DType.INT8, DType.UINT8, DType.INT16, DType.INT4, DType.INT2)
@@ -411,7 +415,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ArgMinOptions",
         clauses=[type_of("outputType")],
     ),
-    **_rows("RESHAPE", f"T i32? > T {_MOVED}", table="ReshapeOptions"),
+    **_rows("RESHAPE", f"T i32? > T {_MOVED}", table="ReshapeOptions", clauses=[NO_EMPTY_SHAPE]),
     **_rows("SQUEEZE", f"T > T {_MOVED}", table="SqueezeOptions", clauses=[ranks(1, 8)]),
     **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
     **_rows("SPLIT", f"i32 T > T* | T: {_DATA}", table="SplitOptions"),
@@ -627,8 +631,9 @@ def _sound(tensor: Tensor) -> str | None:
     held = tensor.buffer.data if tensor.is_constant and tensor.extras.get("sparsity") is None else None
     if held is not None and held.size != tensor.file_bytes:
         return f"'{tensor.name}' has as many bytes as its shape says"
-    if tensor.is_variable and (tensor.producer is not None or tensor.dtype is DType.RESOURCE):
-        return f"the variable '{tensor.name}' is no output of an operator and no handle"
+    has_other_role = tensor.producer is not None or tensor.dtype is DType.RESOURCE or not tensor.buffer.is_empty
+    if tensor.is_variable and has_other_role:
+        return f"the variable '{tensor.name}' is no constant, no output of an operator, and no handle"
     found = tensor.quantization
     if found is None:
         return None
