@@ -488,7 +488,10 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("GATHER_ND", f"T I > T | T: {_DATA} | I: i16 i32 i64"),
     **_rows(
-        "MIRROR_PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", table="MirrorPadOptions", clauses=[ranks(1, 5), PAIRS]
+        "MIRROR_PAD",
+        f"T I > T | T: {_DATA} | I: {_INDEX}",
+        table="MirrorPadOptions",
+        clauses=[ranks(1, 5), PAIRS, one_of("mode", 0, 1)],
     ),
     **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1)]),
     **_rows("UNPACK", f"T > T* | T: {_DATA}", table="UnpackOptions", clauses=[ranks(1, 8), axis_within("axis")]),
