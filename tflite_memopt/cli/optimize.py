@@ -148,6 +148,7 @@ def optimize(
     from ..report.model import to_json
     from ..report.pictures.pages import report_page, svg_file
     from ..report.receipt import receipt_of
+    from ..run.candidate import Cache
     from ..run.parts.ways import other_ways
     from ..run.pipeline import optimize as run
     from ..search.memory.arrange import needed_bytes
@@ -163,11 +164,12 @@ def optimize(
         return
     check_files((output, *reports, receipt), (source,), force)
     with progress_line(quiet) as say:
-        result = run(source, options, say)
+        cache: Cache = {}
+        result = run(source, options, say, cache)
         report = result.report
         search = options.search
         if report.within_budget is False and not search.meets_budget(needed_bytes(report.after, search)):
-            ways = tuple(other_ways(read_file(source), options, result, say))
+            ways = tuple(other_ways(read_file(source), options, result, say, cache))
             report = replace(report, ways=ways)
     commands = _commands(report, output)
     makers: Makers = {

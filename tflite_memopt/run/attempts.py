@@ -23,7 +23,7 @@ from ..target.kernels.profiles import PORTABLE
 from ..target.kernels.since import build_named, needed_since, without_newer
 from ..target.kernels.support import support_of
 from ..target.kernels.targets import profile_for
-from .candidate import Candidate, RunContext, known_or_made, placed_again
+from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again
 
 Rung = Literal["stripes", "rewrites", "order and plan"]
 LAST_RUNG: Rung = "order and plan"
@@ -141,6 +141,8 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     In the order of the ladder, a candidate replaces the one before when it has no operator kind and no newer TFLM that
     the other does without, when it saves ``run.worth`` of the objective, or when it alone meets the budget.
     """
+    if asked.budget is not None and asked.budget < least_as_one(run, asked):
+        asked = replace(asked, budget=None)  # nothing meets it, and the least RAM says by how much
     takes_all = not run.worth or asked.decision is not None
     if takes_all or run.before is None or not support_of(run.original).runs:
         return cheapest(run, asked), None

@@ -42,14 +42,20 @@ IMPOSSIBLE = 1 << 60
 class FeedCosts(StretchCosts):
     """As ``StretchCosts``; the stretches from step 0 on are fronts that are fed ``rows`` rows a call, or ``AUTO``.
 
-    ``image``: which input is fed, by its position.
+    ``image``: which input is fed, by its position. ``most``: bytes; fronts that certainly need more are not built.
     """
 
     rows: int = AUTO
     image: int = 0
+    most: int | None = None
     placed: dict[tuple[Stretch, int], tuple[Fed, ModelPlacement]] = field(default_factory=dict)
     reasons: dict[Stretch, str] = field(default_factory=dict)
     _ways: dict[Stretch, list[Fed]] = field(default_factory=dict)
+
+    def least(self, stretch: Stretch) -> int:
+        """Return a lower bound in bytes at once: a front takes all that it hands on."""
+        handed_on = sum(tensor.nbytes for tensor in self._across[stretch[1]])
+        return super().least(stretch) if stretch[0] else handed_on + self.least_filters(stretch)
 
     def limits_of(self, stretch: Stretch) -> int:
         """Of a front how many ways there are to feed it."""
@@ -102,6 +108,9 @@ class FeedCosts(StretchCosts):
 
     def _fronts(self, stretch: Stretch) -> list[Fed]:
         """Return the ways to feed a front, those that make fewer rows first."""
+        if stretch not in self._ways and self.most is not None and self.least(stretch) > self.most:
+            self.reasons[stretch] = f"a front takes {self.least(stretch):,} bytes at least"
+            self._ways[stretch] = []
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
             for rows, pieces in product(self._row_counts(front), PIECES):

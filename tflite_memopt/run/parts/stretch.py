@@ -11,6 +11,7 @@ from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
 from ...search.cascade.measure import Measured
+from ...search.memory.figures import least_tail
 from ...search.memory.reserve import needs_by_library
 from ...search.memory.work import construction, instructions, moving
 from ...solvers.graph.limits import StageClock
@@ -76,6 +77,17 @@ class StretchCosts:
     def limits_of(self, _: Stretch) -> int:
         """Under how many limits a stretch has a price."""
         return self.limits
+
+    def least(self, stretch: Stretch) -> int:
+        """Return a lower bound in bytes at once: the larger side of the interface, and structures of filters."""
+        sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
+        return max(sides) + self.least_filters(stretch)
+
+    def least_filters(self, stretch: Stretch) -> int:
+        """Return the bytes of TFLM's structures in every form; 0 where the head alone counts."""
+        first, end = stretch
+        profile = counted_library(self._profile)
+        return 0 if self.counts_head else least_tail(self.model.main.operators[first:end], profile)
 
     def estimate(self, stretch: Stretch) -> int:
         """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""

@@ -19,7 +19,7 @@ from ...target.kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices,
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.window import KernelWindow, window_of
 
-_FLOATS = (DType.FLOAT32, DType.FLOAT16)
+FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
 _JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
 _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
@@ -136,7 +136,7 @@ def constructed(model: Model) -> Constructed:
 
 def prices_of(tensor: Tensor, prices: Prices) -> Prices:
     """Return the prices of an operator that writes the tensor: no library has kernels of its own for floats."""
-    return REFERENCE_PRICES if tensor.dtype in _FLOATS else prices
+    return REFERENCE_PRICES if tensor.dtype in FLOATS else prices
 
 
 def operator_work(operator: Operator, prices: Prices) -> int:
@@ -175,7 +175,7 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
-    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in _FLOATS:
+    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in FLOATS:
         return (prices.softmax if name == "SOFTMAX" else prices.curved) * outputs
     # No library has kernels of its own for SUB, and for operands of several shapes.
     is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
@@ -187,7 +187,7 @@ def _conversion(operator: Operator, prices: Prices) -> int:
     """Without the call. The cost to or from floats depends on the core: no library has kernels for it."""
     price = prices.dequantized
     if operator.name == "QUANTIZE":
-        is_of_floats = any(tensor.dtype in _FLOATS for tensor in operator.present_inputs())
+        is_of_floats = any(tensor.dtype in FLOATS for tensor in operator.present_inputs())
         price = prices.quantized if is_of_floats else prices.rescaled
     return price * sum(tensor.elements for tensor in operator.outputs)
 
@@ -203,7 +203,7 @@ def _dense(operator: Operator, price: ConvolutionPrices) -> int:
 def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:
     """Without the call. Only means of floats over an image have a loop of their own in TFLM's reduce.h."""
     output = operator.outputs[0]
-    if operator.name == "MEAN" and output.dtype in _FLOATS and output.shape[1:-1] == (1, 1):
+    if operator.name == "MEAN" and output.dtype in FLOATS and output.shape[1:-1] == (1, 1):
         return prices.pool.mac * source.elements
     return prices.reduced * source.elements * len(source.shape)
 
