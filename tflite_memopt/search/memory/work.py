@@ -233,12 +233,21 @@ def _copies_one(operator: Operator) -> bool:
 
 def _convolution(operator: Operator, prices: Prices) -> int:
     source, filters = operator.inputs[:2]
-    output, macs = operator.outputs[0], operator_macs(operator)
+    output = operator.outputs[0]
     if source is None or filters is None or {len(tensor.shape) for tensor in (source, filters, output)} != {4}:
         raise misfit(operator)
     if any(int(operator.option(f"stride{letter}", 1)) < 1 for letter in "HW"):
         raise misfit(operator)
     window = _priced_window(operator, prices)
+    signature = operator.name, window, filters.shape, output.shape, output.dtype
+    work = prices.known.get(signature)
+    if work is None:
+        work = prices.known[signature] = _window_work(operator, window, filters, prices)
+    return work
+
+
+def _window_work(operator: Operator, window: KernelWindow, filters: Tensor, prices: Prices) -> int:
+    output, macs = operator.outputs[0], operator_macs(operator)
     price = _convolution_price(operator, window, prices)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * window.taps

@@ -12,7 +12,7 @@ fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -105,19 +105,42 @@ class FaultMet:
         return f"{self.operator} '{self.output}': {self.fault.effect} ({self.fault.name}: {self.releases})"
 
 
+WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+
+
 def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...]:
     """Return the faults that an operator meets in any of the profile's releases, each with the first such library.
 
     ``profile``: of several libraries, that of all of them.
     """
-    found: dict[str, FaultMet] = {}
+    signature = _signature(operator)
+    met = profile.met.get(signature) if signature is not None else None
+    if met is None:
+        met = tuple(_met(operator, profile))
+        if signature is not None:
+            profile.met[signature] = met
+    return tuple(FaultMet(operator.name, operator.outputs[0].name, *each) for each in met)
+
+
+def _signature(operator: Operator) -> Hashable:
+    """Return the same for convolutions of images that meet the same faults; None for another operator."""
+    source = _input(operator)
+    if operator.name not in WINDOWS or source is None or _input(operator, 1) is None:
+        return None
+    has_offset = source.quantization is not None and bool(source.quantization.zero_point.any())
+    return operator.name, source.dtype, source.shape, _window(operator), has_offset
+
+
+def _met(operator: Operator, profile: KernelProfile) -> Iterator[tuple[Fault, str, tuple[Version, ...]]]:
+    """Yield each fault that an operator meets, with the first library that has it, and its releases."""
+    found = set[str]()
     for library in profile.libraries or (profile,):
         for fault in _BY_PROFILE.get(library.name, {}).get(operator.name, ()):
             releases = (each for each in library.releases if fault.is_in(each) and fault.was_in(profile.tflm))
             met = tuple(each for each in releases if fault.meets(operator, each))
             if met and fault.name not in found:
-                found[fault.name] = FaultMet(operator.name, operator.outputs[0].name, fault, library.name, met)
-    return tuple(found.values())
+                found.add(fault.name)
+                yield fault, library.name, met
 
 
 def faults_in(model: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
