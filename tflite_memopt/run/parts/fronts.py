@@ -89,7 +89,7 @@ class FeedCosts(StretchCosts):
 
     def _added_by(self, stretch: Stretch, front: Fed) -> int:
         """Return the work that a front adds to the operators as they are."""
-        own = instructions(part_of(self.model, *stretch), self._profile)
+        own = self.own_work(stretch)
         made, iteration = construction(front.model, self._profile), instructions(front.model, self._profile)
         return max(self._share(name, front.calls * iteration[name] + made[name] - own[name]) for name in own)
 

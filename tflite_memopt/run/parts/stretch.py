@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...model.analysis.macs import model_macs
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
@@ -30,6 +29,15 @@ _MOST_CUTS: Mapping[Effort, int] = {"quick": 14, "normal": 40, "thorough": 40}
 _SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
 
 
+@dataclass(frozen=True)
+class PartFacts:
+    """Of a part as it is: bytes of TFLM's structures, and instructions to make its interpreter and to run it."""
+
+    tail: int
+    construction: Mapping[str, int]
+    instructions: Mapping[str, int]
+
+
 @dataclass
 class StretchCosts:
     """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
@@ -50,6 +58,7 @@ class StretchCosts:
     measured: Measured = field(default_factory=Measured)
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=dict)
+    _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
 
     @cached_property
     def most_work(self) -> int:
@@ -96,16 +105,23 @@ class StretchCosts:
 
     def least_tail(self, stretch: Stretch) -> int:
         """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
-        if self.counts_head:
-            return 0
-        profile = counted_library(self._profile)
-        part = part_of(self.model, *stretch)
-        return arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
+        return 0 if self.counts_head else self._as_it_is(stretch).tail
 
     def least_work(self, stretch: Stretch) -> int:
         """Making the interpreter of the part."""
-        made = self._construction(stretch, part_of(self.model, *stretch))
-        return max(self._share(name, each) for name, each in made.items())
+        return max(self._share(name, each) for name, each in self._as_it_is(stretch).construction.items())
+
+    def own_work(self, stretch: Stretch) -> Mapping[str, int]:
+        """Return the instructions of the operators as they are, by kernel library."""
+        return self._as_it_is(stretch).instructions
+
+    def _as_it_is(self, stretch: Stretch) -> PartFacts:
+        """Compute the facts of a part once."""
+        if stretch not in self._facts:
+            part, profile = part_of(self.model, *stretch), counted_library(self._profile)
+            tail = arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
+            self._facts[stretch] = PartFacts(tail, self._construction(stretch, part), instructions(part, self._profile))
+        return self._facts[stretch]
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
         """Measure the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
@@ -140,7 +156,7 @@ class StretchCosts:
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Return whether a part adds no more than its share of the limit of the whole model."""
-        own = instructions(part_of(self.model, *stretch), self._profile)
+        own = self.own_work(stretch)
         shares = (each / self._before[name] for name, each in own.items() if each)
         if price.inner not in (None, price.need):
             return False
@@ -155,8 +171,7 @@ class StretchCosts:
             return replace(self.options, budget=None)
         if limit == _NO_STRIPES:
             return replace(self.options, budget=None, cascade=False)
-        part = part_of(self.model, *stretch)
-        own = instructions(part, self._profile)
+        own = self.own_work(stretch)
         work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
         return replace(
             self.options,
@@ -172,10 +187,6 @@ class StretchCosts:
     @cached_property
     def _across(self) -> list[tuple[Tensor, ...]]:
         return crossing(self.model)
-
-    @cached_property
-    def _macs(self) -> int:
-        return model_macs(self.model)
 
     @cached_property
     def _allowed(self) -> Mapping[str, float]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .known import Known
+from .by_signature import BySignature
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Prices:
     one_channel_as_window: bool = False
     columns_as_rows: bool = False
     is_estimate: bool = False
-    known: Known[int] = field(default_factory=Known, init=False, repr=False, compare=False)
+    known: BySignature[int] = field(default_factory=BySignature, init=False, repr=False, compare=False)
     making: MakingPrices = WITH_DOUBLES
 
     def from_flash(self, byte: int) -> Prices:

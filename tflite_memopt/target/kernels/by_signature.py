@@ -9,7 +9,7 @@ Fact = TypeVar("Fact")
 _MOST = 1 << 14
 
 
-class Known(dict[Hashable, Fact]):
+class BySignature(dict[Hashable, Fact]):
     """Facts by signature: all that they depend on. It is emptied when it is full, so that it does not grow."""
 
     def __setitem__(self, signature: Hashable, fact: Fact) -> None:
