@@ -113,6 +113,9 @@ def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...
 
     ``profile``: of several libraries, that of all of them.
     """
+    libraries = profile.libraries or (profile,)
+    if not any(operator.name in _BY_PROFILE.get(library.name, {}) for library in libraries):
+        return ()
     signature = _signature(operator)
     met = profile.met.get(signature) if signature is not None else None
     if met is None:
