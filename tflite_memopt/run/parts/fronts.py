@@ -12,6 +12,7 @@ from itertools import product
 
 from ...model.io.writer import write_model
 from ...model.ir.change import NOTHING_DECIDED
+from ...model.ir.check import check_model
 from ...model.ir.model import Model, Operator, Tensor
 from ...options import Options
 from ...search.memory.arrange import ModelPlacement, arrange
@@ -79,6 +80,7 @@ class FeedCosts(StretchCosts):
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]
         self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
+        check_model(front.model)
         placement = arrange(front.model, self._profile, self.options.search).placement
         front.model.main.reorder(placement.order)
         self.placed[stretch, limit] = front, placement
