@@ -55,8 +55,7 @@ class FeedCosts(StretchCosts):
 
     def least(self, stretch: Stretch) -> int:
         """Return a lower bound in bytes at once: a front takes all that it hands on."""
-        handed_on = sum(tensor.nbytes for tensor in self._across[stretch[1]])
-        return super().least(stretch) if stretch[0] else handed_on + self.least_filters(stretch)
+        return super().least(stretch) if stretch[0] else self.least_side(stretch[1]) + self.least_filters(stretch)
 
     def limits_of(self, stretch: Stretch) -> int:
         """Of a front how many ways there are to feed it."""

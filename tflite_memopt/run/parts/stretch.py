@@ -89,8 +89,12 @@ class StretchCosts:
 
     def least(self, stretch: Stretch) -> int:
         """Return a lower bound in bytes at once: the larger side of the interface, and structures of filters."""
-        sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
-        return max(sides) + self.least_filters(stretch)
+        return max(map(self.least_side, stretch)) + self.least_filters(stretch)
+
+    def least_side(self, at: int) -> int:
+        """Return a lower bound on bytes that cross: what a part takes lies apart, but outputs may be views."""
+        sizes = [tensor.nbytes for tensor in self._across[at]]
+        return max(sizes, default=0) if at == len(self._across) - 1 else sum(sizes)
 
     def least_filters(self, stretch: Stretch) -> int:
         """Return the bytes of TFLM's structures in every form; 0 where the head alone counts."""

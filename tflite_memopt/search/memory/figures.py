@@ -323,16 +323,20 @@ def least_tail(operators: Iterable[Operator], profile: KernelProfile) -> int:
 def least_need(model: Model, profile: KernelProfile, objective: Objective) -> int:
     """Return the bytes of the objective that no form of a cleaned-up model goes below, in one file.
 
-    Its inputs or outputs; and in the tail the allocator, the interface's structures, and ``least_tail``.
+    Its inputs, or the largest output, since outputs may be views of one another; and in the tail the allocator, the
+    interface's structures, and ``least_tail``.
     """
+    sides = model.main.inputs, model.main.outputs
+    inputs, outputs = ([aligned(tensor.nbytes) for tensor in set(side) if in_head(tensor)] for side in sides)
+    head = max(sum(inputs), max(outputs, default=0))
     if objective == "head":
-        return io_lower_bound(model)
+        return head
     beside = arena.arena_beside_head(model, profile.requests, profile.abi)
     kept = sum(each.size for each in beside.permanent if each.of in (arena.ALLOCATOR, arena.INTERFACE))
     kept -= arena.SCRATCH_HANDLE.on(profile.abi) * beside.scratch  # other forms may ask for less, and have no loop
     kept -= arena.SUBGRAPH_ALLOCATIONS.on(profile.abi) * (len(model.graphs) - 1)
     operators = (operator for graph in model.graphs for operator in graph.operators)
-    return io_lower_bound(model) + kept + least_tail(operators, profile)
+    return head + kept + least_tail(operators, profile)
 
 
 def params_bytes(asked: Requests) -> int:
