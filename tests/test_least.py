@@ -19,12 +19,12 @@ from tflite_memopt.run.pipeline import optimize
 from tflite_memopt.search.memory.figures import operator_kinds
 from tflite_memopt.target.kernels.since import PRESENT
 
-CHAIN = write_model(mobile_chain(48))
-PLAIN = Options(verify=False)
+CHAIN = write_model(mobile_chain(24))
+PLAIN = Options(verify=False, effort="quick")
 HOPELESS = replace(PLAIN, budget=2048)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", [514, *range(17)])  # 514 returns views of one another
 def test_no_result_needs_less_than_the_bound(number: int) -> None:
     (model,) = random_networks(1, number)
@@ -77,7 +77,7 @@ def test_the_candidate_for_an_older_tflm_is_replayed_from_the_same_search(monkey
         return made[-1][1]
 
     monkeypatch.setattr(attempts, "known_or_made", noted)
-    optimize(CHAIN, replace(PLAIN, max_slowdown=0.3))
+    optimize(write_model(mobile_chain(48)), replace(PLAIN, max_slowdown=0.3))
     searched = [each for options, each in made if options.cascade and options.decision is None]
     widest = min(searched, key=lambda each: each.placement.memory.required_for_target)
     (older,) = (each for options, each in made if options.build != PRESENT)
