@@ -34,10 +34,10 @@ from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.search.memory.work import WorkLimit
 from tflite_memopt.target.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
-from tflite_memopt.target.kernels.faults import FAULTS, Fault, faults_in, form_of, new_faults
+from tflite_memopt.target.kernels.faults import FAULTS, Fault, faults_in, faults_of, form_of, new_faults
 from tflite_memopt.target.kernels.mend import mend
 from tflite_memopt.target.kernels.profile import KernelProfile
-from tflite_memopt.target.kernels.profiles import PROFILES, profile_named
+from tflite_memopt.target.kernels.profiles import PORTABLE, PROFILES, profile_named
 from tflite_memopt.target.kernels.targets import profile_for
 from tflite_memopt.target.kernels.window import KernelWindow
 
@@ -551,3 +551,29 @@ def test_the_page_has_the_table() -> None:
         for fault, kinds in rows.values()
     ]
     assert said == expected, "\n".join(expected)
+
+
+@pytest.mark.parametrize("profile", [profile_named("esp-nn-s3"), PORTABLE], ids=lambda each: each.name)
+def test_faults_that_are_known_are_those_that_an_operator_meets(profile: KernelProfile) -> None:
+    """One profile is asked about all operators, and each operator is asked of a profile that knows nothing."""
+    drawn, met = np.random.default_rng(5), set[bool]()
+    b = ModelBuilder()
+    for _ in range(200):
+        height, width, kernel, stride = (int(drawn.integers(1, most)) for most in (9, 9, 6, 4))
+        depth, padding = int(drawn.choice([1, 3, 8, 16])), int(drawn.choice([SAME, VALID]))
+        if padding == VALID and min(height, width) < kernel:
+            continue
+        x = b.input(f"x{len(b.graph.tensors)}", (1, height, width, depth), zero_point=int(drawn.choice([0, 3])))
+        y = b.conv(x, 8, kernel, stride, padding) if drawn.random() < 0.5 else b.depthwise(x, kernel, stride, padding)
+        assert y.producer is not None
+        weights, bias = y.producer.inputs[1:3]
+        assert weights is not None
+        assert weights.quantization is not None
+        assert bias is not None
+        weights.quantization.zero_point[:] = int(drawn.random() < 0.1)
+        bias.dtype = DType.INT64 if drawn.random() < 0.1 else bias.dtype
+        found = faults_of(y.producer, profile)
+        assert found == faults_of(y.producer, replace(profile))
+        assert all(each.output == y.name for each in found)
+        met.add(bool(found))
+    assert met == {False, True}

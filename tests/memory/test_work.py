@@ -288,3 +288,16 @@ def test_pooling_of_a_scalar_is_refused() -> None:
     b.average_pool(b.input("x", (1, 6, 6, 8)), 3).shape = ()
     with raises(ModelFormatError, ErrorKind.OPERAND, "AVERAGE_POOL_2D"):
         operator_work(b.model.main.operators[0], REFERENCE_PRICES)
+
+
+@pytest.mark.parametrize("prices", [REFERENCE_PRICES, DSP_PRICES, MVE_PRICES], ids=lambda each: each.library)
+def test_known_work_is_that_of_the_operator(prices: Prices) -> None:
+    """One table of prices is asked about all convolutions, and each is asked of a table that knows nothing."""
+    drawn, b = np.random.default_rng(3), ModelBuilder()
+    for _ in range(100):
+        height, width, kernel, stride = (int(drawn.integers(1, most)) for most in (9, 9, 5, 4))
+        x = b.input(f"x{len(b.graph.tensors)}", (1, height, width, int(drawn.choice([1, 4, 8]))))
+        multiplier, is_plain = int(drawn.choice([1, 2])), drawn.random() < 0.5
+        y = b.conv(x, 8, kernel, stride) if is_plain else b.depthwise(x, kernel, stride, multiplier=multiplier)
+        assert y.producer is not None
+        assert operator_work(y.producer, prices) == operator_work(y.producer, replace(prices))

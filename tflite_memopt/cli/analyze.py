@@ -22,8 +22,8 @@ from .types import ByteSize, GivenMemories, ModelPath
     "--budget",
     type=ByteSize(),
     metavar="SIZE",
-    help="Available RAM, for example 64K. Also estimates whether the model fits as one file, in parts, or fed row "
-    "by row.",
+    help="Available RAM, for example 64K. If the model exceeds it, also says how many bytes it needs at least as "
+    "one file, in parts, and fed row by row.",
 )
 @MEMORY
 @report_option(".json", ".html", ".svg")

@@ -149,9 +149,7 @@ def optimize(
     """
     from ..model.io.files import read_file, write_files
     from ..report.model import to_json
-    from ..report.pictures.pages import report_page, svg_file
-    from ..report.receipt import receipt_of
-    from ..run.parts.ways import other_ways
+    from ..run.candidate import Cache
     from ..run.pipeline import optimize as run
     from ..search.memory.arrange import needed_bytes
 
@@ -167,19 +165,33 @@ def optimize(
         return
     check_files((output, *reports, receipt), read, force, output)
     with progress_line(quiet) as say:
-        result = run(source, options, say)
+        cache: Cache = {}
+        result = run(source, options, say, cache)
         report = result.report
         search = options.search
         if report.within_budget is False and not search.meets_budget(needed_bytes(report.after, search)):
-            ways = tuple(other_ways(read_file(source), options, result, say))
+            from ..run.parts.ways import other_ways
+
+            ways = tuple(other_ways(read_file(source), options, result, say, cache))
             report = replace(report, ways=ways)
     commands = _commands(report, output)
-    makers: Makers = {
-        ".json": lambda: to_json(report).encode(),
-        ".html": lambda: report_page(report, output.name, _registered(report, result.model), commands),
-        ".svg": lambda: svg_file(report),
-    }
-    written = {} if receipt is None else {receipt: receipt_of(report, result.model, output.name).encode()}
+
+    def page() -> bytes:
+        from ..report.pictures.pages import report_page
+
+        return report_page(report, output.name, _registered(report, result.model), commands)
+
+    def picture() -> bytes:
+        from ..report.pictures.pages import svg_file
+
+        return svg_file(report)
+
+    makers: Makers = {".json": lambda: to_json(report).encode(), ".html": page, ".svg": picture}
+    written: dict[Path, bytes] = {}
+    if receipt is not None:
+        from ..report.receipt import receipt_of
+
+        written[receipt] = receipt_of(report, result.model, output.name).encode()
     write_files({output: result.model, **reports_of(reports, makers), **written})
     if as_json:
         click.echo(to_json(report), nl=False)

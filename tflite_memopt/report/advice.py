@@ -13,7 +13,7 @@ from ..search.memory.work import construction
 from ..target.kernels.as_it_came import AsItCame
 from ..target.kernels.profile import KernelProfile
 from .model import Advice, Report
-from .summary import flash_in_words, least_as_one, needed_of
+from .summary import flash_in_words, needed_of
 from .words import change_in_percent, percent
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
@@ -33,7 +33,7 @@ _CLEARLY = 0.02
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
     """Return the next steps, the surest first. ``model`` is the result."""
     interface = (*of_conversion(report.after, model, report.as_it_came), *_of_interface(model, options))
-    if report.budget is not None and report.budget < least_as_one(report):
+    if report.budget is not None and report.budget < report.least_as_one:
         # In one file nothing else helps.
         return (*interface, *_of_parts(report, model, profile, options), *_of_feed(report, model, options))
     return (

@@ -107,7 +107,8 @@ class RunOutcome:
     """The results of the stages of one run, for the report.
 
     ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``seconds`` by
-    stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``: a lower bound of the objective over all that the
+    stage. ``decision``: what ``--replay`` takes. ``least_as_one``: bytes of the objective that no form of the
+    model in one file goes below. ``least_in_stripes``: a lower bound of the objective over all that the
     search for stripes considers.
     ``metadata_left_out``: by name, since it counts operators by their old positions. ``calls``: of the result, for one
     of the original. ``slide``: what a call takes of a window.
@@ -121,6 +122,7 @@ class RunOutcome:
     verification: Verified
     seconds: dict[str, float]
     decision: str
+    least_as_one: int
     least_in_stripes: int | None
     failed: tuple[FailedStep, ...]
     metadata_left_out: tuple[str, ...]
@@ -191,6 +193,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena},
         loops=loop_uses(model),
+        least_as_one=outcome.least_as_one,
         least_in_stripes=outcome.least_in_stripes,
         tflm=support,
         as_it_came=outcome.came,

@@ -354,6 +354,9 @@ class Report:
     """Location and lifetime of every tensor in the head, "before" and "after"."""
     loops: tuple[LoopUse, ...] = ()
     """Regions that run as one loop."""
+    least_as_one: int = 0
+    """Lower bound of the objective for the model in one file, in any form, in bytes: inputs or outputs, and TFLM's
+    structures."""
     least_in_stripes: int | None = None
     """Lower bound of the search for stripes, in bytes of the objective; null without such a search."""
     ways: tuple[Way, ...] = ()

@@ -429,21 +429,15 @@ def flash_in_words(kernels: Mapping[str, int | None]) -> str:
 
 def _limits_of_search(report: Report) -> Iterator[str]:
     """Yield the limit on computation that binds; nothing where the result beats the bound of the search."""
-    need, least = needed_of(report, report.after), least_as_one(report)
+    need, least = needed_of(report, report.after), report.least_as_one
     if report.budget is not None and report.budget < least:
+        over = counted(least - report.budget, "byte")
         yield (
-            f"one file does not fit {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) "
-            f"and TFLM's structures ({least - report.bounds.io:,}) alone take {least:,}"
+            f"one file does not fit {in_words(report.budget)}: the inputs or outputs (up to {report.bounds.io:,} "
+            f"bytes) and TFLM's structures alone take {least:,} bytes at least, {over} too many"
         )
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
         yield f"the search for stripes finds no candidate below {need:,} bytes within the limits on computation"
-
-
-def least_as_one(report: Report) -> int:
-    """Return the bytes of the interface and the tail, which a model in one file cannot go below."""
-    if report.objective == "head":
-        return report.bounds.io
-    return report.bounds.io + min(report.before.tail_for_target, report.after.tail_for_target)
 
 
 def _share(memory: MemoryUse, is_head: bool) -> str:

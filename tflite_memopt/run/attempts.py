@@ -4,6 +4,9 @@ what may change     order and plan  ->  rewrites  ->  stripes on an older TFLM  
 
 and for each        narrower limits, those that were asked for, a wider limit, the least RAM where a budget is
                     missed; the same for any kernel library
+
+Stripes on an older TFLM are those without loops that the search for stripes has planned. A budget below the lower bound
+of one file is no limit of a search.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from ..search.memory.figures import operator_kinds
 from ..search.memory.reserve import needs_by_library
 from ..search.memory.work import instructions
 from ..target.kernels.profiles import PORTABLE
-from ..target.kernels.since import build_named, needed_since, without_newer
+from ..target.kernels.since import build_named, has_operators, needed_since, without_newer
 from ..target.kernels.support import support_of
 from ..target.kernels.targets import profile_for
-from .candidate import Candidate, RunContext, known_or_made, placed_again
+from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again
 
 Rung = Literal["stripes", "rewrites", "order and plan"]
 LAST_RUNG: Rung = "order and plan"
@@ -141,6 +144,8 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     In the order of the ladder, a candidate replaces the one before when it has no operator kind and no newer TFLM that
     the other does without, when it saves ``run.worth`` of the objective, or when it alone meets the budget.
     """
+    if asked.budget is not None and asked.budget < least_as_one(run, asked):
+        asked = replace(asked, budget=None)  # nothing meets it, and the least RAM says by how much
     takes_all = not run.worth or asked.decision is not None
     if takes_all or not support_of(run.original, asked.build).runs:
         return cheapest(run, asked), None
@@ -154,9 +159,7 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     assert kept is not None
     since = needed_since(_news(run, kept))
     if plain is not None and since is not None:
-        # What needs more does not take the place of what is kept.
-        enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
-        older = cheapest(run, replace(asked, build=build_named(without_newer(asked.build, since))), enough)
+        older = _older(run, kept, replace(asked, build=build_named(without_newer(asked.build, since))))
         plain = older if _pays(run, plain, older, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:
@@ -165,6 +168,19 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     told = replace(kept.cascaded, refused=best.cascaded.refused, least=best.cascaded.least)
     rewritten = replace(kept.rewritten, refused=best.rewritten.refused)
     return replace(kept, rewritten=rewritten, cascaded=told), _declined(run, best, kept, asked)
+
+
+def _older(run: RunContext, kept: Candidate, asked: SearchOptions) -> Candidate:
+    """Return the cheapest candidate for an older TFLM: of what the search of ``kept`` has planned, where that has one.
+
+    Else it is searched: what needs more than ``kept`` by enough does not take its place, and is not looked for.
+    """
+    if kept.without_loops is not None and asked.budget is None:
+        known = known_or_made(run, replace(asked, decision=kept.without_loops))
+        if known.is_no_worse and has_operators(operator_kinds(known.model), asked.build):
+            return known
+    enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
+    return cheapest(run, asked, enough)
 
 
 def _pays(run: RunContext, plain: Candidate, other: Candidate, asked: SearchOptions) -> bool:

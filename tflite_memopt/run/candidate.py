@@ -17,6 +17,7 @@ from ..options import SearchOptions
 from ..search.cascade.measure import Measured
 from ..search.cascade.search import OtherForm, cascade
 from ..search.memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
+from ..search.memory.figures import least_need
 from ..search.memory.problems import with_ties
 from ..search.memory.reserve import LibraryNeed
 from ..search.memory.work import WorkLimit, instructions
@@ -61,6 +62,12 @@ class Candidate:
         """With which another run makes the same of the model, without a search."""
         before = self.rewritten.decision
         return replace(self.cascaded.decision, sites=before.sites, is_rolled=before.is_rolled)
+
+    @property
+    def without_loops(self) -> Decision | None:
+        """With which another run makes the cheapest that was planned without loops; None where none was."""
+        before, found = self.rewritten.decision, self.cascaded.without_loops
+        return None if found is None or before.is_rolled else replace(found, sites=before.sites)
 
     @property
     def exactness(self) -> Exactness:
@@ -153,6 +160,11 @@ def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
         plan_label.detach(found.model)
         run.rewritten[key] = replace(found, uses=(*found.uses, *_mended(run, found.model)))
     return replace(run.rewritten[key], model=copy_model(run.rewritten[key].model))
+
+
+def least_as_one(run: RunContext, options: SearchOptions) -> int:
+    """Return the bytes of the objective that no form of the model goes below, in one file."""
+    return least_need(_rewritten(run, options).model, run.profile, options.objective)
 
 
 def _given(run: RunContext, options: SearchOptions) -> Model:

@@ -21,7 +21,7 @@ from ..solvers.graph.limits import StageClock
 from ..target.kernels.as_it_came import said_of_wrong, wrong_operators
 from ..target.kernels.faults import faults_in
 from .attempts import WORTH
-from .candidate import Cache, Progress, RunContext
+from .candidate import Cache, Progress, RunContext, least_as_one
 from .checking import Check, first_right
 from .given import check_runs, read_given
 
@@ -104,6 +104,7 @@ def optimize(
         verification=verification,
         seconds=clock.seconds(),
         decision=str(candidate.decision),
+        least_as_one=least_as_one(run, options.search),
         least_in_stripes=candidate.cascaded.least,
         failed=tuple(failed),
         metadata_left_out=done.metadata_left_out,

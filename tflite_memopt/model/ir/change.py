@@ -189,7 +189,8 @@ class Changed:
     """The model that a stage hands on, what was done to it, and what was not for which reason.
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
-    ``decision``: what the stage's search chose, with which the same stage does the same again.
+    ``decision``: what the stage's search chose, with which the same stage does the same again. ``without_loops``: the
+    cheapest that it has planned without loops, where ``decision`` has some.
     """
 
     model: Model
@@ -197,6 +198,7 @@ class Changed:
     refused: tuple[Refusal, ...]
     least: int | None = None
     decision: Decision = NOTHING_DECIDED
+    without_loops: Decision | None = None
 
 
 def loosest(found: Iterable[Exactness]) -> Exactness:

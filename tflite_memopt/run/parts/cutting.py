@@ -64,7 +64,10 @@ def cut(model: Model, positions: Sequence[int]) -> list[Model]:
     if reason is not None and positions:
         raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     ends = [0, *positions, len(model.main.operators)]
-    return [part_of(model, first, end) for first, end in pairwise(ends)]
+    parts = [part_of(model, first, end) for first, end in pairwise(ends)]
+    for part in parts:
+        check_model(part)
+    return parts
 
 
 def part_of(model: Model, first: int, end: int) -> Model:
@@ -82,5 +85,4 @@ def part_of(model: Model, first: int, end: int) -> Model:
     drop_uncalled(part)
     drop_dead_tensors(part)
     drop_unused_codes(part)
-    check_model(part)
     return part

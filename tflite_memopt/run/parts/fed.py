@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...model.ir.check import check_model
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Tensor
@@ -136,7 +135,6 @@ def _written(model: Model, region: Region, loop: Masked) -> Fed | str:
     drop_dead_tensors(model)
     drop_unused_codes(model)
     lay_in_one_row(model)
-    check_model(model)
     lead = -(window.start + loop.first_iteration * step)
     return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs)
 

@@ -14,6 +14,7 @@ from ...errors import ErrorKind, ModelFormatError
 from ...model.io import offline_plan
 from ...model.io.writer import write_model
 from ...model.ir.change import NOTHING_DECIDED
+from ...model.ir.check import check_model
 from ...model.ir.model import Model, Operator, Tensor
 from ...options import Options
 from ...search.memory.arrange import ModelPlacement, arrange
@@ -44,14 +45,19 @@ IMPOSSIBLE = 1 << 60
 class FeedCosts(StretchCosts):
     """As ``StretchCosts``; the stretches from step 0 on are fronts that are fed ``rows`` rows a call, or ``AUTO``.
 
-    ``image``: which input is fed, by its position.
+    ``image``: which input is fed, by its position. ``most``: bytes; fronts that certainly need more are not built.
     """
 
     rows: int = AUTO
     image: int = 0
+    most: int | None = None
     placed: dict[tuple[Stretch, int], tuple[Fed, ModelPlacement]] = field(default_factory=dict)
     reasons: dict[Stretch, str] = field(default_factory=dict)
     _ways: dict[Stretch, list[Fed]] = field(default_factory=dict)
+
+    def least(self, stretch: Stretch) -> int:
+        """Return a lower bound in bytes at once: a front takes all that it hands on."""
+        return super().least(stretch) if stretch[0] else self.least_side(stretch[1]) + self.least_filters(stretch)
 
     def limits_of(self, stretch: Stretch) -> int:
         """Of a front how many ways there are to feed it."""
@@ -75,6 +81,7 @@ class FeedCosts(StretchCosts):
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]
         self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
+        check_model(front.model)
         placement = arrange(front.model, self._profile, self.options.search).placement
         front.model.main.reorder(placement.order)
         self.placed[stretch, limit] = front, placement
@@ -85,7 +92,7 @@ class FeedCosts(StretchCosts):
 
     def _added_by(self, stretch: Stretch, front: Fed) -> int:
         """Return the work that a front adds to the operators as they are."""
-        own = instructions(part_of(self.model, *stretch), self._profile)
+        own = self.own_work(stretch)
         made, iteration = construction(front.model, self._profile), instructions(front.model, self._profile)
         return max(self._share(name, front.calls * iteration[name] + made[name] - own[name]) for name in own)
 
@@ -104,6 +111,9 @@ class FeedCosts(StretchCosts):
 
     def _fronts(self, stretch: Stretch) -> list[Fed]:
         """Return the ways to feed a front, those that make fewer rows first."""
+        if stretch not in self._ways and self.most is not None and self.least(stretch) > self.most:
+            self.reasons[stretch] = f"a front takes {self.least(stretch):,} bytes at least"
+            self._ways[stretch] = []
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
             for rows, pieces in product(self._row_counts(front), PIECES):

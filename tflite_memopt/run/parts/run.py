@@ -44,7 +44,7 @@ _LIMIT = 30
 _MOST_MEASURED: Mapping[Effort, int] = {"quick": 60, "normal": 180, "thorough": 180}
 _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 60}
 """Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
-_ORDER_WORK = 0.1
+ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _TOO_SLOW = (
     "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows; with a "
@@ -96,6 +96,7 @@ def optimize_in_parts(
     image: str | None = None,
     cache: Cache | None = None,
     whole: Result | None = None,
+    must_fit: bool = False,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
@@ -104,7 +105,7 @@ def optimize_in_parts(
     ``image``: the name of the input that is fed; None: the largest.
     ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
     ``cache``: as of ``optimize``, for runs of one model with several numbers of parts. ``whole``: the model as one,
-    where it is there already.
+    where it is there already. ``must_fit``: whether the search ends where nothing meets the budget, without the least.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
@@ -133,7 +134,8 @@ def optimize_in_parts(
     original = instructions(given, options.profile)
     if feed is not None and fed is not None:
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
-        return _fed(name, data, model, fronts, whole, most_parts)
+        fronts.most = options.budget if must_fit else None
+        return _fed(name, data, model, fronts, whole, most_parts, must_fit)
     known = {} if cache is None else cache
     costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
     worth = _whole_bytes(whole) * (1 - _GAIN)
@@ -149,7 +151,7 @@ def optimize_in_parts(
 
     if reason is not None:
         return as_one
-    found = _within_the_limit(costs, most_parts, made)
+    found = _within_the_limit(costs, most_parts, made, must_fit)
     if found is None:
         return replace(as_one, why_whole=_TOO_SLOW)
     return as_one if found is as_one else _verified(data, found, options, progress)
@@ -157,26 +159,29 @@ def optimize_in_parts(
 
 def _why_one(costs: StretchCosts, worth: float) -> str:
     """Return the reason for one part: no cut saves as much, or those that do are beyond the limit on run time."""
-    least = estimated_need(costs, costs.most_work)
-    anyhow = estimated_need(costs, _ANY_WORK)
+    least, anyhow = (
+        need_along(costs, costs.estimate, costs.least_work, limit) for limit in (costs.most_work, _ANY_WORK)
+    )
     is_slow = anyhow is not None and anyhow <= worth and (least is None or least > worth)
     return _TOO_SLOW if is_slow else _NO_GAIN
 
 
-def estimated_need(costs: StretchCosts, most_work: int) -> int | None:
-    """Return the largest estimate on the best path with a cut, or a front; None where none keeps to the limit."""
+def need_along(
+    costs: StretchCosts, need_of: Callable[[Stretch], int], work_of: Callable[[Stretch], int], most_work: int
+) -> int | None:
+    """Return the largest need on the best path with a cut, or a front; None where none keeps to the limit."""
     whole = None if isinstance(costs, FeedCosts) else (0, costs.positions[-1])
 
     def priced(stretch: Stretch) -> list[tuple[Price, int]]:
-        need = IMPOSSIBLE if stretch == whole else costs.estimate(stretch)
-        return [] if need >= IMPOSSIBLE else [(Price(need, costs.least_work(stretch)), 0)]
+        need = IMPOSSIBLE if stretch == whole else need_of(stretch)
+        return [] if need >= IMPOSSIBLE else [(Price(need, work_of(stretch)), 0)]
 
     path = best_path(priced, costs.positions, MOST_PARTS, most_work)
     return None if path is None else path.need
 
 
 def _fed(
-    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None
+    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None, must_fit: bool
 ) -> ProgramResult:
     """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
     options, reason = costs.options, why_whole(model) or costs.why_none()
@@ -188,7 +193,7 @@ def _fed(
         parts = _optimized_parts(costs, choice, 1)
         return ProgramResult(whole, parts, _program(name, data, parts, whole, options, front), None, front)
 
-    found = _within_the_limit(costs, most_parts, made)
+    found = _within_the_limit(costs, most_parts, made, must_fit)
     if found is None:
         raise InfeasibleError(
             f"--feed: no front keeps the added run time within {options.max_slowdown:.0%}: raise "
@@ -252,14 +257,14 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
         clean_up(model, options.profile, options.keep_quantized)
     offline_plan.detach(model)
     plan_label.detach(model)
-    model.main.reorder(arrange(model, options.profile, options.search, _ORDER_WORK).schedule.order)
+    model.main.reorder(arrange(model, options.profile, options.search, ORDER_WORK).schedule.order)
     if fed is not None:
         others_late(model, fed)
     return model
 
 
 def _within_the_limit(
-    costs: StretchCosts, most_parts: int | None, made: Callable[[Choice], ProgramResult]
+    costs: StretchCosts, most_parts: int | None, made: Callable[[Choice], ProgramResult], must_fit: bool
 ) -> ProgramResult | None:
     """Return the program of the best choice that keeps to the limit on run time; None without one.
 
@@ -267,7 +272,7 @@ def _within_the_limit(
     want of room: then what it adds beyond the limit is taken from the limit of the next search.
     """
     most_work, limit = costs.most_work, costs.options.max_slowdown
-    while (choice := _chosen(costs, most_parts, most_work)) is not None:
+    while (choice := _chosen(costs, most_parts, most_work, must_fit)) is not None:
         result = made(choice)
         over = max(result.program.slowdown.values()) - limit
         if over <= _ROUNDED or result.why_whole is not None:
@@ -276,7 +281,7 @@ def _within_the_limit(
     return None
 
 
-def _chosen(costs: StretchCosts, most_parts: int | None, work: int) -> Choice | None:
+def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool) -> Choice | None:
     options = costs.options
     stretches = Stretches(
         costs.positions,
@@ -294,6 +299,14 @@ def _chosen(costs: StretchCosts, most_parts: int | None, work: int) -> Choice | 
         return fewest(stretches, MOST_PARTS, work)
     # What fits is enough; where nothing does, the least need is the answer.
     fitting = choose(stretches, MOST_PARTS, work, enough=options.budget)
+    if fitting is None and must_fit:
+        least = best_path(stretches.options, stretches.positions, MOST_PARTS, work)
+        if least is not None:
+            raise InfeasibleError(
+                f"it takes {least.need:,} bytes at least"
+                if least.need > options.budget
+                else "no cut that was tried meets the budget"
+            )
     return choose(stretches, MOST_PARTS, work) if fitting is None else fitting
 
 

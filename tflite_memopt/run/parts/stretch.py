@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...model.analysis.macs import model_macs
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
 from ...search.cascade.measure import Measured
+from ...search.memory.figures import least_tail
 from ...search.memory.reserve import needs_by_library
 from ...search.memory.work import construction, instructions, moving
 from ...solvers.graph.limits import StageClock
@@ -27,6 +27,15 @@ SHARE = 1_000_000
 _MOST_CUTS: Mapping[Effort, int] = {"quick": 14, "normal": 40, "thorough": 40}
 """Positions that may be cut: of more, those where the fewest bytes cross."""
 _SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """Of a part as it is: bytes of TFLM's structures, and instructions to make its interpreter and to run it."""
+
+    tail: int
+    construction: Mapping[str, int]
+    instructions: Mapping[str, int]
 
 
 @dataclass
@@ -49,6 +58,7 @@ class StretchCosts:
     measured: Measured = field(default_factory=Measured)
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=dict)
+    _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
 
     @cached_property
     def most_work(self) -> int:
@@ -77,6 +87,21 @@ class StretchCosts:
         """Under how many limits a stretch has a price."""
         return self.limits
 
+    def least(self, stretch: Stretch) -> int:
+        """Return a lower bound in bytes at once: the larger side of the interface, and structures of filters."""
+        return max(map(self.least_side, stretch)) + self.least_filters(stretch)
+
+    def least_side(self, at: int) -> int:
+        """Return a lower bound on bytes that cross: what a part takes lies apart, but outputs may be views."""
+        sizes = [tensor.nbytes for tensor in self._across[at]]
+        return max(sizes, default=0) if at == len(self._across) - 1 else sum(sizes)
+
+    def least_filters(self, stretch: Stretch) -> int:
+        """Return the bytes of TFLM's structures in every form; 0 where the head alone counts."""
+        first, end = stretch
+        profile = counted_library(self._profile)
+        return 0 if self.counts_head else least_tail(self.model.main.operators[first:end], profile)
+
     def estimate(self, stretch: Stretch) -> int:
         """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
         sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
@@ -84,16 +109,23 @@ class StretchCosts:
 
     def least_tail(self, stretch: Stretch) -> int:
         """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
-        if self.counts_head:
-            return 0
-        profile = counted_library(self._profile)
-        part = part_of(self.model, *stretch)
-        return arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
+        return 0 if self.counts_head else self._as_it_is(stretch).tail
 
     def least_work(self, stretch: Stretch) -> int:
         """Making the interpreter of the part."""
-        made = self._construction(stretch, part_of(self.model, *stretch))
-        return max(self._share(name, each) for name, each in made.items())
+        return max(self._share(name, each) for name, each in self._as_it_is(stretch).construction.items())
+
+    def own_work(self, stretch: Stretch) -> Mapping[str, int]:
+        """Return the instructions of the operators as they are, by kernel library."""
+        return self._as_it_is(stretch).instructions
+
+    def _as_it_is(self, stretch: Stretch) -> PartFacts:
+        """Compute the facts of a part once."""
+        if stretch not in self._facts:
+            part, profile = part_of(self.model, *stretch), counted_library(self._profile)
+            tail = arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
+            self._facts[stretch] = PartFacts(tail, self._construction(stretch, part), instructions(part, self._profile))
+        return self._facts[stretch]
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
         """Measure the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
@@ -128,7 +160,7 @@ class StretchCosts:
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Return whether a part adds no more than its share of the limit of the whole model."""
-        own = instructions(part_of(self.model, *stretch), self._profile)
+        own = self.own_work(stretch)
         shares = (each / self._before[name] for name, each in own.items() if each)
         if price.inner not in (None, price.need):
             return False
@@ -143,8 +175,7 @@ class StretchCosts:
             return replace(self.options, budget=None)
         if limit == _NO_STRIPES:
             return replace(self.options, budget=None, cascade=False)
-        part = part_of(self.model, *stretch)
-        own = instructions(part, self._profile)
+        own = self.own_work(stretch)
         work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
         return replace(
             self.options,
@@ -160,10 +191,6 @@ class StretchCosts:
     @cached_property
     def _across(self) -> list[tuple[Tensor, ...]]:
         return crossing(self.model)
-
-    @cached_property
-    def _macs(self) -> int:
-        return model_macs(self.model)
 
     @cached_property
     def _allowed(self) -> Mapping[str, float]:

@@ -6,43 +6,60 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...errors import InfeasibleError, UnsupportedModelError
+from ...model.ir.change import INFERRED_SHAPES
+from ...model.ir.copying import copy_model
 from ...model.ir.model import Model
 from ...options import Options
+from ...report.answer import answer_of
 from ...report.exploration import flags_of
 from ...report.model import Analysis, Way
+from ...report.words import counted
+from ...search.memory.arrange import arrange
+from ...search.memory.figures import least_need
+from ...search.memory.file import read_planned
 from ...search.memory.work import slowest
+from ...search.rewrite.stage import clean_up, take_integers
 from ..attempts import LIMITS
 from ..candidate import Cache, Progress
 from ..pipeline import Result, optimize
-from ..steps import fed_input, in_rows
 from .cutting import why_whole
-from .fronts import AUTO, FeedCosts, others_late
-from .run import estimated_need, optimize_in_parts
+from .fronts import AUTO, FeedCosts
+from .run import ORDER_WORK, need_along, optimize_in_parts
 from .stretch import StretchCosts
 
 PARTS, FED = "--parts auto --effort quick", "--feed auto --parts auto --effort quick"
 
 
-def other_ways(source: bytes, options: Options, whole: Result, progress: Progress) -> Iterator[Way]:
+def other_ways(source: bytes, options: Options, whole: Result, progress: Progress, cache: Cache) -> Iterator[Way]:
     """Search the model as one file with more changes, in parts, then fed, until one meets the budget.
 
-    Nothing is verified. ``whole``: the result as one model. A way that the options or the model exclude is left out.
+    Nothing is verified, and nothing is searched whose lower bound exceeds the budget. ``whole``: the result as one
+    model; ``cache``: of that run. A way that the options or the model exclude is left out.
     """
-    as_one = _as_one(source, options, progress)
+    as_one = _as_one(source, options, whole, progress, cache)
     if as_one is not None:
         yield as_one
         return
     if options.objective != "total" or options.ties or options.step or options.decision is not None:
         return
+    is_as_given = whole.report.as_it_came.has_size and all(use.rule != INFERRED_SHAPES for use in whole.report.rewrites)
+    quick = replace(options, verify=False, effort="quick")
+    bounds = dict(least_in_ways(read_planned(source), quick)) if is_as_given else {}
     for flags, rows in ((PARTS, None), (FED, AUTO)):
+        least = bounds.get(flags)
+        if least is not None and options.budget is not None and least > options.budget:
+            reason = f"it takes {least:,} bytes at least, {counted(least - options.budget, 'byte')} too many"
+            yield Way(flags, None, None, False, reason)
+            continue
         try:
             found = optimize_in_parts(
                 source,
-                replace(options, verify=False, effort="quick"),
+                quick,
                 None,
                 lambda said, flags=flags: progress(f"{flags}: {said}"),  # type: ignore[misc]
                 rows,
                 whole=whole,
+                must_fit=True,
             )
         except (UnsupportedModelError, InfeasibleError) as reason:
             yield Way(flags, None, None, False, str(reason))
@@ -58,52 +75,70 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
             return
 
 
-def _as_one(source: bytes, options: Options, progress: Progress) -> Way | None:
-    """Return the way that meets the budget in one file with any change and the least of the wider limits; or None."""
-    if not options.cascade or options.decision is not None:
+def _as_one(source: bytes, options: Options, whole: Result, progress: Progress, cache: Cache) -> Way | None:
+    """Return the way that meets the budget in one file with any change and the least of the wider limits; or None.
+
+    The widest limit comes first: where the least RAM within it exceeds the budget, no other limit is searched.
+    """
+    is_hopeless = options.budget is None or options.budget < whole.report.least_as_one
+    if not options.cascade or options.decision is not None or is_hopeless:
         return None
-    cache: Cache = {}
-    for limit in (each for each in LIMITS if each >= options.max_slowdown):
-        tried = replace(options, every_byte=True, max_slowdown=limit, verify=False)
+
+    def made(tried: Options) -> Result:
+        flags = flags_of(tried)
+        return optimize(source, tried, lambda said: progress(f"{flags}: {said}"), cache)
+
+    every = [
+        replace(options, every_byte=True, max_slowdown=limit, verify=False)
+        for limit in LIMITS
+        if limit >= options.max_slowdown
+    ]
+    least = made(replace(every[-1], budget=None)).report
+    fit = answer_of(least.libraries["after"], objective=options.objective, budget=options.budget).fit
+    if fit is None or not fit.fits:
+        return None
+    for tried in every:
         if tried == replace(options, verify=False):
             continue
-        flags = flags_of(tried)
-        report = optimize(source, tried, lambda said, flags=flags: progress(f"{flags}: {said}"), cache).report  # type: ignore[misc]
+        report = made(tried).report
         if report.within_budget:
             slowdown = round(slowest(report.before.instructions, report.after.instructions), 4)
-            return Way(flags, report.answer.reserve, slowdown, True, None)
+            return Way(flags_of(tried), report.answer.reserve, slowdown, True, None)
     return None
 
 
-def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
-    """Estimate the bytes that the model needs in parts, and fed, from interfaces and TFLM's structures alone.
+def least_in_ways(given: Model, options: Options) -> Iterator[tuple[str, int]]:
+    """Yield lower bounds in bytes of what the model needs in parts, and fed, before any search.
 
-    A result may need more, for tensors inside of a part, or less, if stripes shrink an interface.
+    The largest part takes its inputs or outputs, or a front all that it hands on, and TFLM's structures for filters.
     """
-    if why_whole(model) is not None:
+    if why_whole(given) is not None:
         return
-    every: list[tuple[str, StretchCosts]] = [(PARTS, StretchCosts(model, options, lambda _: None))]
-    image, model = fed_input(model), in_rows(model, options)
-    others_late(model, image)
-    fed = FeedCosts(model, options, lambda _: None, image=image)
-    every += [] if fed.why_none() else [(FED, fed)]
-    for flags, costs in every:
-        need = estimated_need(costs, costs.most_work)
-        if need is not None:
-            yield flags, need
+    profile, model = options.profile, copy_model(given)
+    if options.rewrite:
+        clean_up(model, profile)
+    if options.io == "int8":
+        take_integers(model)
+    model.main.reorder(arrange(model, profile, options.search, ORDER_WORK).schedule.order)
+    every = {PARTS: StretchCosts(model, options, lambda _: None), FED: FeedCosts(model, options, lambda _: None)}
+    for flags, costs in every.items():
+        bound = need_along(costs, costs.least, lambda _: 0, 0)
+        if bound is not None:
+            yield flags, bound
 
 
-def said_of_ways(model: Model, analysis: Analysis, options: Options) -> Iterator[str]:
-    """Yield what a model over the budget may need as one file, in parts and fed, before any search; nothing if it fits.
+def said_of_ways(given: Model, analysis: Analysis, options: Options) -> Iterator[str]:
+    """Yield lower bounds of what a model over the budget needs as one file, in parts and fed, before any search.
 
-    As one file it takes its interface and TFLM's structures, as far as rewrites leave them as they are.
+    Nothing if it fits, or TFLM cannot load it as it is.
     """
     fit = analysis.answer.fit
-    if fit is None or fit.fits:
+    if fit is None or fit.fits or analysis.mends:
         return
-    least = analysis.bounds.io + analysis.memory.tail_for_target
-    yield f"as one file: about {least:,} bytes, an estimate: inputs or outputs, and TFLM's structures as they are now"
-    for flags, estimate in estimated_ways(model, options):
-        way = "fed row by row" if flags == FED else "in parts"
-        yield f"{way}: about {estimate:,} bytes, an estimate"
+    model = copy_model(given)
+    clean_up(model, options.profile)
+    least = least_need(model, options.profile, "total")
+    yield f"as one file: {least:,} bytes at least, for inputs or outputs and TFLM's structures"
+    for flags, bound in least_in_ways(given, options):
+        yield f"{'fed row by row' if flags == FED else 'in parts'}: {bound:,} bytes at least"
     yield "next: tflite-memopt optimize with the same --target and --budget searches all of them"

@@ -255,6 +255,8 @@ class OrderSearch:
                     return best
                 left -= 1
                 fresh, heads = self._fresh(target, forms)
+                if self._options.budget is not None and self.least > self._options.budget:
+                    return best  # the smallest bound exceeds it, and larger needs only add larger bounds
                 if not fresh:
                     break
                 ready = list(filter(self.space.tilings.is_measured, fresh[:heads]))

@@ -9,7 +9,7 @@ larger than such a sum, and a few bytes more with short enums, where some struct
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
@@ -21,6 +21,7 @@ from ...model.analysis.loops import Loop
 from ...model.analysis.macs import model_macs, operator_macs, runs_of
 from ...model.ir.model import Model, Operator, Tensor
 from ...model.ir.tensors import affine_of, in_head
+from ...options import Objective
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ...solvers.graph.interval import covered
 from ...solvers.plan.bounds import max_breadth
@@ -31,7 +32,7 @@ from ...target.kernels.profile import KernelProfile
 from ...target.kernels.requests import ILP32, WHEEL, Abi, Requests
 from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
-from .work import instructions, weights_read
+from .work import FLOATS, WITH_SCALES, instructions, weights_read
 
 
 @dataclass(frozen=True)
@@ -299,6 +300,43 @@ def _tables(abi: Abi, tensors: Number, planned: Number, requests: Number) -> Num
     infos = arena.ALLOCATION_INFO.on(abi) * (tensors + requests)
     buffers = arena.PLANNED_BUFFER.on(abi) * (planned + requests)
     return infos + buffers + arena.SCRATCH_REQUEST.on(abi) * requests
+
+
+def least_tail(operators: Iterable[Operator], profile: KernelProfile) -> int:
+    """Return bytes of TFLM's structures that operators take in every form that rules, tiles, stripes, and loops have.
+
+    Each filter is read by an operator at least, which has an output. Its buffers are as large for some rows as for all
+    of them, and those of some channels add up to as much; floats may do without (``dense_pixels``).
+    """
+    abi, found = profile.abi, dict[object, int]()
+    for operator in operators:
+        filters = operator.inputs[1] if operator.name in WITH_SCALES and len(operator.inputs) > 1 else None
+        if filters is not None and filters.is_constant:
+            asked = profile.requests(operator, abi)
+            buffers = 0 if operator.outputs[0].dtype in FLOATS else sum(asked.init) + sum(asked.prepare)
+            size = arena.NODE_AND_REGISTRATION.on(abi) + 2 * arena.EVAL_TENSOR.on(abi) + buffers
+            key = id(filters.buffer)
+            found[key] = min(size, found.get(key, size))
+    return sum(found.values())
+
+
+def least_need(model: Model, profile: KernelProfile, objective: Objective) -> int:
+    """Return the bytes of the objective that no form of a cleaned-up model goes below, in one file.
+
+    Its inputs, or the largest output, since outputs may be views of one another; and in the tail the allocator, the
+    interface's structures, and ``least_tail``.
+    """
+    sides = model.main.inputs, model.main.outputs
+    inputs, outputs = ([aligned(tensor.nbytes) for tensor in set(side) if in_head(tensor)] for side in sides)
+    head = max(sum(inputs), max(outputs, default=0))
+    if objective == "head":
+        return head
+    beside = arena.arena_beside_head(model, profile.requests, profile.abi)
+    kept = sum(each.size for each in beside.permanent if each.of in (arena.ALLOCATOR, arena.INTERFACE))
+    kept -= arena.SCRATCH_HANDLE.on(profile.abi) * beside.scratch  # other forms may ask for less, and have no loop
+    kept -= arena.SUBGRAPH_ALLOCATIONS.on(profile.abi) * (len(model.graphs) - 1)
+    operators = (operator for graph in model.graphs for operator in graph.operators)
+    return head + kept + least_tail(operators, profile)
 
 
 def params_bytes(asked: Requests) -> int:

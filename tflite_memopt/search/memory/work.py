@@ -19,7 +19,7 @@ from ...target.kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices,
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.window import KernelWindow, window_of
 
-_FLOATS = (DType.FLOAT32, DType.FLOAT16)
+FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
 _JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
 _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
@@ -137,7 +137,7 @@ def constructed(model: Model) -> Constructed:
 
 def prices_of(tensor: Tensor, prices: Prices) -> Prices:
     """Return the prices of an operator that writes the tensor: no library has kernels of its own for floats."""
-    return REFERENCE_PRICES if tensor.dtype in _FLOATS else prices
+    return REFERENCE_PRICES if tensor.dtype in FLOATS else prices
 
 
 def operator_work(operator: Operator, prices: Prices) -> int:
@@ -176,7 +176,7 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
-    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in _FLOATS:
+    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in FLOATS:
         return (prices.softmax if name == "SOFTMAX" else prices.curved) * outputs
     # No library has kernels of its own for SUB, and for operands of several shapes.
     is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
@@ -188,7 +188,7 @@ def _conversion(operator: Operator, prices: Prices) -> int:
     """Without the call. The cost to or from floats depends on the core: no library has kernels for it."""
     price = prices.dequantized
     if operator.name == "QUANTIZE":
-        is_of_floats = any(tensor.dtype in _FLOATS for tensor in operator.present_inputs())
+        is_of_floats = any(tensor.dtype in FLOATS for tensor in operator.present_inputs())
         price = prices.quantized if is_of_floats else prices.rescaled
     return price * sum(tensor.elements for tensor in operator.outputs)
 
@@ -204,7 +204,7 @@ def _dense(operator: Operator, price: ConvolutionPrices) -> int:
 def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:
     """Without the call. Only means of floats over an image have a loop of their own in TFLM's reduce.h."""
     output = operator.outputs[0]
-    if operator.name == "MEAN" and output.dtype in _FLOATS and output.shape[1:-1] == (1, 1):
+    if operator.name == "MEAN" and output.dtype in FLOATS and output.shape[1:-1] == (1, 1):
         return prices.pool.mac * source.elements
     return prices.reduced * source.elements * len(source.shape)
 
@@ -234,12 +234,21 @@ def _copies_one(operator: Operator) -> bool:
 
 def _convolution(operator: Operator, prices: Prices) -> int:
     source, filters = operator.inputs[:2]
-    output, macs = operator.outputs[0], operator_macs(operator)
+    output = operator.outputs[0]
     if source is None or filters is None or {len(tensor.shape) for tensor in (source, filters, output)} != {4}:
         raise misfit(operator)
     if any(int(operator.option(f"stride{letter}", 1)) < 1 for letter in "HW"):
         raise misfit(operator)
     window = _priced_window(operator, prices)
+    signature = operator.name, window, filters.shape, output.shape, output.dtype
+    work = prices.known.get(signature)
+    if work is None:
+        work = prices.known[signature] = _window_work(operator, window, filters, prices)
+    return work
+
+
+def _window_work(operator: Operator, window: KernelWindow, filters: Tensor, prices: Prices) -> int:
+    output, macs = operator.outputs[0], operator_macs(operator)
     price = _convolution_price(operator, window, prices)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * window.taps

@@ -13,7 +13,7 @@ fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from math import frexp
@@ -105,10 +105,13 @@ def form_of(operator: Operator) -> Form:
 def _tensor_form(tensor: Tensor | None) -> Form | None:
     if tensor is None:
         return None
-    has_offset = tensor.quantization is not None and bool(tensor.quantization.zero_point.any())
     operand = None if tensor.quantization is not None else integers(tensor)
     numbers = None if operand is None else tuple(operand.tolist())
-    return tensor.dtype, tensor.shape, has_offset, tensor.is_constant, numbers
+    return tensor.dtype, tensor.shape, _has_offset(tensor), tensor.is_constant, numbers
+
+
+def _has_offset(tensor: Tensor) -> bool:
+    return tensor.quantization is not None and bool(tensor.quantization.zero_point.any())
 
 
 @dataclass(frozen=True)
@@ -134,20 +137,49 @@ class FaultMet:
         return f"{self.operator} '{self.output}': {self.fault.effect} ({self.fault.name}: {self.releases})"
 
 
+WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+
+
 def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...]:
     """Return the faults that an operator meets in any of the profile's releases, each with the first such library.
 
     ``profile``: of several libraries, that of all of them.
     """
-    found: dict[str, FaultMet] = {}
+    libraries = profile.libraries or (profile,)
+    if not any(operator.name in _BY_PROFILE.get(library.name, {}) for library in libraries):
+        return ()
+    signature = _signature(operator)
+    met = profile.met.get(signature) if signature is not None else None
+    if met is None:
+        met = tuple(_met(operator, profile))
+        if signature is not None:
+            profile.met[signature] = met
+    if not met:
+        return ()
+    form = form_of(operator)
+    name = operator.outputs[0].name
+    return tuple(FaultMet(operator.name, name, fault, library, releases, form) for fault, library, releases in met)
+
+
+def _signature(operator: Operator) -> Hashable:
+    """Return the same for convolutions of images that meet the same faults; None for another operator."""
+    source = _input(operator)
+    if operator.name not in WINDOWS or source is None or _input(operator, 1) is None:
+        return None
+    operands = tuple((each.dtype, _has_offset(each)) for each in operator.present_inputs())
+    return operator.name, source.shape, _window(operator), operands
+
+
+def _met(operator: Operator, profile: KernelProfile) -> Iterator[tuple[Fault, str, tuple[Version, ...]]]:
+    """Yield each fault that an operator meets, with the first library that has it, and its releases."""
+    found = set[str]()
     for library in profile.libraries or (profile,):
         for fault in _BY_PROFILE.get(library.name, {}).get(operator.name, ()):
             releases = (each for each in library.releases if fault.is_in(each) and fault.was_in(profile.tflm))
             met = tuple(each for each in releases if fault.meets(operator, each))
             if met and fault.name not in found:
-                name, form = operator.outputs[0].name, form_of(operator)
-                found[fault.name] = FaultMet(operator.name, name, fault, library.name, met, form)
-    return tuple(found.values())
+                found.add(fault.name)
+                yield fault, library.name, met
 
 
 def faults_in(model: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:

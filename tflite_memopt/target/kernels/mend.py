@@ -33,7 +33,7 @@ from ...model.ir.change import RewriteUse
 from ...model.ir.editor import SAME, VALID, Editor, stem
 from ...model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import affine_of, integers, same_padding
-from .faults import Form, faults_of
+from .faults import WINDOWS, Form, faults_of
 from .profile import KernelProfile
 from .window import strides_of, window_of
 
@@ -41,7 +41,7 @@ PADDING, CLAMP = "padding_apart", "clamp_apart"
 NAMES = (PADDING, CLAMP)
 """Of what is done here, in reports."""
 _NO_DATA = Buffer(None)
-_WINDOWS, TRANSPOSED, BATCHES = ("CONV_2D", "DEPTHWISE_CONV_2D"), "TRANSPOSE_CONV", "SPACE_TO_BATCH_ND"
+TRANSPOSED, BATCHES = "TRANSPOSE_CONV", "SPACE_TO_BATCH_ND"
 Paddings = tuple[tuple[int, int], tuple[int, int]]
 """Before and after, of rows and of columns."""
 
@@ -93,7 +93,7 @@ def _paddings_of_batches(operator: Operator) -> Paddings | None:
 
 def _is_padded(operator: Operator) -> bool:
     slot = 2 if operator.name == TRANSPOSED else 0
-    if operator.name not in (*_WINDOWS, TRANSPOSED) or int(operator.option("padding", SAME)) != SAME:
+    if operator.name not in (*WINDOWS, TRANSPOSED) or int(operator.option("padding", SAME)) != SAME:
         return False
     tensors = operator.inputs[slot], operator.inputs[1], operator.outputs[0]
     return operator.options is not None and all(each is not None and len(each.shape) == 4 for each in tensors)

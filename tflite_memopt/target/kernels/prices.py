@@ -17,7 +17,9 @@ Instructions are not cycles.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from .by_signature import BySignature
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Prices:
     one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c). ``columns_as_rows``: an image of
     one column is priced as the row that it will be written as (``rewrite/in_one_row.py``).
     ``quantized``: each element of QUANTIZE from floats, ``rescaled``: from integers; ``dequantized``: of DEQUANTIZE.
-    ``is_estimate``: taken from what others published.
+    ``is_estimate``: taken from what others published. ``known``: the work of convolutions by signature (``work.py``).
     ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
     computes together. ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
     arm_convolve_1_x_n_s8.c). ``depthwise_3x3``: where a library has a kernel for filters of 3x3 and 8 bits
@@ -124,6 +126,7 @@ class Prices:
     one_channel_as_window: bool = False
     columns_as_rows: bool = False
     is_estimate: bool = False
+    known: BySignature[int] = field(default_factory=BySignature, init=False, repr=False, compare=False)
     making: MakingPrices = WITH_DOUBLES
 
     def from_flash(self, byte: int) -> Prices:

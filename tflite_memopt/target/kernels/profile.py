@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Any
 
 from ...model.ir.model import Operator
+from .by_signature import BySignature
 from .prices import REFERENCE_PRICES, Prices
 from .relations import ReuseRule, no_reuse
 from .requests import ILP32, Abi, Requests
@@ -29,7 +31,7 @@ class KernelProfile:
     ``libraries`` are the profiles that firmware may link when this one is chosen: none for one library.
     ``block``: its convolutions are fastest with a number of channels that is a multiple of this.
     ``prices`` are the run-time costs of its operators; those of the reference kernels if not measured. With several
-    ``libraries``: those of the one on which calls and copies weigh most.
+    ``libraries``: those of the one on which calls and copies weigh most. ``met``: faults by signature (``faults.py``).
     """
 
     name: str
@@ -46,6 +48,7 @@ class KernelProfile:
     libraries: tuple[KernelProfile, ...] = ()
     block: int = 4
     prices: Prices = field(default=REFERENCE_PRICES, compare=False)
+    met: BySignature[tuple[Any, ...]] = field(default_factory=BySignature, init=False, repr=False, compare=False)
 
     @property
     def all_prices(self) -> tuple[Prices, ...]:

@@ -1,0 +1,87 @@
+"""The lower bound of one file: nothing goes below it, and a budget below it is not searched for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scripts.benchmarks.networks import random_networks
+from tests.models import mobile_chain
+from tflite_memopt import Options
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.options import SearchOptions
+from tflite_memopt.run import attempts, candidate
+from tflite_memopt.run.candidate import Candidate, RunContext
+from tflite_memopt.run.parts import ways
+from tflite_memopt.run.pipeline import optimize
+from tflite_memopt.search.memory.figures import operator_kinds
+from tflite_memopt.target.kernels.since import PRESENT
+
+CHAIN = write_model(mobile_chain(24))
+PLAIN = Options(verify=False, effort="quick")
+HOPELESS = replace(PLAIN, budget=2048)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("number", [514, *range(17)])  # 514 returns views of one another
+def test_no_result_needs_less_than_the_bound(number: int) -> None:
+    (model,) = random_networks(1, number)
+    for options in (replace(PLAIN, every_byte=True, max_slowdown=1.0), replace(PLAIN, target="cortex-m4")):
+        report = optimize(model, options).report
+        assert 0 < report.least_as_one <= report.after.required_for_target
+        report = optimize(model, replace(options, objective="head", cascade=False)).report
+        assert 0 < report.least_as_one <= report.after.arena_bytes
+
+
+def test_a_hopeless_budget_is_searched_for_as_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = [0]
+    real = candidate.known_or_made
+
+    def counted(*arguments: Any) -> Any:
+        searches[-1] += 1
+        assert arguments[1].budget is None
+        return real(*arguments)
+
+    monkeypatch.setattr(attempts, "known_or_made", counted)
+    free = optimize(CHAIN, PLAIN)
+    searches.append(0)
+    hopeless = optimize(CHAIN, HOPELESS)
+    assert HOPELESS.budget is not None
+    assert hopeless.report.least_as_one > HOPELESS.budget
+    assert hopeless.report.within_budget is False
+    assert hopeless.report.after.required_bytes == free.report.after.required_bytes
+    assert searches[0] == searches[1] > 0
+
+
+def test_ways_whose_bound_exceeds_the_budget_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a search for what the bound excludes")
+
+    options = replace(HOPELESS, budget=512)
+    whole = optimize(CHAIN, options)
+    monkeypatch.setattr(ways, "optimize_in_parts", refused)
+    monkeypatch.setattr(ways, "optimize", refused)
+    found = list(ways.other_ways(CHAIN, options, whole, lambda _: None, {}))
+    assert [way.flags for way in found] == [ways.PARTS, ways.FED]
+    assert not any(way.fits or way.need is not None for way in found)
+
+
+def test_the_candidate_for_an_older_tflm_is_replayed_from_the_same_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[SearchOptions, Candidate]] = []
+    real = candidate.known_or_made
+
+    def noted(run: RunContext, options: SearchOptions, *others: Any) -> Candidate:
+        made.append((options, real(run, options, *others)))
+        return made[-1][1]
+
+    monkeypatch.setattr(attempts, "known_or_made", noted)
+    optimize(write_model(mobile_chain(48)), replace(PLAIN, max_slowdown=0.3))
+    searched = [each for options, each in made if options.cascade and options.decision is None]
+    widest = min(searched, key=lambda each: each.placement.memory.required_for_target)
+    (older,) = (each for options, each in made if options.build != PRESENT)
+    assert [options.decision for options, each in made if each is older] == [widest.without_loops]
+    assert "WHILE" in operator_kinds(widest.model) - operator_kinds(older.model)
+    needs = [each.placement.memory.required_for_target for each in (widest, older)]
+    assert needs == sorted(needs)
