@@ -408,7 +408,7 @@ def pad_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     if source is None or source.dtype not in _TYPES or source.dtype is not output.dtype or not source.elements:
         return ()
     paddings = integers(operator.inputs[1])
-    if paddings is None or paddings.size != 2 * len(source.shape):
+    if paddings is None or paddings.size != 2 * len(source.shape) or len(output.shape) != len(source.shape):
         return ()
     lows = paddings.reshape(-1, 2)[:, 0]
     last = lows + np.asarray(source.shape) - 1
