@@ -75,6 +75,7 @@ from .shapes import (
     REDUCED_RESHAPE,
     UNDONE_RESHAPES,
 )
+from .slices import SLICE_OF_CONCATENATION
 from .steps_in_a_loop import roll_up
 from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, transposes_in
 
@@ -85,6 +86,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     IDENTITY,
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,
+    SLICE_OF_CONCATENATION,
     CONSECUTIVE_RESHAPES,
     CONSECUTIVE_TRANSPOSES,
     CONSTANT_FOLDING,
