@@ -27,6 +27,7 @@ from tflite_memopt.search.rewrite import (
     pixels,
     sequences_along_h,
     shapes,
+    slices,
     static_lists,
     steps_in_a_loop,
     transposes,
@@ -39,7 +40,7 @@ from tflite_memopt.target.kernels.targets import TARGETS
 from tflite_memopt.target.operators.table import BY_ROWS, OperatorKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
-_RULES = (partial, channels, shapes, transposes, folding, pixels, sequences_along_h, loadable)
+_RULES = (partial, channels, shapes, slices, transposes, folding, pixels, sequences_along_h, loadable)
 """Modules of rules, each with its description below it."""
 _OTHERS: dict[str, object] = {
     "channel_tiles": channels.channel_tiles,
