@@ -57,7 +57,7 @@ _OTHERS: dict[str, object] = {
     "share_constants": copying.share_constants,
 }
 """Rewrites that are no rules, with what describes them."""
-_SAID = ("BOUNDARY", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")
+_SAID = ("BOUNDARY", "CHANNELS_LAST", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")
 """Names in ``ir/change.py`` that are described below them."""
 
 

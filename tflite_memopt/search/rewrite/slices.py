@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -202,10 +202,6 @@ such slices, so it goes; what they read instead are pieces of it, which were ali
 (``y[:, -1]``) of a recurrent network from PyTorch is such a slice, of as many tensors as it has steps.
 """
 
-SLICE_OF_LONG_CONCATENATION: Rule[TakenParts] = Rule(
-    SLICE_OF_CONCATENATION.name,
-    SLICE_OF_CONCATENATION.pattern,
-    partial(_check_slice_of_concatenation, MAX_PARTS + 1),
-    _rewrite_slice_of_concatenation,
+SLICE_OF_LONG_CONCATENATION = replace(  # of more tensors than TFLM joins at once, which then need not be nested
+    SLICE_OF_CONCATENATION, check=partial(_check_slice_of_concatenation, MAX_PARTS + 1)
 )
-"""The same for joins of more tensors than TFLM takes at once, which need not be nested then."""
