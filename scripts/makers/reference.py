@@ -25,6 +25,7 @@ from tflite_memopt.search.rewrite import (
     one_step,
     partial,
     pixels,
+    planes,
     sequences_along_h,
     shapes,
     slices,
@@ -40,7 +41,7 @@ from tflite_memopt.target.kernels.targets import TARGETS
 from tflite_memopt.target.operators.table import BY_ROWS, OperatorKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
-_RULES = (partial, channels, shapes, slices, transposes, folding, pixels, sequences_along_h, loadable)
+_RULES = (partial, channels, shapes, slices, transposes, folding, pixels, planes, sequences_along_h, loadable)
 """Modules of rules, each with its description below it."""
 _OTHERS: dict[str, object] = {
     "channel_tiles": channels.channel_tiles,

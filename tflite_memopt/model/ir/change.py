@@ -8,7 +8,7 @@ Parts in this order, each of which may be missing; all numbers are positions of 
 
     steps in loops  unrolled steps are loops (``rewrite/steps_in_a_loop.py``)
     sites   operators of the cleaned-up model that rewriting takes apart (``rewrite/search.py``), once for each round
-    along H sequences lie along H (``rewrite/sequences_along_h.py``)
+    along H sequences, and images with channels first, have rows (``rewrite/sequences_along_h.py``, ``planes.py``)
     order   of the rewritten model's operators, before stripes
     tilings regions of that order in stripes and loops (``cascade/tiling.py``)
 """
