@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
+from tests.recurrent import WIDTH, unrolled
 from tests.rewrite.patterns import (
     F32,
     I8,
@@ -20,11 +21,16 @@ from tests.rewrite.patterns import (
     quantization_of,
     refusals,
 )
+from tflite_memopt import Options
+from tflite_memopt.evidence.proof import prove
+from tflite_memopt.model.ir.copying import copy_model
+from tflite_memopt.model.ir.editor import Editor
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.loadable import mended
 from tflite_memopt.search.rewrite.slices import SLICE_OF_CONCATENATION
+from tflite_memopt.search.rewrite.stage import rewrite
 
 
 def joined(branch: Branch, shape: Sequence[int], axis: int, sizes: Sequence[int]) -> Tensor:
@@ -192,6 +198,25 @@ def test_a_long_join_is_not_nested_where_one_of_its_parts_is_all_that_is_read() 
     assert found is not None
     assert names(found.model) == ["ADD", "ADD"]
     assert found.after.runs
+
+
+def test_steps_of_which_the_last_one_is_read_run_as_a_loop_without_a_list() -> None:
+    """As PyTorch's ``y[:, -1]`` is converted."""
+    found = unrolled(9, more=8, is_folded=True, in_slices=True)
+    (packed, _), edit = found.main.outputs, Editor(found, found.main, len(found.main.operators))
+    shaped = edit.activation("shaped", (1, 9, WIDTH), packed)
+    edit.reshape(packed, shaped)
+    last, y = (edit.activation(name, (1, 1, WIDTH), packed) for name in ("last", "y"))
+    edit.slice(shaped, (0, 8, 0), (1, 1, WIDTH), last)
+    edit.operator("RELU", (last,), (y,))
+    found.main.outputs = (y,)
+    original = copy_model(found)
+    options = Options(max_slowdown=1.0, cascade=False)
+    changed = rewrite(found, options.profile, options.search, lambda _: None)
+    assert changed.decision.is_rolled
+    kinds = {operator.name for graph in changed.model.graphs for operator in graph.operators}
+    assert not {"CONCATENATION", "DYNAMIC_UPDATE_SLICE"} & kinds
+    assert prove(original, changed.model).proved
 
 
 def test_the_bits_of_a_long_join() -> None:
