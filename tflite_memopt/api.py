@@ -122,7 +122,8 @@ def verify(
     if label is not None and (slides or label.options.get("step")):
         found = _verify_calls(both[0][0], both[1][0], options, progress, ties, slides)
     else:
-        found = verify_models(both[0][0], both[1][0], options, progress, ties)
+        turned = frozenset[str]() if label is None else label.channels_last
+        found = verify_models(both[0][0], both[1][0], options, progress, ties, turned)
     if label is not None:
         proof = prove_plan(model, places_in_force(model, profile_of(label)))
         found = {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}

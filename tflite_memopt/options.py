@@ -25,6 +25,8 @@ Effort = Literal["quick", "normal", "thorough"]
 IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
+ALL_PORTS = "*"
+"""In place of names of inputs and outputs: all of them."""
 RUNTIMES = ("litert", "tflm")
 PLAN_EFFORT: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes count.
@@ -90,6 +92,7 @@ class SearchOptions:
     budget: int | None = None
     ties: tuple[str, ...] = ()
     io: Io = "keep"
+    channels_last: tuple[str, ...] = ()
     rewrite: bool = True
     allow_approximate: bool = False
     cascade: bool = True
@@ -142,6 +145,8 @@ class Options:
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     rounded once more, so that outputs differ. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
+    ``channels_last``: names of inputs and outputs with channels first that the model takes and gives with channels
+    last, ``*`` for all of them where that saves a TRANSPOSE.
     ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_slowdown``: how much longer the
     model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
@@ -173,6 +178,7 @@ class Options:
     rewrite: bool = True
     allow_approximate: bool = False
     io: Io = "keep"
+    channels_last: tuple[str, ...] = ()
     cascade: bool = True
     max_slowdown: float = DEFAULT_LIMIT
     every_byte: bool = False
@@ -259,6 +265,11 @@ class Options:
         for name in ("ties", "step", "slide") if self.io != "keep" else ():
             if getattr(self, name):
                 yield name, "states keep their types: omit --io int8"
+        if not isinstance(self.channels_last, tuple) or not all(isinstance(each, str) for each in self.channels_last):
+            yield "channels_last", "must be a tuple of names"
+        for name in ("ties", "step", "slide") if self.channels_last else ():
+            if getattr(self, name):
+                yield name, "states keep their layout: omit --io channels-last"
         if self.runner is not None and not self.verify:
             yield "runner", "a runner is part of the verification, which is switched off"
 

@@ -25,8 +25,10 @@ from tflite_memopt.search.rewrite import (
     one_step,
     partial,
     pixels,
+    planes,
     sequences_along_h,
     shapes,
+    slices,
     static_lists,
     steps_in_a_loop,
     transposes,
@@ -39,7 +41,7 @@ from tflite_memopt.target.kernels.targets import TARGETS
 from tflite_memopt.target.operators.table import BY_ROWS, OperatorKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
-_RULES = (partial, channels, shapes, transposes, folding, pixels, sequences_along_h, loadable)
+_RULES = (partial, channels, shapes, slices, transposes, folding, pixels, planes, sequences_along_h, loadable)
 """Modules of rules, each with its description below it."""
 _OTHERS: dict[str, object] = {
     "channel_tiles": channels.channel_tiles,
@@ -56,7 +58,7 @@ _OTHERS: dict[str, object] = {
     "share_constants": copying.share_constants,
 }
 """Rewrites that are no rules, with what describes them."""
-_SAID = ("BOUNDARY", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")
+_SAID = ("BOUNDARY", "CHANNELS_LAST", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")
 """Names in ``ir/change.py`` that are described below them."""
 
 

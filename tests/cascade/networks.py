@@ -41,7 +41,7 @@ OPERATORS = (
     "select",
 )
 
-KEEPING_ROWS = ("query", "cut", "reshape")
+KEEPING_ROWS = ("query", "cut", "reshape", "transpose")
 """Operators on columns and channels alone."""
 EVERY = (*OPERATORS, *KEEPING_ROWS, *KEEPING_ROWS, "found")
 """With ``found``, which has no channels and so is the last one."""
@@ -91,6 +91,7 @@ class Network:
             "query": self.query,
             "cut": self.cut,
             "reshape": self.reshape,
+            "transpose": self.transpose,
         }
         return make[kind](x)
 
@@ -308,6 +309,13 @@ class Network:
         y = self._output("reshaped", shape)
         said = np.asarray(shape, np.int32)
         self.b.operator("RESHAPE", (x, self.b.constant(f"{y.name}/shape", said)), (y,), "ReshapeOptions", newShape=said)
+        return y
+
+    def transpose(self, x: Tensor) -> Tensor:
+        """Columns and channels change places."""
+        y = self._output("transposed", (*x.shape[:2], x.shape[3], x.shape[2]))
+        order = np.asarray((0, 1, 3, 2), np.int32)
+        self.b.operator("TRANSPOSE", (x, self.b.constant(f"{y.name}/order", order)), (y,), "TransposeOptions")
         return y
 
     def found(self, x: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ def test_verify_prints_a_contradiction_first_and_has_an_exit_code_for_it(
         (tmp_path / f"{name}.tflite").write_bytes(write_model(other_dense(units)))
     arguments = ["verify", str(tmp_path / "a.tflite"), str(tmp_path / "b.tflite"), "--runtime", "litert", "--quiet"]
     assert CliRunner().invoke(cli, arguments).exit_code == NOT_EQUAL
-    monkeypatch.setattr(verification, "prove", lambda *_: Proof(Status.PROVED))
+    monkeypatch.setattr(verification, "prove", lambda *_, **__: Proof(Status.PROVED))
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == CONTRADICTED
     assert result.stderr.startswith("the proof says equal, and litert differ: a fault of this program")

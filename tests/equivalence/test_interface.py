@@ -17,7 +17,7 @@ from tflite_memopt.evidence.equivalence.inputs import numpy_type
 from tflite_memopt.evidence.equivalence.interface import SAME, ConvertedEnd, interface_between
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.search.rewrite.stage import take_integers
+from tflite_memopt.search.rewrite.boundary import take_integers
 
 F32 = DType.FLOAT32
 INTEGERS = (DType.INT8, DType.INT16, DType.UINT8)

@@ -32,7 +32,7 @@ from tflite_memopt.model.ir.model import Buffer, DType, Model, Tensor
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.run import candidate
-from tflite_memopt.search.rewrite.stage import take_integers
+from tflite_memopt.search.rewrite.boundary import take_integers
 
 BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
 LITERT = replace(BOTH, runtimes=("litert",))

@@ -43,7 +43,9 @@ def touched_rows(model: Model, slot: int) -> list[set[int]]:
 @examples(150)
 @given(
     seed=st.integers(0, 10**6),
-    kind=st.sampled_from(("conv", "depthwise", "average", "max", "pad", "padv2", "add", "concat", "scale", "relu")),
+    kind=st.sampled_from(
+        ("conv", "depthwise", "average", "max", "pad", "padv2", "add", "concat", "scale", "relu", "transpose")
+    ),
     height=st.integers(1, 13),
 )
 def test_a_row_changes_the_rows_that_read_it_and_no_others(seed: int, kind: str, height: int) -> None:
@@ -133,7 +135,7 @@ IMAGE = (1, 8, 8, 4)
 REFUSED: dict[str, tuple[Callable[[], Operator], str]] = {
     "batch": (lambda: _operator("RELU", (2, 8, 8, 4), output=(2, 8, 8, 4)), "batch 1"),
     "rank": (lambda: _operator("RELU", (8, 4), output=(8, 4)), "batch 1"),
-    "kind": (lambda: _operator("TRANSPOSE", IMAGE), "TRANSPOSE is not computed row by row"),
+    "kind": (lambda: _operator("GATHER", IMAGE), "GATHER is not computed row by row"),
     "rows taken together": (lambda: _constant_slot("MEAN", np.asarray((1, 2), np.int32)), "takes rows together"),
     "axes computed": (lambda: _operator("SUM", IMAGE, (1,)), "its axes are computed"),
     "rows joined": (lambda: _operator("CONCATENATION", (1, 4, 8, 4), (1, 4, 8, 4), axis=1), "along their rows"),
@@ -265,6 +267,9 @@ def test_a_reshape_begins_and_ends_no_region(kind: str) -> None:
         (_constant_slot("ARG_MAX", np.asarray(2, np.int32), (1, 8, 4)), "compares rows or columns"),
         (_operator("ARG_MAX", IMAGE, (1,), output=(1, 8, 8)), "its axis is computed"),
         (_operator("MIRROR_PAD", IMAGE, (4, 2)), "it mirrors rows"),
+        (_operator("TRANSPOSE", IMAGE, (4,)), "its order is computed"),
+        (_constant_slot("TRANSPOSE", np.asarray((0, 2, 1, 3), np.int32)), "it moves rows, or nothing"),
+        (_constant_slot("TRANSPOSE", np.asarray((0, 1, 2, 3), np.int32)), "it moves rows, or nothing"),
         (_operator("TRANSPOSE_CONV", (4,), (4, 3, 3, 4), IMAGE), "its weights or its shape are computed"),
     ],
 )

@@ -22,7 +22,7 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import drop_dead_tensors
 from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.search.rewrite.stage import take_integers
+from tflite_memopt.search.rewrite.boundary import take_integers
 
 INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3, cascade=False)
 F32, I8, U8, I16 = DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16

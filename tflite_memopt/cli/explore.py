@@ -32,7 +32,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, HopList, ModelPath, PartCount
+from .types import ByteSize, HopList, ModelPath, PartCount, interface_of_words
 
 if TYPE_CHECKING:
     from ..run.explore import Explored
@@ -108,7 +108,7 @@ def explore(
     check_files((output, *reports), (source, chosen["inputs"]), force, output)
     if parts is not None and output is not None:
         raise click.UsageError("--parts only shows parts: to write them, run optimize with the options of the point")
-    options = Options(jobs=usable_cores(), every_byte=True, **chosen)
+    options = Options(jobs=usable_cores(), every_byte=True, **{**chosen, **interface_of_words(chosen["io"])})
     is_chosen = output is not None or options.budget is not None
     # Runs are long enough to report progress in a pipe, too.
     with progress_line(bool(quiet)) as say:

@@ -39,7 +39,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, FedRowsType, ModelPath, PartCount
+from .types import ByteSize, FedRowsType, ModelPath, PartCount, interface_of_words
 
 if TYPE_CHECKING:
     from ..model.io.plan_label import PlanLabel
@@ -289,6 +289,7 @@ def options_from_flags(no_verify: bool, changes: str, **chosen: Any) -> Options:
     label = None if chosen.get("replay") is None else _label_in(chosen["replay"])
     if label is not None:
         chosen["replay"] = label.decision
+    chosen |= interface_of_words(chosen["io"])
     options = Options(**chosen, **CHANGED[changes], verify=not no_verify, jobs=usable_cores())
     return options if label is None else _made_again(options, label)
 

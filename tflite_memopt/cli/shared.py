@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import EFFORTS, IO, OBJECTIVES, Options
+from ..options import EFFORTS, OBJECTIVES, Options
 from ..target.kernels.profiles import PROFILES
-from .types import GivenMemories, MemoryType, ModelPath, Percent, TargetName, TflmName
+from .types import GivenMemories, IoWord, MemoryType, ModelPath, Percent, TargetName, TflmName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -100,11 +100,13 @@ TFLM_OF_FILE = click.option(
 )
 IO_TYPES = click.option(
     "--io",
-    type=click.Choice(IO),
-    default=Options.io,
-    show_default=True,
-    help="keep: inputs and outputs keep their types. int8: the model takes and returns the integers that it "
-    "computes with; your code must quantize inputs and read integer outputs.",
+    type=IoWord(),
+    multiple=True,
+    metavar="keep|int8|channels-last[=NAME]",
+    help="keep: inputs and outputs stay as they are. int8: the model takes and returns the integers that it "
+    "computes with; your code must quantize inputs and read integer outputs. channels-last: images and sequences with "
+    "their channels first, as PyTorch has them, are taken and returned with channels last, as cameras deliver them, "
+    "where that saves a TRANSPOSE; =NAME: this input or output alone. Repeat it to combine them. [default: keep]",
 )
 MAX_SLOWDOWN = click.option(
     "--max-slowdown",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from ..errors import UsageError
-from ..options import Hop
+from ..errors import ErrorKind, UsageError
+from ..options import ALL_PORTS, IO, Hop, Options
 from ..target.kernels.boards import device_named
 from ..target.kernels.chips import MEMORIES, memories_of_chip
 from ..target.kernels.since import BUILDS, build_named
@@ -21,6 +22,7 @@ from ..target.kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
 _MOST_PARTS = 30
+CHANNELS_LAST = "channels-last"
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -71,6 +73,33 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
                 f"'{value}' is not a number of parts; write auto, or a number from 1 to {_MOST_PARTS}", param, ctx
             )
         return int(value)
+
+
+class IoWord(click.ParamType):  # type: ignore[type-arg]
+    """A word of ``--io``: ``keep``, ``int8``, ``channels-last``, or ``channels-last=NAME``."""
+
+    name = "io"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        word, equals, name = str(value).partition("=")
+        if word not in (*IO, CHANNELS_LAST) or (equals and (word != CHANNELS_LAST or not name)):
+            said = ", ".join(f"'{each}'" for each in (*IO, CHANNELS_LAST, f"{CHANNELS_LAST}=NAME"))
+            self.fail(f"'{value}' is not one of {said}", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete the words without a name."""
+        del ctx, param  # click passes them
+        return [CompletionItem(each) for each in (*IO, CHANNELS_LAST) if each.startswith(incomplete)]
+
+
+def interface_of_words(words: Sequence[str]) -> dict[str, Any]:
+    """Return the options that the words of ``--io`` stand for. Raises UsageError for words that exclude each other."""
+    types = [word for word in dict.fromkeys(words) if word in IO]
+    if len(types) > 1 or ("keep" in types and len(set(words)) > 1):
+        raise UsageError(f"--io {' --io '.join(words)}: keep excludes all others", ErrorKind.EXCLUDED)
+    turned = [word.partition("=")[2] or ALL_PORTS for word in words if word not in IO]
+    return {"io": types[0] if types else Options.io, "channels_last": tuple(dict.fromkeys(turned))}
 
 
 class HopList(click.ParamType):  # type: ignore[type-arg]

@@ -86,6 +86,7 @@ def describe(
         warm_up=warm_up,
         clears_inputs=bool(cleared_inputs(model, planned)),
         is_apart=request.temporaries_apart,
+        channels_last=frozenset() if label is None else label.channels_last,
     )
 
 

@@ -36,7 +36,8 @@ class OneModel:
     ``whom``: the target, in words. ``overlaps``: the plan is right with the kernels of the profile only. ``table``: the
     plan as a table; None: TFLM reads it in the file. ``tied``: positions of inputs that an output is written in place
     of. ``warm_up``: the first call after a reset with right outputs. ``clears_inputs``: a variable shares bytes with
-    an input. ``is_apart``: temporaries have a buffer of their own.
+    an input. ``is_apart``: temporaries have a buffer of their own. ``channels_last``: names of inputs and outputs that
+    have their channels last, and had them first.
     """
 
     name: str
@@ -53,6 +54,7 @@ class OneModel:
     warm_up: int
     clears_inputs: bool
     is_apart: bool
+    channels_last: frozenset[str]
 
     @property
     def origin(self) -> str:

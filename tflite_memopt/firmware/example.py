@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model.ir.model import DType, Model, Tensor
@@ -24,7 +24,8 @@ _QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 @dataclass(frozen=True)
 class ExampleTensor:
     """An input or output as the example has it. ``type``: of C++; None: left to the user. ``scaled``: scale and zero
-    point as arguments, "" for one that is not quantized. ``labels``: one for each element, or none."""
+    point as arguments, "" for one that is not quantized. ``labels``: one for each element, or none. ``layout``: what
+    differs from the network as it was trained, "" for nothing."""
 
     at: int
     name: str
@@ -34,10 +35,14 @@ class ExampleTensor:
     type: str | None
     scaled: str
     labels: tuple[str, ...]
+    layout: str
 
 
-def port_of(at: int, tensor: Tensor, labeled: Sequence[Model] = ()) -> ExampleTensor:
-    """Return the port of a tensor; ``labeled``: models whose associated files may hold labels of it."""
+def port_of(
+    at: int, tensor: Tensor, labeled: Sequence[Model] = (), channels_last: Collection[str] = ()
+) -> ExampleTensor:
+    """Return the port of a tensor; ``labeled``: models whose associated files may hold labels of it;
+    ``channels_last``: names of tensors that have their channels last, and had them first."""
     affine = affine_of(tensor) if tensor.dtype in _QUANTIZED else None
     return ExampleTensor(
         at,
@@ -48,6 +53,7 @@ def port_of(at: int, tensor: Tensor, labeled: Sequence[Model] = ()) -> ExampleTe
         _TYPES.get(tensor.dtype),
         "" if affine is None else f"{affine.scale!r}f, {affine.zero_point}",
         next((labels for model in labeled if (labels := _labels(model, tensor))), ()),
+        "channels last" if tensor.name in channels_last else "",
     )
 
 

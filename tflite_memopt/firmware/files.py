@@ -48,8 +48,8 @@ def files_of_model(one: OneModel, expected: Expected = Expected()) -> dict[str, 
         "tested": tested_outputs(outputs, expected),
         "inputs": inputs,
         "frames": [at for at in range(len(inputs)) if at not in one.tied],
-        "ports_in": [port_of(at, tensor) for at, tensor in enumerate(inputs)],
-        "ports_out": [port_of(at, tensor, (one.model,)) for at, tensor in enumerate(outputs)],
+        "ports_in": [port_of(at, each, (), one.channels_last) for at, each in enumerate(inputs)],
+        "ports_out": [port_of(at, each, (one.model,), one.channels_last) for at, each in enumerate(outputs)],
         **_resolver_words(one.registrations),
     }
     added = [

@@ -10,7 +10,7 @@ from ..evidence.equivalence.verification import Verified
 from ..evidence.proof import Proof
 from ..model.analysis.loops import cleared_inputs
 from ..model.io import offline_plan
-from ..model.ir.change import INFERRED_SHAPES, Refusal, RewriteUse
+from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, Refusal, RewriteUse
 from ..model.ir.model import Model
 from ..options import Options
 from ..search.memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
@@ -158,6 +158,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     inferred = (RewriteUse(INFERRED_SHAPES, outcome.inferred, "exact", 0),) if outcome.inferred else ()
     added = sorted(operator_kinds(model) - original.kinds)
     since = needed_since(added)
+    turned = [name for use in outcome.rewrites if use.rule == CHANNELS_LAST for name in use.operators]
     report = Report(
         version=__version__,
         model=original.name,
@@ -171,7 +172,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         before=before,
         after=after,
         bounds=replace(bounds, plan=max(bounds.plan, placement.plan.lower_bound)),
-        interface={"before": original.interface, "after": interface_of(model)},
+        interface={"before": original.interface, "after": interface_of(model, turned)},
         schedule=_order_use(arrangement, any_order),
         plan=_plan_use(placement),
         decision=outcome.decision,

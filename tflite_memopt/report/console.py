@@ -94,11 +94,15 @@ def interface_lines(report: Report) -> Iterator[str]:
         if before is None:
             role = "a state, zeros before the first call" if after.side == "input" else "the next state"
             yield f"{after.side} '{after.name}' is {role}"
-        elif before.shape != after.shape:
-            yield f"{after.side} '{short_name(after.name)}' {list(before.shape)} is now {list(after.shape)}"
         elif before != after:
-            real = "" if after.scale is None else f"; real = {after.scale!r} * (value - {after.zero_point})"
-            yield f"{after.side} '{short_name(after.name)}' was {before.type}, is {after.type}{real}"
+            what, said = f"{after.side} '{short_name(after.name)}'", ""
+            if before.shape != after.shape:
+                said = f"{list(before.shape)} is now {list(after.shape)}"
+                said += "" if after.layout is None else f", {after.layout}"
+            if before.shape == after.shape or before.type != after.type:
+                real = "" if after.scale is None else f"; real = {after.scale!r} * (value - {after.zero_point})"
+                said += f"{'; ' if said else ''}was {before.type}, is {after.type}{real}"
+            yield f"{what} {said}"
 
 
 def _interface_pairs(report: Report) -> Iterator[tuple[InterfaceTensor | None, InterfaceTensor]]:

@@ -118,11 +118,11 @@ def _statement(text: str) -> dict[str, Any]:
 
 def _equality(original: bytes, result: bytes, _: KernelProfile, progress: Callable[[str], None]) -> Proof:
     """As the run has proved it: an original whose shapes are wrong in the file counts with those that LiteRT infers."""
-    proof = prove(read_model(original), read_model(result), converts=True)
+    proof = prove(read_model(original), read_model(result), converts=True, turns=True)
     if proof.proved:
         return proof
     shaped = infer_shapes(original, Options(), progress)
-    return prove(shaped.model, read_model(result), converts=True) if shaped.wrong else proof
+    return prove(shaped.model, read_model(result), converts=True, turns=True) if shaped.wrong else proof
 
 
 def _steps(original: bytes, result: bytes, _: KernelProfile, __: Callable[[str], None]) -> Proof:

@@ -8,7 +8,16 @@ from itertools import zip_longest
 
 from ..errors import printable
 from ..evidence.equivalence.verdict import Verdict
-from ..model.ir.change import BOUNDARY, DEAD_CHANNELS, INFERRED_SHAPES, ONE_HOP, STATIC_LISTS, UNCALLED, RewriteUse
+from ..model.ir.change import (
+    BOUNDARY,
+    CHANNELS_LAST,
+    DEAD_CHANNELS,
+    INFERRED_SHAPES,
+    ONE_HOP,
+    STATIC_LISTS,
+    UNCALLED,
+    RewriteUse,
+)
 from ..model.ir.check import NPUS
 from ..search.memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..search.memory.work import slowdowns
@@ -381,6 +390,7 @@ _PLAIN: Mapping[str, str] = {
     "channel_tiles": "computes some channels at a time",
     "sequences_along_h": "the sequence lies along the height of an image, so that it can run in stripes",
     BOUNDARY: "the model takes and returns integers",
+    CHANNELS_LAST: "the model takes and returns its channels last",
     UNCALLED: "removed subgraphs that nothing calls",
     INFERRED_SHAPES: "corrected wrong shapes in the file",
     ONE_HOP: "a call takes one hop of the window, and keeps the rows that windows share",

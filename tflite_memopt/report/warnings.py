@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..evidence.equivalence.verdict import Verdict
-from ..model.ir.change import BOUNDARY, UNCALLED
+from ..model.ir.change import BOUNDARY, CHANNELS_LAST, UNCALLED
 from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
 from ..options import Options
@@ -213,8 +213,8 @@ def _of_uncalled(report: Report) -> Iterator[str]:
 
 
 def _of_interface(report: Report, options: Options) -> Iterator[str]:
-    if options.io == "keep":
-        return
     for refusal in report.refused:
-        if refusal.rule == BOUNDARY:
+        if refusal.rule == BOUNDARY and options.io != "keep":
             yield f"--io int8: '{refusal.operator}' keeps its type: {refusal.reason}"
+        if refusal.rule == CHANNELS_LAST and options.channels_last:
+            yield f"--io channels-last: '{refusal.operator}' keeps its layout: {refusal.reason}"

@@ -22,6 +22,7 @@ from ..search.memory.problems import with_ties
 from ..search.memory.reserve import LibraryNeed
 from ..search.memory.work import WorkLimit, instructions
 from ..search.rewrite.in_one_row import in_one_row
+from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
 from ..search.rewrite.stage import rewrite
 from ..search.rewrite.tiles import Striped, TileSearch
@@ -32,7 +33,18 @@ from ..target.kernels.profile import KernelProfile
 from ..target.kernels.since import operators_of, runs_on
 
 Progress = Callable[[str], None]
-_SEQUENCES = OtherForm(sequences_along_h, in_one_row)
+
+
+def _rows_along_h(model: Model) -> Changed | None:
+    """Return the form in which sequences and images with channels first have rows; None where there are none."""
+    laid = sequences_along_h(model)
+    turned = planes_along_h(model if laid is None else laid.model)
+    if laid is None or turned is None:
+        return laid or turned
+    return replace(turned, uses=(*laid.uses, *turned.uses))
+
+
+_ALONG_H = OtherForm(_rows_along_h, in_one_row)
 
 
 @dataclass(frozen=True)
@@ -178,7 +190,7 @@ def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: in
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
         options = replace(options, max_slowdown=work.left_for(model))
-    found = cascade(model, run.profile, options, run.progress, below, run.measured, _SEQUENCES)
+    found = cascade(model, run.profile, options, run.progress, below, run.measured, _ALONG_H)
     return replace(found, uses=(*uses, *found.uses)) if uses else found
 
 

@@ -15,8 +15,9 @@ from ..evidence.equivalence.verification import Verified, verify_result
 from ..evidence.proof import Proof, Status, prove, prove_plan
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
-from ..model.ir.change import Decision, without_faults
+from ..model.ir.change import CHANNELS_LAST, Decision, without_faults
 from ..model.ir.model import Model
+from ..model.ir.tensors import with_channels_last
 from ..options import Options, SearchOptions
 from ..report.options_used import shaping_options
 from ..report.warnings import FailedStep, of_failure
@@ -70,12 +71,12 @@ class Check:
                 candidate.placement,
                 run.original,
                 candidate.decision,
-                shaping_options(options),
+                shaping_options(options) | _turned(candidate),
                 options.device,
             )
             written = write_model(candidate.model)
             _check_kernels(run, read_model(written))
-            _check_interface(run.original, candidate.model)
+            _check_interface(run.original, candidate)
         with run.clock.stage("prove"):
             proofs = self._proofs(candidate, written)
         with run.clock.stage("verify"):
@@ -95,7 +96,8 @@ class Check:
         result, planned = read_model(written), read_planned(written)
         proofs = {}
         if candidate.exactness != "approximates":
-            proofs["result"] = prove(read_model(self.run.data), result, converts=self.options.io == "int8")
+            converts, turns = self.options.io == "int8", bool(self.options.channels_last)
+            proofs["result"] = prove(read_model(self.run.data), result, converts=converts, turns=turns)
         if candidate.exactness != "exact":
             proofs["stripes"] = prove(read_model(candidate.unplanned), result)
         proofs["plan"] = prove_plan(planned, places_in_force(planned, self.run.profile))
@@ -162,10 +164,18 @@ def _check_kernels(run: RunContext, result: Model) -> None:
         raise FailedVerificationError(f"a kernel library computes the result wrongly: {found[0]}")
 
 
-def _check_interface(original: Model, result: Model) -> None:
+def _turned(candidate: Candidate) -> dict[str, list[str]]:
+    """Return the names of what has its channels last now, as a label has them; nothing where there are none."""
+    names = [name for use in candidate.rewritten.uses if use.rule == CHANNELS_LAST for name in use.operators]
+    return {CHANNELS_LAST: names} if names else {}
+
+
+def _check_interface(original: Model, candidate: Candidate) -> None:
     """Raise FailedVerificationError where an input or output has another shape than before, proved or not."""
+    result, turned = candidate.model, _turned(candidate).get(CHANNELS_LAST, ())
     for old, new in ((original.main.inputs, result.main.inputs), (original.main.outputs, result.main.outputs)):
-        if [tensor.shape for tensor in old] != [tensor.shape for tensor in new]:
+        wanted = [with_channels_last(each.shape) if each.name in turned else each.shape for each in old]
+        if wanted != [tensor.shape for tensor in new]:
             raise FailedVerificationError("an input or output of the result has another shape")
 
 

@@ -136,7 +136,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
 
 def _check_on_litert(original: bytes, written: bytes, options: Options, progress: Progress) -> None:
     """Run what was mended beside the original on LiteRT, which TFLM cannot run. Raises FailedVerificationError."""
-    alone = replace(options, runtimes=(LITERT,), runner=None, inputs=None, io="keep")
+    alone = replace(options, runtimes=(LITERT,), runner=None, inputs=None, io="keep", channels_last=())
     try:
         verify_result(Subject(original, written), alone, progress)
     except EquivalenceError as error:

@@ -1,6 +1,7 @@
-"""One interface in two types: those of the original, and the integers of the optimized model.
+"""One interface in two forms: that of the original, and the integers or channels last of the optimized model.
 
-``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes the same.
+``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary, ``--io channels-last`` the TRANSPOSE. Here
+numpy computes the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from ...errors import EquivalenceError, ErrorKind, UsageError
 from ...model.ir.model import DType, Graph, Model, Signature, Tensor
-from ...model.ir.tensors import Affine, affine_of
+from ...model.ir.tensors import Affine, affine_of, is_channels_last
 from .adapter import Array, Sample
 from .inputs import numpy_type
 
@@ -22,13 +23,34 @@ _MOST_STEPS = 2.0**30
 
 @dataclass(frozen=True)
 class ConvertedEnd:
-    """An input or an output that is ``outer`` in the original and ``inner``, integers, in the optimized model.
+    """An input or an output that is ``outer`` in the original and ``inner`` in the optimized model: integers, with
+    channels last, or both.
 
-    Both are quantized with one scale, the same where both are integers.
+    Of one that is converted, both are quantized with one scale, the same where both are integers.
     """
 
     outer: Tensor
     inner: Tensor
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether it has another type or quantization."""
+        return _in_numbers(self.outer) != _in_numbers(self.inner)
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether it has its channels last, and had them first."""
+        return is_channels_last(self.inner.shape, self.outer.shape)
+
+    def given(self, values: Array) -> Array:
+        """Return the optimized model's input for the original's. Raises UsageError as :meth:`quantized`."""
+        values = self.quantized(values) if self.is_converted else values
+        return np.ascontiguousarray(np.moveaxis(values, 1, -1)) if self.is_turned else values
+
+    def taken(self, values: Array) -> Array:
+        """Return the original's output for the optimized model's."""
+        values = np.ascontiguousarray(np.moveaxis(values, -1, 1)) if self.is_turned else values
+        return self.restored(values) if self.is_converted else values
 
     @property
     def step(self) -> float:
@@ -70,26 +92,36 @@ class ConvertedEnd:
 
 @dataclass(frozen=True)
 class Interface:
-    """The inputs and outputs, by position, whose types are not the same in both models."""
+    """The inputs and outputs, by position, whose types or shapes are not the same in both models."""
 
     inputs: Mapping[int, ConvertedEnd]
     outputs: Mapping[int, ConvertedEnd]
 
-    def quantized(self, sample: Sample) -> Sample:
+    def given(self, sample: Sample) -> Sample:
         """Return the optimized model's inputs for the original's."""
-        return [self.inputs[at].quantized(array) if at in self.inputs else array for at, array in enumerate(sample)]
+        return [self.inputs[at].given(array) if at in self.inputs else array for at, array in enumerate(sample)]
 
     def restored_outputs(self, outputs: Mapping[int, list[Array]]) -> dict[int, list[Array]]:
         """Return the outputs of the optimized model, by position and sample, as the original gives them."""
         return {
-            at: [self.outputs[at].restored(array) for array in arrays] if at in self.outputs else arrays
+            at: [self.outputs[at].taken(array) for array in arrays] if at in self.outputs else arrays
             for at, arrays in outputs.items()
         }
 
     @property
     def steps(self) -> dict[int, float]:
         """By position, one step of the outputs that are integers in the optimized model only."""
-        return {at: port.step for at, port in self.outputs.items()}
+        return {at: port.step for at, port in self.outputs.items() if port.is_converted}
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether any has another type or quantization."""
+        return any(port.is_converted for port in (*self.inputs.values(), *self.outputs.values()))
+
+    @property
+    def turned(self) -> frozenset[str]:
+        """The names of those with channels last."""
+        return frozenset(port.outer.name for port in (*self.inputs.values(), *self.outputs.values()) if port.is_turned)
 
 
 SAME = Interface({}, {})
@@ -103,7 +135,8 @@ def steps_of(model: Model) -> dict[int, float]:
 
 
 def interface_between(original: Model, optimized: Model) -> Interface:
-    """Return the differences of the interfaces. Raises EquivalenceError if the new one is not the same in integers."""
+    """Return the differences of the interfaces. Raises EquivalenceError if the new one is not the same in integers, or
+    with channels last."""
     inputs = _ports(original.main.inputs, optimized.main.inputs, "input")
     return Interface(inputs, _ports(original.main.outputs, optimized.main.outputs, "output"))
 
@@ -115,14 +148,22 @@ def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> d
         )
     found = {}
     for at, (before, after) in enumerate(zip(outer, inner, strict=True)):
-        if (before.shape, before.dtype, affine_of(before)) == (after.shape, after.dtype, affine_of(after)):
+        is_same = before.shape == after.shape
+        if is_same and _in_numbers(before) == _in_numbers(after):
             continue
-        if before.shape != after.shape or not _same_in_integers(before, after):
+        end = ConvertedEnd(before, after)
+        if not (is_same or end.is_turned) or (end.is_converted and not _same_in_integers(before, after)):
             raise EquivalenceError(
-                f"{side} {at} '{before.name}' is not the original's in other integers", ErrorKind.INTERFACE
+                f"{side} {at} '{before.name}' is not the original's in other integers or with channels last",
+                ErrorKind.INTERFACE,
             )
-        found[at] = ConvertedEnd(before, after)
+        found[at] = end
     return found
+
+
+def _in_numbers(tensor: Tensor) -> tuple[DType, Affine | None]:
+    """What the elements mean."""
+    return tensor.dtype, affine_of(tensor)
 
 
 def _same_in_integers(outer: Tensor, inner: Tensor) -> bool:

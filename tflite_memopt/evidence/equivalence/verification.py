@@ -6,7 +6,7 @@ the file, in exactly the arena that is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -16,6 +16,7 @@ from ...model.io.reader import read_model
 from ...model.ir.change import Exactness
 from ...model.ir.check import check_model, first_on_npu
 from ...model.ir.model import Graph, Model
+from ...model.ir.tensors import is_channels_last
 from ...options import Options
 from ...target.kernels.faults import faults_in
 from ..proof import Proof, Status, hops_of, prove
@@ -122,9 +123,14 @@ def verify_result(
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
         optimized = read_model(subject.optimized)
         interface = interface_between(baseline.model, optimized)
-        if options.io == "keep" and interface != SAME:
+        if options.io == "keep" and interface.is_converted:
             raise EquivalenceError(
                 "inputs or outputs have other types than the original's, without --io int8", ErrorKind.INTERFACE
+            )
+        if not options.channels_last and interface.turned:
+            raise EquivalenceError(
+                "inputs or outputs have other shapes than the original's, without --io channels-last",
+                ErrorKind.INTERFACE,
             )
         candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
@@ -135,24 +141,32 @@ def verify_result(
 
 
 def verify(
-    first: bytes, second: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...] = ()
+    first: bytes,
+    second: bytes,
+    options: Options,
+    progress: Progress,
+    ties: tuple[tuple[int, int], ...] = (),
+    channels_last: Collection[str] = (),
 ) -> dict[str, Verdict]:
     """Compare any two models with the same interface: by a proof for all inputs (key ``proof``), by the names and
     quantization of inputs and outputs (key ``file``), and on each runtime.
 
     ``ties``: of the second model, (output, input) by position: it runs in sequences as well, and the first one with
-    states that are copied. Raises UsageError when their inputs or outputs differ in number, shape or type.
+    states that are copied. ``channels_last``: names of inputs and outputs that the second one takes and gives with
+    channels last, where the first one has them first. Raises UsageError when their inputs or outputs differ in number,
+    shape or type.
     """
     models = [read_model(first), read_model(second)]
     for model in models:
         check_model(model)
-    _check_same_interface(models[0].main, models[1].main)
+    _check_same_interface(models[0].main, models[1].main, channels_last)
     with open_for(options) as interpreters:
         progress(f"checking the first model on {', '.join(_asked(options))}")
         baseline = measure_baseline(first, models[0], options, interpreters)
-        proof = prove(baseline.model, models[1])
+        interface = interface_between(baseline.model, models[1]) if channels_last else SAME
+        proof = prove(baseline.model, models[1], turns=bool(channels_last))
         subject = Subject(first, second, exactness_of(proof), ties=ties)
-        candidate = _candidate(subject, baseline, models[1], SAME, options)
+        candidate = _candidate(subject, baseline, models[1], interface, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
@@ -241,7 +255,7 @@ def _asked(options: Options) -> tuple[str, ...]:
 def _candidate(
     subject: Subject, baseline: Baseline, optimized: Model, interface: Interface, options: Options
 ) -> Judged:
-    samples = [interface.quantized(sample) for sample in baseline.samples]
+    samples = [interface.given(sample) for sample in baseline.samples]
     arena = max(arena_for(baseline.model), arena_for(optimized))
     promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}
     return Judged(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
@@ -340,14 +354,15 @@ def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult])
     return dict(baseline.runs[name].facts) or refused, dict(results[name].facts) or refused
 
 
-def _check_same_interface(first: Graph, second: Graph) -> None:
+def _check_same_interface(first: Graph, second: Graph, channels_last: Collection[str]) -> None:
     for side, ones, others in (("input", first.inputs, second.inputs), ("output", first.outputs, second.outputs)):
         if len(ones) != len(others):
             raise UsageError(
                 f"the models cannot be compared: they have {len(ones)} and {len(others)} {side}s", ErrorKind.INTERFACE
             )
         for at, (a, b) in enumerate(zip(ones, others, strict=True)):
-            if (a.dtype, a.shape) != (b.dtype, b.shape):
+            is_turned = b.name in channels_last and is_channels_last(b.shape, a.shape)
+            if a.dtype is not b.dtype or not (is_turned or a.shape == b.shape):
                 words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
                 raise UsageError(
                     f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other",

@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...model.ir.model import Model, Tensor
+from ...model.ir.tensors import is_channels_last
 from .call import CoarseError, is_float, quantization_of
 from .contracts import newly_refused
 from .facts import RESCALED
@@ -47,6 +48,7 @@ def prove(
     result: Model,
     *,
     converts: bool = False,
+    turns: bool = False,
     invocations: int = INVOCATIONS,
     seed: bytes | None = None,
 ) -> Proof:
@@ -55,10 +57,11 @@ def prove(
     Shapes are those of the files: an original whose converter left some open is compared as LiteRT infers them. Sizes
     that a SLICE of the original computes are followed; the result must have shapes that hold.
     ``converts``: the result may take and give quantized integers where the original has the numbers that they stand
-    for. ``invocations``: how many are compared where states cannot be. ``seed``: fixes the random keys, for tests; who
-    chooses a model must not know them.
+    for. ``turns``: it may take and give with channels last what the original has with channels first; shapes say
+    where. ``invocations``: how many are compared where states cannot be. ``seed``: fixes the random keys, for tests;
+    who chooses a model must not know them.
     """
-    reason = _interface(original, result, converts)
+    reason = _interface(original, result, converts, turns)
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
     refused = newly_refused(original, result)
@@ -124,9 +127,10 @@ def repeated(proof: Callable[[Keys], Proof], keys: Keys) -> Proof:
     return Proof(Status.UNKNOWN, reason=f"the chance of a false proof is only known to be below {chance:.0e}")
 
 
-def _interface(original: Model, result: Model, converts: bool) -> str | None:
-    inputs = differing_side("input", original.main.inputs, result.main.inputs, converts=converts)
-    return inputs or differing_side("output", original.main.outputs, result.main.outputs, converts=converts)
+def _interface(original: Model, result: Model, converts: bool, turns: bool) -> str | None:
+    one, other = original.main, result.main
+    inputs = differing_side("input", one.inputs, other.inputs, converts=converts, turns=turns)
+    return inputs or differing_side("output", one.outputs, other.outputs, converts=converts, turns=turns)
 
 
 def differing_side(
@@ -135,16 +139,19 @@ def differing_side(
     result: Sequence[Tensor],
     *,
     converts: bool = False,
+    turns: bool = False,
     parts: Collection[int] = (),
 ) -> str | None:
     """Return how the inputs, or the outputs, of a result are not those of the original; None where they are.
 
-    ``parts``: positions where the result has some of the elements, in any shape. ``converts``: as of :func:`prove`.
+    ``parts``: positions where the result has some of the elements, in any shape. ``converts``, ``turns``: as of
+    :func:`prove`.
     """
     if len(original) != len(result):
         return f"it has {len(result)} {side}s, the original {len(original)}"
     for at, (one, other) in enumerate(zip(original, result, strict=True)):
-        if one.shape != other.shape and at not in parts:
+        is_turned = turns and is_channels_last(other.shape, one.shape)
+        if one.shape != other.shape and at not in parts and not is_turned:
             return f"{side} {at} has shape {list(other.shape)}, in the original {list(one.shape)}"
         if not converts and (one.dtype, quantization_of(one)) != (other.dtype, quantization_of(other)):
             return f"{side} {at} has another type or quantization than in the original"
@@ -244,12 +251,14 @@ class _Comparison:
 
     def _given(self, inputs: Sequence[Ring]) -> list[Ring]:
         sides = zip(inputs, self.original.main.inputs, self.result.main.inputs, strict=True)
-        return [_as(self.keys, "QUANTIZE", value, old, new) for value, old, new in sides]
+        given = ((_as(self.keys, "QUANTIZE", value, old, new), old, new) for value, old, new in sides)
+        return [np.moveaxis(x, 1, -1) if is_channels_last(new.shape, old.shape) else x for x, old, new in given]
 
     def _restored(self, outputs: Sequence[Value]) -> list[Ring]:
         sides = zip(map(self.keys.constant, outputs), self.result.main.outputs, self.original.main.outputs, strict=True)
         return [
-            _as(self.keys, "DEQUANTIZE" if is_float(old) else "QUANTIZE", value, new, old) for value, new, old in sides
+            _as(self.keys, "DEQUANTIZE" if is_float(old) else "QUANTIZE", _restored(value, new, old), new, old)
+            for value, new, old in sides
         ]
 
     def _explained(self, before: Run, after: Run, wrong: tuple[int, ...]) -> Proof:
@@ -290,6 +299,11 @@ class _Comparison:
                 if old is not None and new is not None and old[0] == new[0] and old != new:
                     return tensor
         return next((tensor for tensor in self.result.main.outputs if tensor.producer is not None), None)
+
+
+def _restored(x: Ring, source: Tensor, target: Tensor) -> Ring:
+    """A value of a result in the order of the original's elements."""
+    return np.moveaxis(x, -1, 1) if is_channels_last(source.shape, target.shape) else x
 
 
 def _as(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -> Ring:

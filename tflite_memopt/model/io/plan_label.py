@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...errors import ErrorKind, ModelFormatError
+from ..ir.change import CHANNELS_LAST
 from ..ir.model import Model
 from .metadata import remove_entries, replace_entry
 
@@ -40,6 +41,12 @@ class PlanLabel:
     """Options that differ from the defaults and determine the file, by name."""
     device: str | None = None
     """Chip or board that was named; null for a core or no target."""
+
+    @property
+    def channels_last(self) -> frozenset[str]:
+        """Names of inputs and outputs that have their channels last, where the original had them first."""
+        found = self.options.get(CHANNELS_LAST)
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
     def is_wrong_with(self, kernels: str) -> bool:
         """Tell whether a kernel library may compute wrongly under the plan."""

@@ -8,7 +8,7 @@ Parts in this order, each of which may be missing; all numbers are positions of 
 
     steps in loops  unrolled steps are loops (``rewrite/steps_in_a_loop.py``)
     sites   operators of the cleaned-up model that rewriting takes apart (``rewrite/search.py``), once for each round
-    along H sequences lie along H (``rewrite/sequences_along_h.py``)
+    along H sequences, and images with channels first, have rows (``rewrite/sequences_along_h.py``, ``planes.py``)
     order   of the rewritten model's operators, before stripes
     tilings regions of that order in stripes and loops (``cascade/tiling.py``)
 """
@@ -135,6 +135,8 @@ DEAD_CHANNELS = "dead_channels"
 """The first word of the rule that deletes channels, in reports."""
 BOUNDARY = "boundary"
 """Remove QUANTIZE and DEQUANTIZE at inputs and outputs (``--io int8``)."""
+CHANNELS_LAST = "channels_last"
+"""Remove the TRANSPOSE at inputs and outputs, which then have their channels last (``--io channels-last``)."""
 UNCALLED = "uncalled_subgraphs"
 """Drop subgraphs that nothing calls, such as those of a second signature."""
 WEIGHTS_INLINE = "weights_inline"

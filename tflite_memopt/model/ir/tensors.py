@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +133,16 @@ def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, A
         if found is not None and len(found) > 1:
             kept[name] = np.asarray(found)[cut] if len(found) == size else None
     return kept
+
+
+def with_channels_last(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of a tensor with channels first, such as (N, C, H, W) or (N, C, L), with its channels last."""
+    return (*shape[:1], *shape[2:], *shape[1:2])
+
+
+def is_channels_last(shape: Sequence[int], first: Sequence[int]) -> bool:
+    """Tell whether a shape is ``first`` with channels last, and is another one."""
+    return tuple(shape) == with_channels_last(first) != tuple(first)
 
 
 def in_head(tensor: Tensor) -> bool:

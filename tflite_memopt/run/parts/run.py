@@ -235,6 +235,11 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
             raise UsageError(
                 f"--{flag} does not work with --parts: its state would be lost between runs", ErrorKind.EXCLUDED
             )
+    if options.channels_last:
+        raise UsageError(
+            "--io channels-last does not work with --parts: write a model with it, and then that in parts",
+            ErrorKind.EXCLUDED,
+        )
     if options.decision is not None:
         raise UsageError("--replay does not work with --parts: every part has its own decision", ErrorKind.EXCLUDED)
     if options.objective != "total" and feed is None:

@@ -93,7 +93,7 @@ def verify_program(
         for name, each in baseline.runs.items():
             if each.run is None or each.faults:  # what it computes wrongly is no measure
                 continue
-            samples = [interface.quantized(sample) for sample in baseline.samples]
+            samples = [interface.given(sample) for sample in baseline.samples]
             outputs = interface.restored_outputs(
                 outputs_of_parts(name, parts, [*models, joined], samples, baseline.runner(name, interpreters), feed)
             )

@@ -9,7 +9,7 @@ larger than such a sum, and a few bytes more with short enums, where some struct
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
@@ -152,6 +152,8 @@ class InterfaceTensor(TensorUse):
     """real = scale * (value - zero_point); null if not quantized with one scale."""
     zero_point: int | None
     """See scale."""
+    layout: str | None
+    """"channels last" where --io channels-last has put them there; null where the original's layout stays."""
 
 
 @dataclass(frozen=True)
@@ -386,16 +388,20 @@ def operator_kinds(model: Model) -> frozenset[str]:
     return frozenset(operator.opcode.label for graph in model.graphs for operator in graph.operators)
 
 
-def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
-    """Return the inputs and outputs of the entry graph, inputs first."""
+def interface_of(model: Model, turned: Collection[str] = ()) -> tuple[InterfaceTensor, ...]:
+    """Return the inputs and outputs of the entry graph, inputs first.
+
+    ``turned``: the names of those that have their channels last, and had them first.
+    """
     sides = (("input", model.main.inputs), ("output", model.main.outputs))
-    return tuple(_interface_tensor(side, tensor) for side, tensors in sides for tensor in tensors)
+    return tuple(_interface_tensor(side, tensor, turned) for side, tensors in sides for tensor in tensors)
 
 
-def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
+def _interface_tensor(side: str, tensor: Tensor, turned: Collection[str]) -> InterfaceTensor:
     found = affine_of(tensor)
     scale, zero = (None, None) if found is None else (found.scale, found.zero_point)
-    return InterfaceTensor(tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, side, scale, zero)
+    layout = "channels last" if tensor.name in turned else None
+    return InterfaceTensor(tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, side, scale, zero, layout)
 
 
 def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:

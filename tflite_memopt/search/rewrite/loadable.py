@@ -8,9 +8,9 @@ Weights behind the flatbuffer (``Buffer.offset``), where TFLM does not look, are
     [tables | w behind them]        =>        [tables with w]
 
 Beyond the rules of this file, by their names: ``broadcast``, ``repeated_pixels``, ``folded_shapes``,
-``legal_concatenation``, ``static_lists``, ``widened_constant``. A subgraph that nothing calls, usually another
-signature, is dropped: TFLM runs subgraph 0 alone, and crashes on the tensors of the others, which it never places
-(micro_allocation_info.cc).
+``slice_of_concatenation``, ``legal_concatenation``, ``static_lists``, ``widened_constant``. A subgraph that nothing
+calls, usually another signature, is dropped: TFLM runs subgraph 0 alone, and crashes on the tensors of the others,
+which it never places (micro_allocation_info.cc).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, NEEDED_WIDENING
 from .pixels import BROADCAST, REPEATED_PIXELS
+from .slices import SLICE_OF_LONG_CONCATENATION
 from .static_lists import make_lists_static
 
 Array = npt.NDArray[Any]
@@ -387,10 +388,11 @@ def in_real_numbers(model: Model) -> Model:
 
 _RULES: tuple[tuple[AnyRule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, *REPEATED_PIXELS, LEGAL_CONCATENATION),
+    (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, *REPEATED_PIXELS, SLICE_OF_LONG_CONCATENATION),
+    (LEGAL_CONCATENATION,),
     (TILES,),
 )
-"""In this order: copies that nobody needs are not made at all. With the second ones go the rules of types."""
+"""In this order: copies and joins that nobody needs are not made at all. With the second ones go the rules of types."""
 
 
 def _rules_of_types(build: TflmBuild) -> tuple[AnyRule, ...]:

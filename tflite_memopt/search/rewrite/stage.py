@@ -1,27 +1,15 @@
-r"""The rewriting stage: clean up, then take apart the concatenations that cost memory.
-
-The model takes and gives integers itself: QUANTIZE after inputs and DEQUANTIZE before outputs are removed.
-
-    x (float32) --> QUANTIZE --> q (int8) --> op        =>   x (int8) --> op
-    op --> q (int8) --> DEQUANTIZE --> y (float32)      =>   op --> y (int8)
-
-The same for QUANTIZE between integers of one scale, such as uint8 and int8. Exactness: exact for the values that the
-integers stand for, ``scale * (q - zero_point)``. It is no rule of the table, because it changes the interface: the
-application quantizes, so only ``--io int8`` asks for it. Position and name of every input and output stay, and so do
-signatures with their argument names. Metadata of tflite-support needs no change: it names no types, and its
-normalization is that of the real values for quantized and float models alike (metadata_schema.fbs,
-``NormalizationOptions``).
-"""
+"""The rewriting stage: clean up, then take apart the concatenations that cost memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from ...errors import ErrorKind, InfeasibleError
 from ...model.ir.change import (
     BOUNDARY,
+    CHANNELS_LAST,
     DEAD_CHANNELS,
     EXACTNESS,
     NOTHING_DECIDED,
@@ -35,13 +23,13 @@ from ...model.ir.change import (
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures, share_constants
 from ...model.ir.editor import label
-from ...model.ir.model import DType, Graph, Model, Operator, Tensor
-from ...model.ir.tensors import affine_of
+from ...model.ir.model import Model
 from ...options import SearchOptions
 from ...target.kernels.profile import KernelProfile
 from ...target.kernels.since import operators_of, runs_on
 from ..memory.arrange import Cost, cost_of, estimate_of
 from ..memory.work import WorkLimit, instructions, slowest
+from .boundary import take_channels_last, take_integers
 from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE, SPLIT_GROUPED_CONVOLUTION
 from .dead_channels import drop_dead_channels
 from .engine import AnyRule, Driver
@@ -76,6 +64,7 @@ from .shapes import (
     REDUCED_RESHAPE,
     UNDONE_RESHAPES,
 )
+from .slices import SLICE_OF_CONCATENATION
 from .steps_in_a_loop import roll_up
 from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, transposes_in
 
@@ -86,6 +75,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     IDENTITY,
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,
+    SLICE_OF_CONCATENATION,
     CONSECUTIVE_RESHAPES,
     CONSECUTIVE_TRANSPOSES,
     CONSTANT_FOLDING,
@@ -123,127 +113,6 @@ AFTER_STRIPES: tuple[tuple[AnyRule, ...], ...] = (
 For the model in stripes: rules that take operators out at the price of products; that make copies views; that leave
 less in the tail. Each group is tried on what the one before has made, and kept where that needs less.
 """
-
-
-_INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """Names of the inputs and outputs that are integers now, and of those that could not be, with reasons."""
-
-    changed: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-
-
-def take_integers(model: Model) -> Boundary:
-    """Remove what converts at the inputs and outputs of the entry graph; the model is changed.
-
-    The tensors of the old types stay behind without reader and writer.
-    """
-    graph = model.main
-    changed, refused = [], []
-    inputs = [tensor for tensor in dict.fromkeys(graph.inputs) if _is_converted_input(tensor)]
-    outputs = [tensor for tensor in dict.fromkeys(graph.outputs) if _is_converted_output(tensor)]
-    for outer in dict.fromkeys((*inputs, *outputs)):
-        found = _at_input(graph, outer) if outer in inputs else _at_output(graph, outer)
-        if isinstance(found, str):
-            refused.append(Refusal(BOUNDARY, outer.name, found))
-            continue
-        changed.append(outer.name)
-        for converter in found.converters:
-            graph.remove_operator(converter)
-            if converter.outputs[0] not in (outer, found.inner):
-                graph.replace_uses(converter.outputs[0], found.inner)
-        _take_place(model, outer, found.inner)
-    return Boundary(tuple(changed), tuple(refused))
-
-
-@dataclass(frozen=True)
-class _Conversion:
-    """The integers of an input or output, and the operators that make them of it, or it of them."""
-
-    inner: Tensor
-    converters: tuple[Operator, ...]
-
-
-def _is_converted_input(tensor: Tensor) -> bool:
-    return tensor.dtype is DType.FLOAT32 or any(use.operator.name == "QUANTIZE" for use in tensor.uses)
-
-
-def _is_converted_output(tensor: Tensor) -> bool:
-    if tensor.dtype is DType.FLOAT32:
-        return True
-    writer = tensor.producer
-    source = None if writer is None or writer.name != "QUANTIZE" else writer.inputs[0]
-    return source is not None and source.dtype is not DType.FLOAT32
-
-
-def _at_input(graph: Graph, outer: Tensor) -> _Conversion | str:
-    converters = tuple(use.operator for use in outer.uses)
-    others = [operator for operator in converters if operator.name != "QUANTIZE"]
-    if others:
-        return f"{_named(others[0])} reads it as {outer.dtype.label}"
-    if not converters:
-        return "no QUANTIZE reads it"
-    if outer in graph.outputs:
-        return "the model returns it too"
-    inner, *rest = [operator.outputs[0] for operator in converters]
-    if any((each.dtype, affine_of(each)) != (inner.dtype, affine_of(inner)) for each in rest):
-        return "its QUANTIZE operators have different parameters"
-    if any(each in graph.outputs for each in (inner, *rest)):
-        return "the model returns its integers as they are"
-    return _reason_against(outer, inner) or _Conversion(inner, converters)
-
-
-def _at_output(graph: Graph, outer: Tensor) -> _Conversion | str:
-    writer = outer.producer
-    if writer is None or writer.name not in ("DEQUANTIZE", "QUANTIZE"):
-        source = "no operator" if writer is None else _named(writer)
-        return f"it comes from {source}, not from DEQUANTIZE"
-    if outer.uses:
-        return f"{_named(outer.uses[0].operator)} reads it as {outer.dtype.label}"
-    inner = writer.inputs[0]
-    if inner is None or inner.producer is None:
-        name = "nothing" if inner is None else f"'{inner.name}'"
-        return f"its integers come from no operator: {name} is an input, a constant or a variable"
-    if inner in graph.outputs:
-        return f"the model returns its integers already, as '{inner.name}'"
-    return _reason_against(outer, inner) or _Conversion(inner, (writer,))
-
-
-def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
-    """Return the reason why integers cannot stand for the tensor's values, bytes or shape."""
-    if inner.dtype not in _INTEGERS or affine_of(inner) is None:
-        return f"'{inner.name}' is {inner.dtype.label}, or not quantized with one scale"
-    if inner.nbytes > outer.nbytes:
-        return f"it would grow from {outer.dtype.label} to {inner.dtype.label}"
-    if inner.shape != outer.shape:
-        return f"'{inner.name}' has another shape"
-    scales = [found.scale for found in map(affine_of, (outer, inner)) if found is not None]
-    if outer.dtype is not DType.FLOAT32 and (len(scales) < 2 or scales[0] != scales[1]):
-        # LiteRT rounds once and TFLM twice when it multiplies by a ratio of scales.
-        return "the scales on both sides differ, which runtimes round differently"
-    return None
-
-
-def _take_place(model: Model, outer: Tensor, inner: Tensor) -> None:
-    """Make ``inner`` what the interface calls by the name of ``outer``, in the graph and in its signatures."""
-    graph = model.main
-    inner.name, outer.name = outer.name, inner.name
-
-    def exchanged(tensor: Tensor) -> Tensor:
-        return inner if tensor is outer else tensor
-
-    graph.inputs = tuple(map(exchanged, graph.inputs))
-    graph.outputs = tuple(map(exchanged, graph.outputs))
-    for signature in model.signatures or ():
-        signature.inputs = tuple((name, exchanged(tensor)) for name, tensor in signature.inputs)
-        signature.outputs = tuple((name, exchanged(tensor)) for name, tensor in signature.outputs)
-
-
-def _named(operator: Operator) -> str:
-    return f"{operator.opcode.label} '{label(operator)}'"
 
 
 _EFFORT = 40_000
@@ -358,12 +227,15 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
 
 
 def _boundary(model: Model, options: SearchOptions) -> Changed:
-    if options.io == "keep":
-        return Changed(model, (), ())
-    done = take_integers(model)
-    drop_dead_tensors(model)
-    uses = (RewriteUse(BOUNDARY, done.changed, "exact", 0),) if done.changed else ()
-    return Changed(model, uses, done.refused)
+    """The model itself with the interface that was asked for."""
+    uses, refused = list[RewriteUse](), list[Refusal]()
+    asked = {BOUNDARY: options.io != "keep", CHANNELS_LAST: bool(options.channels_last)}
+    for rule in (name for name, is_asked in asked.items() if is_asked):
+        done = take_integers(model) if rule == BOUNDARY else take_channels_last(model, options.channels_last)
+        drop_dead_tensors(model)
+        uses += [RewriteUse(rule, done.changed, "exact", 0)] if done.changed else []
+        refused += done.refused
+    return Changed(model, tuple(uses), tuple(refused))
 
 
 def _widened(model: Model) -> Changed:

@@ -278,6 +278,16 @@ def reshape_rows(operator: Operator) -> RowMap | str:
     return _same(output, (0,), passes_on=True)
 
 
+def transpose_rows(operator: Operator) -> RowMap | str:
+    """Row r reads row r: columns and channels change places, by constants."""
+    source, order = operator.inputs[0], integers(operator.inputs[1])
+    if source is None or not is_image(source) or order is None:
+        return "its input is not an NHWC tensor with batch 1, or its order is computed"
+    if order.tolist() != [0, 1, 3, 2]:
+        return "it moves rows, or nothing"
+    return _same(operator.outputs[0], (0,))
+
+
 def reduction_rows(operator: Operator) -> RowMap | str:
     """Row r reads row r: over columns and channels, with ``keep_dims``."""
     source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])

@@ -294,7 +294,7 @@ OPERATORS: Mapping[str, OperatorKind] = {
     "SUM": replace(_REDUCTION, tflm=Tflm(_TO_16), flash=4094),
     "SVDF": OperatorKind(tflm=Tflm(_TO_8, weights=1)),
     "TANH": replace(_UNARY, tflm=Tflm(_TO_16)),
-    "TRANSPOSE": OperatorKind(tflm=Tflm(_TO_16, constants=(1,), rank=(1, 5, _TO_16))),
+    "TRANSPOSE": OperatorKind(rows.transpose_rows, tflm=Tflm(_TO_16, constants=(1,), rank=(1, 5, _TO_16))),
     "TRANSPOSE_CONV": OperatorKind(
         rows.transposed_convolution_rows,
         ShapeOperand(0),

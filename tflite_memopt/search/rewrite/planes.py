@@ -1,0 +1,160 @@
+"""Let an image with channels first be transposed row by row, since stripes are cut along rows.
+
+A TRANSPOSE from channels first to last, with which networks from PyTorch begin, reads all of its input for each row.
+The planes of its channels have rows:
+
+    x (1, C, H, W) -- TRANSPOSE -- y (1, H, W, C)
+
+    x -- RESHAPE (1, C * H, 1, W) -- SPLIT -- C planes (1, H, 1, W) -- CONCATENATION (1, H, C, W) -- TRANSPOSE -- y
+
+A PAD, or an operator on single elements such as QUANTIZE, that comes before it goes behind it, so that it is cut, too.
+RESHAPE and SPLIT are views. A stripe takes some rows of each plane, which are views, too, and copies and transposes no
+others. Whole, it needs more than before: it is a form of the model in which more can be cut, and is taken where stripes
+of it need less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model.ir.change import Changed, RewriteUse
+from ...model.ir.copying import copy_model, drop_dead_tensors
+from ...model.ir.editor import Editor
+from ...model.ir.model import DType, Model, Operator, Tensor
+from ...model.ir.tensors import has_several_scales, integers
+from ...target.kernels.relations import operands
+from ...target.kernels.support import MAX_PARTS
+from ...target.operators.table import OPERATORS
+from .engine import Driver, Match, Pattern, Rule, source_of
+
+Array = npt.NDArray[Any]
+_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
+"""Types that TFLM transposes, splits, joins, and cuts into stripes."""
+_TO_LAST = [0, 2, 3, 1]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """A TRANSPOSE from channels first to last, and its input."""
+
+    transpose: Operator
+    source: Tensor
+
+
+def _check_planes(match: Match) -> Planes | str | None:
+    transpose = match.anchor
+    x, chosen = operands(transpose, 2)
+    order = integers(chosen)
+    if x is None or order is None or order.tolist() != _TO_LAST:
+        return None
+    batch, channels, height, width = x.shape
+    if batch != 1 or min(channels, height, width) < 2:
+        return "it transposes several images, or one without rows, columns, or channels"
+    if channels > MAX_PARTS:
+        return f"it has {channels} channels, and TFLM joins at most {MAX_PARTS} tensors"
+    if x.dtype not in _TYPES or x.is_constant or has_several_scales(x.quantization):
+        return f"'{x.name}' is {x.dtype.label}, a constant, or has several scales"
+    source = source_of(x, transpose.outputs[0])
+    return source if isinstance(source, str) else Planes(transpose, source)
+
+
+def _rewrite_planes(found: Planes, edit: Editor) -> None:
+    x, y = found.source, found.transpose.outputs[0]
+    _, channels, height, width = x.shape
+    rows = edit.activation(f"{y.name}/rows", (1, channels * height, 1, width), x)
+    edit.reshape(x, rows)
+    names = (f"{y.name}/plane{at + 1}of{channels}" for at in range(channels))
+    planes = [edit.activation(name, (1, height, 1, width), x, is_piece=True) for name in names]
+    axis = edit.constant(f"{y.name}/axis", np.asarray(1, np.int32))
+    edit.operator("SPLIT", (axis, rows), planes, "SplitOptions", numSplits=channels)
+    joined = edit.activation(f"{y.name}/joined", (1, height, channels, width), x)
+    edit.join(planes, joined, 2)
+    order = edit.constant(f"{y.name}/order", np.asarray((0, 1, 3, 2), np.int32))
+    edit.twin(found.transpose, (joined, order), (y,))
+
+
+TRANSPOSED_PLANES = Rule("transposed_planes", Pattern("transpose", ("TRANSPOSE",)), _check_planes, _rewrite_planes)
+"""Transpose an image with channels first row by row, from the planes of its channels.
+
+    x (1, C, H, W) -- TRANSPOSE -- y (1, H, W, C)
+                        =>        x -- RESHAPE, SPLIT -- C of (1, H, 1, W) -- CONCATENATION -- TRANSPOSE -- y
+
+Exact: all of these move elements. The first TRANSPOSE of a network from PyTorch is such a one; then stripes reach up to
+the image, of which they copy the rows that they read.
+"""
+
+
+@dataclass(frozen=True)
+class TransposedFirst:
+    """A TRANSPOSE from channels first to last, the operator before it, and the input of that.
+
+    ``amounts``: of a PAD, in the order that they have behind the TRANSPOSE.
+    """
+
+    transpose: Operator
+    before: Operator
+    source: Tensor
+    amounts: Array | None
+
+
+def _check_transposed_first(match: Match) -> TransposedFirst | str | None:
+    transpose, before = match.anchor, match["before"]
+    order, between, source = integers(operands(transpose, 2)[1]), before.outputs[0], before.inputs[0]
+    if order is None or order.tolist() != _TO_LAST or source is None or len(source.shape) != len(_TO_LAST):
+        return None
+    if len(between.uses) > 1 or match.is_returned(between):
+        return f"'{between.name}' is needed by others too"
+    if source.is_constant or source.is_variable or source.dtype not in _TYPES:
+        return f"'{source.name}' is {source.dtype.label}, a constant, or a variable"
+    if has_several_scales(source.quantization) or has_several_scales(between.quantization):
+        return f"'{source.name}' or '{between.name}' has several scales"
+    alike = source_of(between, transpose.outputs[0])
+    if isinstance(alike, str):
+        return alike
+    if before.name not in _PADS:
+        is_unary = len(before.inputs) == 1 and source.shape == between.shape
+        return TransposedFirst(transpose, before, source, None) if is_unary else "it has other operands"
+    amounts = integers(before.inputs[1])
+    if amounts is None or amounts.size != 2 * len(_TO_LAST):
+        return "its paddings are computed"
+    return TransposedFirst(transpose, before, source, amounts.reshape(-1, 2)[_TO_LAST].astype(np.int32))
+
+
+def _rewrite_transposed_first(found: TransposedFirst, edit: Editor) -> None:
+    x, y, before = found.source, found.transpose.outputs[0], found.before
+    turned = edit.activation(f"{y.name}/first", [x.shape[axis] for axis in _TO_LAST], x)
+    edit.twin(found.transpose, (x, found.transpose.inputs[1]), (turned,))
+    said = () if found.amounts is None else (edit.constant(f"{y.name}/paddings", found.amounts), *before.inputs[2:])
+    edit.twin(before, (turned, *said), (y,))
+
+
+_PADS = ("PAD", "PADV2")
+_ON_ELEMENTS = tuple(name for name, kind in OPERATORS.items() if kind.is_by_channel)
+TRANSPOSED_FIRST = Rule(
+    "transposed_first",
+    Pattern("transpose", ("TRANSPOSE",), {0: Pattern("before", (*_PADS, *_ON_ELEMENTS))}),
+    _check_transposed_first,
+    _rewrite_transposed_first,
+)
+"""Let a TRANSPOSE from channels first to last come before a PAD, or before an operator on single elements.
+
+    x (1, C, H, W) -- PAD or QUANTIZE -- TRANSPOSE -- y        =>        x -- TRANSPOSE -- PAD or QUANTIZE -- y
+
+Exact: each element of y is made of the same element of x, or is padding. Then the image itself is transposed by rows.
+"""
+
+
+def planes_along_h(model: Model) -> Changed | None:
+    """Return a copy of a model whose images with channels first are transposed by rows; None where there are none."""
+    copied = copy_model(model)
+    driver = Driver(copied, is_trial=True)
+    driver.apply_everywhere((TRANSPOSED_FIRST, TRANSPOSED_PLANES))
+    names = tuple(each.operator for each in driver.applied if each.rule == TRANSPOSED_PLANES.name)
+    if not names:
+        return None
+    drop_dead_tensors(copied)
+    return Changed(copied, (RewriteUse(TRANSPOSED_PLANES.name, names, "exact", 0),), ())
