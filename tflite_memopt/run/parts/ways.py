@@ -18,7 +18,8 @@ from ...search.memory.arrange import arrange
 from ...search.memory.figures import least_need
 from ...search.memory.file import read_planned
 from ...search.memory.work import slowest
-from ...search.rewrite.stage import clean_up, take_integers
+from ...search.rewrite.boundary import take_channels_last, take_integers
+from ...search.rewrite.stage import clean_up
 from ..attempts import LIMITS
 from ..candidate import Cache, Progress
 from ..pipeline import Result, optimize
@@ -119,6 +120,8 @@ def least_in_ways(given: Model, options: Options) -> Iterator[tuple[str, int]]:
         clean_up(model, profile)
     if options.io == "int8":
         take_integers(model)
+    if options.channels_last:
+        take_channels_last(model, options.channels_last)
     model.main.reorder(arrange(model, profile, options.search, ORDER_WORK).schedule.order)
     every = {PARTS: StretchCosts(model, options, lambda _: None), FED: FeedCosts(model, options, lambda _: None)}
     for flags, costs in every.items():
