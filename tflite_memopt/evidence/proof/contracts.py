@@ -203,10 +203,6 @@ NO_EMPTY_BIAS = Clause(
     "the bias is there, or is not among the inputs", lambda op: len(op.inputs) < 3 or op.inputs[2] is not None
 )
 
-NO_EMPTY_SHAPE = Clause(
-    "the shape is there, or is not among the inputs", lambda op: len(op.inputs) < 2 or op.inputs[1] is not None
-)
-
 
 def _is_int(tensor: Tensor) -> bool:
     return tensor.dtype in (DType.INT8, DType.UINT8, DType.INT16, DType.INT4, DType.INT2)
@@ -415,7 +411,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ArgMinOptions",
         clauses=[type_of("outputType")],
     ),
-    **_rows("RESHAPE", f"T i32? > T {_MOVED}", table="ReshapeOptions", clauses=[NO_EMPTY_SHAPE]),
+    **_rows("RESHAPE", f"T > T {_MOVED}", f"T i32 > T {_MOVED}", table="ReshapeOptions"),
     **_rows("SQUEEZE", f"T > T {_MOVED}", table="SqueezeOptions", clauses=[ranks(1, 8)]),
     **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
     **_rows("SPLIT", f"i32 T > T* | T: {_DATA}", table="SplitOptions"),
