@@ -212,3 +212,13 @@ def test_a_subgraph_that_nothing_calls_is_one_with_scratch_memory_in_any_library
     """CMSIS-NN's kernels ask for scratch where TFLM's own do not. What has no kernel is refused in any subgraph."""
     kinds = [each.kind for each in support_of(with_a_second_graph(name, dtype)).reasons]
     assert kinds == (["int16"] if dtype is DType.INT16 else ["uncalled"])
+
+
+def test_an_operand_without_elements_has_its_values() -> None:
+    """As converters write the shape of a scalar: no bytes, and so no buffer."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 1), DType.INT32), b.tensor("y", (), DType.INT32)
+    b.operator("RESHAPE", (x, b.tensor("shape", (0,), DType.INT32)), (y,), "ReshapeOptions")
+    model = b.finish(y)
+    assert support_of(model).runs
+    assert on_tflm({"model": model})["model"].ran

@@ -373,7 +373,7 @@ def _asks_for_scratch(operator: Operator) -> bool:
 
 def _fixed_values(graph: Graph) -> set[Tensor]:
     """Return the tensors whose values are the same in every run: constants, shapes, and what is computed from them."""
-    found = {tensor for tensor in graph.tensors if tensor.is_constant}
+    found = {tensor for tensor in graph.tensors if tensor.is_constant or not tensor.elements}
     for operator in graph.operators:
         is_fixed = all(tensor in found for tensor in operator.present_inputs()) and any(operator.inputs)
         if operator.name in ("SHAPE", "RANK") or (is_fixed and operator.name not in _CALLERS):
