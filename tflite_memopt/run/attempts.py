@@ -23,7 +23,7 @@ from ..search.memory.figures import operator_kinds
 from ..search.memory.reserve import needs_by_library
 from ..search.memory.work import instructions
 from ..target.kernels.profiles import PORTABLE
-from ..target.kernels.since import build_named, has_operators, needed_since, without_newer
+from ..target.kernels.since import build_named, needed_since, without_newer
 from ..target.kernels.support import support_of
 from ..target.kernels.targets import profile_for
 from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again
@@ -159,7 +159,9 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     assert kept is not None
     since = needed_since(_news(run, kept))
     if plain is not None and since is not None:
-        older = _older(run, kept, replace(asked, build=build_named(without_newer(asked.build, since))))
+        # What needs more does not take the place of what is kept.
+        enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
+        older = cheapest(run, replace(asked, build=build_named(without_newer(asked.build, since))), enough)
         plain = older if _pays(run, plain, older, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:
@@ -168,19 +170,6 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     told = replace(kept.cascaded, refused=best.cascaded.refused, least=best.cascaded.least)
     rewritten = replace(kept.rewritten, refused=best.rewritten.refused)
     return replace(kept, rewritten=rewritten, cascaded=told), _declined(run, best, kept, asked)
-
-
-def _older(run: RunContext, kept: Candidate, asked: SearchOptions) -> Candidate:
-    """Return the cheapest candidate for an older TFLM: of what the search of ``kept`` has planned, where that has one.
-
-    Else it is searched: what needs more than ``kept`` by enough does not take its place, and is not looked for.
-    """
-    if kept.without_loops is not None and asked.budget is None:
-        known = known_or_made(run, replace(asked, decision=kept.without_loops))
-        if known.is_no_worse and has_operators(operator_kinds(known.model), asked.build):
-            return known
-    enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
-    return cheapest(run, asked, enough)
 
 
 def _pays(run: RunContext, plain: Candidate, other: Candidate, asked: SearchOptions) -> bool:

@@ -76,12 +76,6 @@ class Candidate:
         return replace(self.cascaded.decision, sites=before.sites, is_rolled=before.is_rolled)
 
     @property
-    def without_loops(self) -> Decision | None:
-        """With which another run makes the cheapest that was planned without loops; None where none was."""
-        before, found = self.rewritten.decision, self.cascaded.without_loops
-        return None if found is None or before.is_rolled else replace(found, sites=before.sites)
-
-    @property
     def exactness(self) -> Exactness:
         """Return the exactness of its rewrites."""
         return loosest(use.exactness for use in self.rewritten.uses)

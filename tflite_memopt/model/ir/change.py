@@ -191,8 +191,7 @@ class Changed:
     """The model that a stage hands on, what was done to it, and what was not for which reason.
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
-    ``decision``: what the stage's search chose, with which the same stage does the same again. ``without_loops``: the
-    cheapest that it has planned without loops, where ``decision`` has some.
+    ``decision``: what the stage's search chose, with which the same stage does the same again.
     """
 
     model: Model
@@ -200,7 +199,6 @@ class Changed:
     refused: tuple[Refusal, ...]
     least: int | None = None
     decision: Decision = NOTHING_DECIDED
-    without_loops: Decision | None = None
 
 
 def loosest(found: Iterable[Exactness]) -> Exactness:

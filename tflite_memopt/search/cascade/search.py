@@ -30,7 +30,7 @@ from ..memory.work import WorkLimit, instructions
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
 from .region import region_of, regions_above
-from .tiling import Tiling, Tilings, Unrolled, text_of, tilings_in
+from .tiling import Tiling, Tilings, text_of, tilings_in
 
 _LONGEST = 24
 
@@ -255,28 +255,12 @@ class _Cascade:
         _, search, chosen = self._best or (None, None, ())
         if search is not None:
             found = self._searches[search].tiled(search.plans, chosen, self._uses(search, chosen))
-            without = None if _is_unrolled(chosen) else self._without_loops()
-            return replace(found, refused=refused, without_loops=without)
+            return replace(found, refused=refused)
         if not any(use.saved_bytes for use in self._own.uses):
             return Changed(self._given, (), refused)
         decision = Decision((), self._own.is_along_h, self._own.order)
         model = self._own.finish(self._own.model, self._profile)
         return Changed(model, self._own.uses, refused, decision=decision)
-
-    def _without_loops(self) -> Decision | None:
-        """The cheapest of all sets that are planned in full and have no loop; None where none needs less than none."""
-        price = next(iter(self._searches)).plans.price
-        found = (
-            (price(cost), chosen, search)
-            for search in self._searches
-            for cost, chosen in search.plans.planned
-            if _is_unrolled(chosen) and cost < self._untiled
-        )
-        best = min(found, key=lambda each: each[:2], default=None)
-        if best is None:
-            return None
-        _, chosen, search = best
-        return self._searches[search].tiled(search.plans, chosen, ()).decision
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""
@@ -315,10 +299,6 @@ class _Cascade:
         alone = region_of(search.model.main, [operator])
         reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
         return Refusal(_RULE, label(operator), reason)
-
-
-def _is_unrolled(chosen: Tilings) -> bool:
-    return all(isinstance(each.form, Unrolled) for each in chosen)
 
 
 def use_of(model: Model, each: Tiling, saved: int = 0) -> RewriteUse:
