@@ -11,13 +11,9 @@ from scripts.benchmarks.networks import random_networks
 from tests.models import mobile_chain
 from tflite_memopt import Options
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.options import SearchOptions
 from tflite_memopt.run import attempts, candidate
-from tflite_memopt.run.candidate import Candidate, RunContext
 from tflite_memopt.run.parts import ways
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.figures import operator_kinds
-from tflite_memopt.target.kernels.since import PRESENT
 
 CHAIN = write_model(mobile_chain(24))
 PLAIN = Options(verify=False, effort="quick")
@@ -66,22 +62,3 @@ def test_ways_whose_bound_exceeds_the_budget_are_not_searched(monkeypatch: pytes
     found = list(ways.other_ways(CHAIN, options, whole, lambda _: None, {}))
     assert [way.flags for way in found] == [ways.PARTS, ways.FED]
     assert not any(way.fits or way.need is not None for way in found)
-
-
-def test_the_candidate_for_an_older_tflm_is_replayed_from_the_same_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[SearchOptions, Candidate]] = []
-    real = candidate.known_or_made
-
-    def noted(run: RunContext, options: SearchOptions, *others: Any) -> Candidate:
-        made.append((options, real(run, options, *others)))
-        return made[-1][1]
-
-    monkeypatch.setattr(attempts, "known_or_made", noted)
-    optimize(write_model(mobile_chain(48)), replace(PLAIN, max_slowdown=0.3))
-    searched = [each for options, each in made if options.cascade and options.decision is None]
-    widest = min(searched, key=lambda each: each.placement.memory.required_for_target)
-    (older,) = (each for options, each in made if options.build != PRESENT)
-    assert [options.decision for options, each in made if each is older] == [widest.without_loops]
-    assert "WHILE" in operator_kinds(widest.model) - operator_kinds(older.model)
-    needs = [each.placement.memory.required_for_target for each in (widest, older)]
-    assert needs == sorted(needs)

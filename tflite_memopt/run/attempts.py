@@ -5,8 +5,7 @@ what may change     order and plan  ->  rewrites  ->  stripes on an older TFLM  
 and for each        narrower limits, those that were asked for, a wider limit, the least RAM where a budget is
                     missed; the same for any kernel library
 
-Stripes on an older TFLM are those without loops that the search for stripes has planned. A budget below the lower bound
-of one file is no limit of a search.
+A budget below the lower bound of one file is no limit of a search.
 """
 
 from __future__ import annotations
