@@ -372,3 +372,11 @@ def test_a_variable_is_read_as_the_type_that_it_was_given() -> None:
     zeros = next(each for each in other.graphs[1].tensors if each.name == "zeros")
     zeros.dtype = DType.UINT8
     assert not prove(plain, other).proved
+
+
+def test_a_loop_hands_on_what_its_subgraphs_take() -> None:
+    plain, other = (ALL["while_model"]() for _ in range(2))
+    assert prove(plain, plain).proved
+    taken = other.graphs[1].inputs[-1]
+    taken.dtype = DType.INT64 if taken.dtype is not DType.INT64 else I32
+    assert not prove(plain, other).proved

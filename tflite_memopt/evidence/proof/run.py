@@ -392,6 +392,8 @@ class Run:
         for source, target, value in zip(sources, targets, values, strict=True):
             if value.shape != target.shape:
                 raise BrokenModelError(f"it hands {list(value.shape)} to '{target.name}' of {list(target.shape)}")
+            if source is not None and source.dtype is not target.dtype:
+                raise BrokenModelError(f"it hands {source.dtype.label} to '{target.name}' of {target.dtype.label}")
             if self.observer is not None and source is not None:
                 self.observer.copied(source, target, value)
 

@@ -8,7 +8,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...evidence.proof import Chain, Keys, Notes, Proof, Run, Status, differing_side, inputs_of, prove_computed
+from ...evidence.proof import (
+    Chain,
+    Keys,
+    Notes,
+    Proof,
+    Run,
+    Status,
+    differing_side,
+    inputs_of,
+    newly_refused,
+    prove_computed,
+)
 from ...evidence.proof.ring import Ring, Value
 from ...model.ir.model import Model, Tensor
 from .files import Feed
@@ -23,6 +34,9 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
     reason = differing_ends(original, parts, feed)
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
+    refused = next((each for part in parts if (each := newly_refused(original, part)) is not None), None)
+    if refused is not None:
+        return Proof(Status.UNKNOWN, reason=f"outside of its contract: {refused}")
 
     def whole(keys: Keys, notes: Notes) -> Sequence[Value]:
         return Run(original, keys, notes).invoke(inputs_of(keys, original.main.inputs))
