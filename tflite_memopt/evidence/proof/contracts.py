@@ -416,8 +416,8 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
     **_rows("SPLIT", f"i32 T > T* | T: {_DATA}", table="SplitOptions"),
     **_rows("SPLIT_V", f"T I i32 > T* | T: {_DATA} | I: {_INDEX}", table="SplitVOptions"),
-    **_rows("PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), like_output(0)]),
-    **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), like_output(0, 2)]),
+    **_rows("PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), PAIRS, like_output(0)]),
+    **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), PAIRS, like_output(0, 2)]),
     **_rows("SELECT", f"b T T > T | T: {_DATA}", clauses=[like_output(1, 2)]),
     **_rows("SELECT_V2", f"b T T > T | T: {_DATA}", clauses=[BROADCAST, like_output(1, 2)]),
     **_rows(

@@ -48,7 +48,11 @@ def _said_shape(call: Call) -> tuple[int, ...] | None:
     if call.has(1):
         return tuple(call.known(1).tolist())
     said = _numbers(call, "newShape")
-    return None if said in ((), (0,)) else said
+    if said not in ((), (0,)):
+        return said
+    if call.tensor(0).elements != 1:
+        raise BrokenModelError("it has no shape, as an operand or as an option")
+    return None  # a scalar, which older converters write so
 
 
 def axis_of(axis: int, rank: int) -> int:

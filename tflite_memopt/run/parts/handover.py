@@ -144,7 +144,7 @@ def _block(sources: Sequence[Range], written: Sequence[Range]) -> tuple[Range, .
     return tuple(found[at] for at in range(len(sources)))
 
 
-def _through_block(sources: Sequence[Range], targets: Sequence[Range], block: tuple[Range, ...]) -> Handover:
+def _through_block(sources: Sequence[Range], targets: Sequence[Range], block: tuple[Range, ...]) -> Handover | None:
     """Pushed together, turned into the order of their new places, and pulled apart, none of which loses anything.
 
     Sorted ranges that go to sorted ranges can always be moved one by one: those that go up from the top.
@@ -162,9 +162,8 @@ def _through_block(sources: Sequence[Range], targets: Sequence[Range], block: tu
     starts = {at: base + sum(sizes[each] for each in order[:place]) for place, at in enumerate(order)}
     turned = tuple((starts[at], starts[at] + end - start) for at, (start, end) in enumerate(block))
     first, last = _in_order(sources, block), _in_order(turned, targets)
-    assert first is not None
-    assert last is not None
-    return Handover(first, (*turns, *last))
+    # Targets that meet, as in a damaged program, have no order.
+    return None if first is None or last is None else Handover(first, (*turns, *last))
 
 
 def _shelters(
