@@ -185,3 +185,11 @@ def test_padding_counts_as_zero() -> None:
     weights.buffer.data = np.frombuffer(np.full(weights.elements, -1, np.int8).tobytes(), np.uint8)
     bias.buffer.data = np.frombuffer(np.full(2, 20_000, np.int32).tobytes(), np.uint8)
     assert found_in(b.finish(y)) == []
+
+
+@pytest.mark.parametrize("scale", [np.inf, np.nan, 0.0, 1e-40])
+def test_a_scale_that_is_none_is_not_followed(scale: float) -> None:
+    b = ModelBuilder()
+    y = silenced(b, image(b), activation=3)
+    y.quantization.scale[:] = scale  # type: ignore[union-attr]
+    assert found_in(b.finish(y)) == []

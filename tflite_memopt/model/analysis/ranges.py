@@ -37,6 +37,8 @@ _STEPS = 2.0
 _FITS = 2.0**31
 _BELOW_ONE = 0.99
 """The largest scale of a sum: one that is rounded to 1 is shifted to the left."""
+_LEAST_SCALE = 1e-30
+"""Scales beyond, and those that are no numbers, are of damaged files."""
 _MOST_ENLARGED = 2.0**5
 """The largest scale of one element, which fills 8 bits. Kernels overflow from 2**23 on; LiteRT's optimized ADD takes
 sums of two for 16 bits."""
@@ -85,7 +87,8 @@ def _affine(tensor: Tensor | None) -> Affine | None:
     """Return the quantization of an activation of 8 bits with one scale."""
     if tensor is None or tensor.dtype is not DType.INT8 or not tensor.shape or tensor.is_constant:
         return None
-    return affine_of(tensor)
+    found = affine_of(tensor)
+    return found if found is not None and _LEAST_SCALE < found.scale < 1 / _LEAST_SCALE else None
 
 
 def _range_of(tensor: Tensor | None, known: Mapping[Tensor, Range]) -> Range | None:
