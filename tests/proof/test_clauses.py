@@ -155,7 +155,25 @@ def _empty_bias(operator: Operator, found: re.Match[str]) -> None:
     operator.inputs = (*operator.inputs[:2], None)
 
 
-OTHER_TYPES = {"ATAN2": DType.INT8, "SIGN": DType.INT8, "CAST": DType.STRING}
+def _off_zero(operator: Operator, found: re.Match[str]) -> None:
+    weights = operator.inputs[1]
+    assert weights is not None
+    assert weights.dtype is DType.INT8
+    weights.quantization = per_tensor(0.01, 5)
+    if operator.name == "FULLY_CONNECTED":  # of 8 bits LiteRT takes any
+        weights.dtype, weights.buffer = DType.INT4, Buffer(np.full((weights.elements + 1) // 2, 3, np.uint8))
+
+
+def _hybrid(operator: Operator, found: re.Match[str]) -> None:
+    """Floats, and weights of integers with one scale."""
+    weights = operator.inputs[1]
+    assert weights is not None
+    assert weights.dtype is DType.FLOAT32
+    weights.dtype, weights.quantization = DType.INT8, per_tensor(0.01, 0)
+    weights.buffer = Buffer(np.full(weights.elements, 3, np.uint8))
+
+
+OTHER_TYPES = {"ATAN2": DType.INT8, "SIGN": DType.INT8, "CAST": DType.STRING, "READ_VARIABLE": DType.STRING}
 BREAKS: Mapping[str, Break] = {
     r"inputs have (\d+) to (\d+) dimensions": _ranks,
     r"the output has the input's shape": _reshaped_output,
@@ -164,6 +182,10 @@ BREAKS: Mapping[str, Break] = {
     r"input (\d+) has one dimension": _matrix,
     r"input (1) has two numbers for each": _matrix,
     r"integers have a scale": _without_scale,
+    r"zero points of weights are 0": _off_zero,
+    r"integer weights for floats": _hybrid,
+    r"(depthMultiplier) times": _option(0),
+    r"(mode) is 0, 1": _option(2),
     r"the bias is there": _empty_bias,
     r"(inDataType|outDataType) is": _option(99),
     r"(\w+) is 0": _option(1),

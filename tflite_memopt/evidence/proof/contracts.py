@@ -444,7 +444,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="ConcatenationOptions",
         clauses=[axis_within("axis")],
     ),
-    **_rows("CONV_2D", *_SUMS, *_SUMS_16, table="Conv2DOptions", clauses=(*_WINDOW, SYMMETRIC_WEIGHTS)),
+    **_rows("CONV_2D", *_SUMS, *_SUMS_16, table="Conv2DOptions", clauses=(*_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS)),
     **_rows("CUMSUM", "T i32 > T | T: f32 i8 i32 i64", table="CumsumOptions", clauses=[SAME_SHAPE]),
     **_rows(
         "DEPTHWISE_CONV_2D",
