@@ -254,7 +254,7 @@ def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_pa
     assert_refused(run("optimize", source, "-o", cut), "exists")
     assert_refused(run("optimize", source, "-o", output, "--samplse", 3), "No such option")
     assert_refused(run("optimize", source, "-o", output, "--budget", "lots"), "is not a size")
-    assert_refused(run("optimize", source, "-o", tmp_path / "a.json", "--report", tmp_path / "a.json"), "same file")
+    assert_refused(run("optimize", source, "-o", tmp_path / "a.json", "--report", tmp_path / "a.json"), "one file")
     assert_refused(run("optimize", source, "-o", output, "--report", tmp_path / "x.pdf"), "must end with .json or ")
     assert_refused(run("analyze", source, "--report", source), "the name must end with")
     assert_refused(run("compare", source, "--offsets", "luck"), "greedy_by_size")

@@ -39,10 +39,10 @@ NETWORKS: Mapping[str, Callable[[], Model]] = {
 }
 BUILDS = (
     ("cortex-m4", "makefile"),
-    ("nrf52840dk", "zephyr-4.2"),
+    ("nrf52840dk", "zephyr-4.4"),
     ("pico", "int-enums"),
     ("cortex-m55", "no-static-memory"),
-    ("esp32s3", "esp-tflite-micro-1.3"),
+    ("esp32s3", "esp-tflite-micro-1.4"),
     ("riscv32", "makefile"),
 )
 

@@ -161,7 +161,7 @@ def test_the_search_on_an_older_tflm_looks_no_further_than_what_would_take_the_p
     bounds: list[int | None] = []
 
     def noted(*given: Any) -> Changed:
-        if given[2].build.before is not None:
+        if given[2].build.day is not None:
             bounds.append(given[4])
         return cascade(*given)
 

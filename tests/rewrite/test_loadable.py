@@ -143,7 +143,6 @@ CASES: dict[str, tuple[Callable[[], Model], str]] = {
     "mask, step by step": (masked, "unpacked"),
     "mask with an axis more": (masked, "added_axis"),
     "positions with an axis more": (positions, "added_axis"),
-    "signatures": (two_signatures, "uncalled_subgraphs"),
 }
 
 
