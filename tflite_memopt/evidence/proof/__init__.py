@@ -4,8 +4,7 @@ It imports the intermediate representation, and knows nothing of rules, stripes,
 the work of others. Of what rewrites derive it asks one thing, the ranges of channels, and only for a veto (``run.py``).
 """
 
-from .contracts import newly_refused
-from .equality import Chain, differing_side, inputs_of, prove, prove_computed
+from .equality import Chain, differing_side, inputs_of, not_proved, prove, prove_computed
 from .facts import FACTS
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .plan import Places, prove_plan
@@ -31,7 +30,7 @@ __all__ = [
     "hops_of",
     "inputs_of",
     "is_step_of",
-    "newly_refused",
+    "not_proved",
     "prove",
     "prove_computed",
     "prove_plan",

@@ -64,14 +64,20 @@ def prove(
     reason = _interface(original, result, converts, turns)
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
-    refused = newly_refused(original, result)
+    refused = not_proved(original, result)
     if refused is not None:
-        return Proof(Status.UNKNOWN, reason=f"outside of its contract: {refused}")
+        return refused
     return _both_ways(
         lambda keys, notes: _Comparison(original, result, keys, invocations, notes).proof(),
         Keys(seed),
         any(is_float(tensor) for graph in original.graphs for tensor in graph.tensors),
     )
+
+
+def not_proved(original: Model, *results: Model) -> Proof | None:
+    """Return a proof that is unknown where LiteRT newly refuses one of the results; None where it refuses none."""
+    found = next((reason for each in results if (reason := newly_refused(original, each)) is not None), None)
+    return None if found is None else Proof(Status.UNKNOWN, reason=f"outside of its contract: {found}")
 
 
 def prove_computed(original: Computed, result: Computed, *, seed: bytes | None = None) -> Proof:

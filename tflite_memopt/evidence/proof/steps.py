@@ -9,8 +9,7 @@ import numpy as np
 
 from ...model.ir.model import Model
 from .call import zero_point
-from .contracts import newly_refused
-from .equality import differing_side, inputs_of, prove_computed
+from .equality import differing_side, inputs_of, not_proved, prove_computed
 from .outcome import Notes, Proof, Status
 from .ring import Keys, Value
 from .run import Run
@@ -35,9 +34,9 @@ def prove_steps(original: Model, step: Model, ties: Sequence[tuple[int, int]]) -
     reason = _interface(original, step, ties, 0) if is_step_of(step, original) else "it is a step of another model"
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
-    refused = newly_refused(original, step)
+    refused = not_proved(original, step)
     if refused is not None:
-        return Proof(Status.UNKNOWN, reason=f"outside of its contract: {refused}")
+        return refused
     frame, wanted = step.main.inputs[0], original.main.outputs
     calls = original.main.inputs[0].elements // max(1, frame.elements)
 
@@ -73,9 +72,9 @@ def prove_slide(original: Model, slide: Model, ties: Sequence[tuple[int, int]]) 
     reason = _interface(original, slide, ties, at) if calls else "it is a hop of another model"
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
-    refused = newly_refused(original, slide)
+    refused = not_proved(original, slide)
     if refused is not None:
-        return Proof(Status.UNKNOWN, reason=f"outside of its contract: {refused}")
+        return refused
 
     def whole(keys: Keys, notes: Notes) -> Sequence[Value]:
         return Run(original, keys, notes, "original", infers=True).invoke(inputs_of(keys, original.main.inputs))

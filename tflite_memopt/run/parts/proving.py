@@ -17,7 +17,7 @@ from ...evidence.proof import (
     Status,
     differing_side,
     inputs_of,
-    newly_refused,
+    not_proved,
     prove_computed,
 )
 from ...evidence.proof.ring import Ring, Value
@@ -34,9 +34,9 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
     reason = differing_ends(original, parts, feed)
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
-    refused = next((each for part in parts if (each := newly_refused(original, part)) is not None), None)
+    refused = not_proved(original, *parts)
     if refused is not None:
-        return Proof(Status.UNKNOWN, reason=f"outside of its contract: {refused}")
+        return refused
 
     def whole(keys: Keys, notes: Notes) -> Sequence[Value]:
         return Run(original, keys, notes).invoke(inputs_of(keys, original.main.inputs))

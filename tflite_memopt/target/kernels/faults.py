@@ -248,7 +248,7 @@ def _pads_rows_by_the_zero_point(operator: Operator, _: Version) -> bool:
     has_rows = window.pad_high or window.trailing[0]
     source = _input(operator)
     assert source is not None
-    has_offset = source.quantization is not None and bool(source.quantization.zero_point.any())
+    has_offset = _has_offset(source)
     return bool(is_in_rows and not is_3x3 and has_rows and has_offset)
 
 
