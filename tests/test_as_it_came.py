@@ -22,6 +22,7 @@ from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, 
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.verdict import ON_TFLM
 from tflite_memopt.evidence.proof import prove
+from tflite_memopt.kernels.as_it_came import as_it_came
 from tflite_memopt.model.io.metadata import replace_entry
 from tflite_memopt.model.io.offline_plan import METADATA_NAME, decode
 from tflite_memopt.model.io.reader import read_model
@@ -32,7 +33,6 @@ from tflite_memopt.run.explore import explore
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.folding import WIDENED_CONSTANT
-from tflite_memopt.target.kernels.as_it_came import as_it_came
 
 Array = npt.NDArray[Any]
 ARENA = 1 << 20

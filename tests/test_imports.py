@@ -16,10 +16,10 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "solvers/graph", "version"),
     ("model/ir", "solvers/plan", "solvers/schedule"),
-    ("model/analysis", "target/operators"),
-    ("evidence/proof", "model/io", "target/kernels"),
+    ("model/analysis", "operators"),
+    ("evidence/proof", "model/io", "kernels"),
     ("options",),
-    ("evidence/equivalence", "search/memory"),
+    ("evidence/equivalence", "memory"),
     ("firmware", "report", "search/cascade", "search/rewrite"),
     ("published", "run/candidate"),
     ("run/attempts", "run/steps"),
@@ -31,7 +31,7 @@ LEVELS = (
     ("__init__", "__main__"),
 )
 """The parts of the package, lowest first. A part imports from lower levels only."""
-ROOMS = ("evidence", "model", "run", "search", "solvers", "target")
+ROOMS = ("evidence", "model", "run", "search", "solvers")
 """Folders of parts."""
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 SOLVERS = ("solvers/graph", "solvers/plan", "solvers/schedule")

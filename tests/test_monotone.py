@@ -14,12 +14,12 @@ import pytest
 from tests.cells import cell_network
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, Report, explore, optimize
+from tflite_memopt.memory.work import slowest
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import EFFORTS
 from tflite_memopt.run.attempts import LIMITS
 from tflite_memopt.run.candidate import Cache
-from tflite_memopt.search.memory.work import slowest
 
 OPTIONS = Options(target="cortex-m4", verify=False)
 _FOLDER = os.environ.get("TFLITE_MEMOPT_MODELS", "")

@@ -11,14 +11,14 @@ from tests.cells import cell_network
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import Options, analyze
+from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.memory.work import instructions, slowdowns
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run import candidate
 from tflite_memopt.run.candidate import Candidate, RunContext
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.work import instructions, slowdowns
 from tflite_memopt.search.rewrite.stage import rewrite
-from tflite_memopt.target.kernels.profiles import PORTABLE
 
 NETWORKS = {f"cells {seed}": write_model(cell_network(seed, resolution=16 + 4 * seed)) for seed in range(9)}
 NETWORKS["chain"] = write_model(mobile_chain(48))

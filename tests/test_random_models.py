@@ -10,10 +10,10 @@ import pytest
 import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options
+from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.solvers.plan.methods import NAMES
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 
 def random_model(seed: int) -> Model:

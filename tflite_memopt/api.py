@@ -13,6 +13,20 @@ from .evidence.equivalence.verdict import FILE, ON_TFLM, PLAN, PROOF, Verdict
 from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_steps
 from .evidence.equivalence.verification import verify as verify_models
 from .evidence.proof import Proof, hops_of, is_step_of, prove_plan, prove_slide, prove_steps
+from .kernels.as_it_came import as_it_came, said_of_file, with_plan
+from .kernels.chips import memories_of_chip
+from .kernels.targets import profile_for
+from .memory.file import (
+    build_of,
+    check_label,
+    label_in_force,
+    places_in_force,
+    profile_of,
+    read_planned,
+    without_foreign_plan,
+)
+from .memory.problems import labeled_ties, tie_positions
+from .memory.reserve import needs_by_library
 from .model.io import offline_plan, plan_label
 from .model.io.files import Source, load
 from .model.io.reader import read_model
@@ -22,21 +36,7 @@ from .options import Options
 from .report.answer import Planner
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison, MemoryPart
-from .search.memory.file import (
-    build_of,
-    check_label,
-    label_in_force,
-    places_in_force,
-    profile_of,
-    read_planned,
-    without_foreign_plan,
-)
-from .search.memory.problems import labeled_ties, tie_positions
-from .search.memory.reserve import needs_by_library
 from .search.rewrite.loadable import mended
-from .target.kernels.as_it_came import as_it_came, said_of_file, with_plan
-from .target.kernels.chips import memories_of_chip
-from .target.kernels.targets import profile_for
 
 Progress = Callable[[str], None]
 

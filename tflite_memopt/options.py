@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from .errors import ErrorKind, OptionError, UsageError
+from .kernels.boards import device_named, usual_tflm
+from .kernels.profile import KernelProfile
+from .kernels.profiles import PROFILES
+from .kernels.since import PRESENT, TflmBuild, build_named
+from .kernels.targets import profile_for, target_named
 from .model.ir.change import Decision, decision_in
 from .solvers.graph.limits import SearchLimit
 from .solvers.plan.methods import NAMES as PLANNERS
-from .target.kernels.boards import device_named, usual_tflm
-from .target.kernels.profile import KernelProfile
-from .target.kernels.profiles import PROFILES
-from .target.kernels.since import PRESENT, TflmBuild, build_named
-from .target.kernels.targets import profile_for, target_named
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]

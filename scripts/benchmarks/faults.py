@@ -10,12 +10,12 @@ from unittest.mock import patch
 import click
 
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.kernels import faults as table_of_faults
+from tflite_memopt.kernels.faults import faults_in
+from tflite_memopt.memory.file import read_planned
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.file import read_planned
-from tflite_memopt.target.kernels import faults as table_of_faults
-from tflite_memopt.target.kernels.faults import faults_in
 
 from .figures import Row, keep
 from .models import AFTER, files_of

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from tests.cascade.networks import TYPES, random_network
 from tests.test_random_models import random_model, random_rows
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.copying import drop_dead_tensors
-from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import schedule_problem
 from tflite_memopt.solvers.plan.problem import PlanProblem
 from tflite_memopt.solvers.schedule.methods import solve
 from tflite_memopt.solvers.schedule.problem import ScheduleProblem
-from tflite_memopt.target.kernels.profiles import profile_named
 
 _LAYERS = (4, 14)
 """The fewest and the most layers of a random region."""

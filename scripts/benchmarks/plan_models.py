@@ -14,6 +14,9 @@ from typing import TypeVar
 import click
 
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.model.ir.model import Model
@@ -22,13 +25,10 @@ from tflite_memopt.search.cascade.region import region_of
 from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.stripes import even_ends
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import schedule_problem
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.methods import solve, solve_within
 from tflite_memopt.solvers.plan.problem import Plan, PlanProblem
 from tflite_memopt.solvers.schedule.methods import solve as solve_schedule
-from tflite_memopt.target.kernels.profiles import profile_named
 
 from .kept_parts import KeptParts
 from .markdown_table import row, table

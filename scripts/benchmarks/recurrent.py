@@ -8,10 +8,10 @@ import click
 
 from scripts.zoo_networks.quiet import prepare_environment
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.kernels.support import support_of
+from tflite_memopt.memory.file import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.file import read_planned
-from tflite_memopt.target.kernels.support import support_of
 
 from .figures import Row, keep
 from .models import AFTER, BEFORE, REFUSED

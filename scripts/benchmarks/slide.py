@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.memory.work import slowest
 from tflite_memopt.options import Options
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.work import slowest
 
 from .figures import Row, keep
 from .models import AFTER, BEFORE, REFUSED, SLOWER, files_of

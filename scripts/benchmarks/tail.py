@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
+from tflite_memopt.kernels import arena
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.kernels.requests import requests_in
+from tflite_memopt.kernels.targets import profile_for
+from tflite_memopt.memory.figures import tail_parts
+from tflite_memopt.memory.file import read_planned
 from tflite_memopt.model.ir.model import Model, Operator
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.figures import tail_parts
-from tflite_memopt.search.memory.file import read_planned
 from tflite_memopt.solvers.graph.alignment import aligned
-from tflite_memopt.target.kernels import arena
-from tflite_memopt.target.kernels.profile import KernelProfile
-from tflite_memopt.target.kernels.requests import requests_in
-from tflite_memopt.target.kernels.targets import profile_for
 
 from .figures import Row, keep
 

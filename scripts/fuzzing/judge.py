@@ -16,10 +16,10 @@ from tflite_memopt.evidence.equivalence.baseline import FILLS, run_on_litert
 from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.proof import Proof, Status, prove
+from tflite_memopt.kernels.faults import faults_in
+from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.ir.check import check_model
-from tflite_memopt.target.kernels.faults import faults_in
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 RUNTIMES = ("litert", "tflm")
 ARENA = 1 << 18

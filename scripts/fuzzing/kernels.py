@@ -11,13 +11,13 @@ import numpy as np
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.kernels.faults import faults_in
+from tflite_memopt.kernels.targets import profile_for
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.target.kernels.faults import faults_in
-from tflite_memopt.target.kernels.targets import profile_for
 
 _CHANNELS = (3, 8, 16, 16, 24, 32, 48, 64)
 _MOST_VALUES = 1 << 16

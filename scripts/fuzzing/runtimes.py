@@ -18,9 +18,9 @@ from scripts.fuzzing.cells import LEFT_OUT
 from scripts.fuzzing.oracle import Real, State, expected, quantized
 from tflite_memopt.evidence.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, Array, ModelRun, RunJob
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
+from tflite_memopt.kernels.faults import MOST_STEPS
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.target.kernels.faults import MOST_STEPS
 
 TABLE = ROOT / "docs" / "runtimes.csv"
 PACKAGES = ("ai-edge-litert", "tflite-micro", "numpy")

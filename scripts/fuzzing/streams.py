@@ -31,6 +31,10 @@ from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.equivalence.sequences import run_in_hops, run_in_steps, windows_of
 from tflite_memopt.evidence.proof import Proof, hops_of, prove_plan
+from tflite_memopt.kernels.faults import faults_in
+from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.memory.file import attach_plan, places_in_force, profile_of, read_planned
+from tflite_memopt.memory.problems import labeled_ties, tie_positions, with_ties
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -46,12 +50,8 @@ from tflite_memopt.run.parts.proving import prove_program
 from tflite_memopt.run.parts.verifying import outputs_of_parts
 from tflite_memopt.run.steps import fed_input, in_rows
 from tflite_memopt.search.cascade.slide import keepable, slid, sliding
-from tflite_memopt.search.memory.arrange import arrange
-from tflite_memopt.search.memory.file import attach_plan, places_in_force, profile_of, read_planned
-from tflite_memopt.search.memory.problems import labeled_ties, tie_positions, with_ties
 from tflite_memopt.search.rewrite.in_one_row import lay_in_one_row
 from tflite_memopt.search.rewrite.one_step import one_step
-from tflite_memopt.target.kernels.faults import faults_in
 
 _OPTIONS = Options(kernels="reference", effort="quick", verify=False)
 _WORK = 0.01

@@ -14,7 +14,12 @@ import click
 from tests.test_imports import LEVELS, PACKAGE
 from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
+from tflite_memopt.kernels import mend
+from tflite_memopt.kernels.chips import names_of_target
+from tflite_memopt.kernels.since import ARRIVALS, BUILDS, FIRST_DAY
+from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.model.ir import change, copying
+from tflite_memopt.operators.table import BY_ROWS, OperatorKind
 from tflite_memopt.search.cascade import slide
 from tflite_memopt.search.rewrite import (
     channels,
@@ -34,11 +39,6 @@ from tflite_memopt.search.rewrite import (
     transposes,
 )
 from tflite_memopt.search.rewrite.engine import Rule
-from tflite_memopt.target.kernels import mend
-from tflite_memopt.target.kernels.chips import names_of_target
-from tflite_memopt.target.kernels.since import ARRIVALS, BUILDS, FIRST_DAY
-from tflite_memopt.target.kernels.targets import TARGETS
-from tflite_memopt.target.operators.table import BY_ROWS, OperatorKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 _RULES = (partial, channels, shapes, slices, transposes, folding, pixels, planes, sequences_along_h, loadable)

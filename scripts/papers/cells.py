@@ -12,11 +12,12 @@ import click
 
 from scripts.benchmarks.cells import cells_of
 from scripts.papers.traffic import off_chip_traffic
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import schedule_problem
 from tflite_memopt.search.rewrite.channels import NESTED_CONCATENATION, SPLIT_DEPTHWISE
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.partial import PARTIAL_CONVOLUTION
@@ -26,7 +27,6 @@ from tflite_memopt.solvers.plan.problem import Item, PlanProblem
 from tflite_memopt.solvers.schedule.check import peak_of
 from tflite_memopt.solvers.schedule.methods import solve
 from tflite_memopt.solvers.schedule.problem import ScheduleProblem, memory_graph
-from tflite_memopt.target.kernels.profiles import profile_named
 
 from .as_printed.serenity import StepLimit, serenity_as_printed
 

@@ -15,12 +15,12 @@ from scripts.benchmarks.networks import random_networks
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.evidence.equivalence.verification import infer_shapes
 from tflite_memopt.evidence.proof import Proof, Status, prove, prove_plan
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
-from tflite_memopt.search.memory.file import places_in_force, read_planned
-from tflite_memopt.target.kernels.profile import KernelProfile
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 ORIGINAL, RESULT = ".original.tflite", ".result.tflite"
 Pair = tuple[str, bytes, bytes]

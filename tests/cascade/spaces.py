@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
 from tflite_memopt.search.cascade.measure import Measured
 from tflite_memopt.search.cascade.select import Figures, Limits
 from tflite_memopt.search.cascade.space import UNROLLED, Modes, Space
 from tflite_memopt.search.cascade.tiling import ClampedLoop, MaskedLoop, Tiling
-from tflite_memopt.target.kernels.profile import KernelProfile
 
 ANY = 1 << 60
 """More than any model needs, and as much as any test may add."""

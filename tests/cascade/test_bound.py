@@ -18,6 +18,10 @@ from tests.cascade.spaces import ANY, EVERY, STRIPES, figures_of, space_of
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt import optimize
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.problems import Alive
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.copying import copy_model, share_constants
@@ -38,13 +42,9 @@ from tflite_memopt.search.cascade.tiling import (
     apply_tilings,
     loop_rows_for,
 )
-from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import Alive
 from tflite_memopt.solvers.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.together import solve_together
-from tflite_memopt.target.kernels.profile import KernelProfile
-from tflite_memopt.target.kernels.profiles import profile_named
 
 PROFILES = ("portable", "reference", "cmsis-nn-dsp", "cmsis-nn-mve")
 TRIED = 12

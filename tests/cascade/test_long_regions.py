@@ -12,6 +12,8 @@ from tests.cascade.spaces import figures_of, space_of
 from tests.cascade.test_lower import assert_equal
 from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt import Options
+from tflite_memopt.kernels.prices import REFERENCE_PRICES
+from tflite_memopt.memory.arrange import Cost, cost_of
 from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.editor import VALID
@@ -21,8 +23,6 @@ from tflite_memopt.search.cascade import in_order, space
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.space import LONGEST, Modes, modes_of
 from tflite_memopt.search.cascade.tiling import Tiling, apply_tilings
-from tflite_memopt.search.memory.arrange import Cost, cost_of
-from tflite_memopt.target.kernels.prices import REFERENCE_PRICES
 
 LEVELS, LENGTH, CHANNELS = 12, 64, 8
 OPTIONS = Options(samples=3, max_slowdown=1.0)

@@ -17,6 +17,8 @@ from tests.memory.loops import looped, placement_of, plain
 from tests.model_builder import ModelBuilder
 from tflite_memopt import ModelFormatError, analyze, optimize
 from tflite_memopt.errors import ErrorKind
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.model.analysis.loops import loops_of, mark_placeholders
 from tflite_memopt.model.analysis.macs import model_macs, operator_macs
 from tflite_memopt.model.io import offline_plan
@@ -29,8 +31,6 @@ from tflite_memopt.search.cascade.bound import MayShare, least_head, loop_macs
 from tflite_memopt.search.cascade.loop import LoopForm, lower_loop, reason_against_loops
 from tflite_memopt.search.cascade.loop_rows import Masked, masked
 from tflite_memopt.search.cascade.tiling import loop_rows_for
-from tflite_memopt.search.memory.arrange import arrange
-from tflite_memopt.target.kernels.profiles import profile_named
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 

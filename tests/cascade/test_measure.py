@@ -14,6 +14,13 @@ from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import EVERY, figures_of, space_of
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
+from tflite_memopt.kernels.faults import faults_in
+from tflite_memopt.kernels.mend import mend
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.figures import arena_terms, operator_count
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.work import model_work
 from tflite_memopt.model.ir.copying import copy_model, share_constants
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.search.cascade import measure as measuring
@@ -21,16 +28,9 @@ from tflite_memopt.search.cascade.measure import CONSTANT, Measure, Measured, _R
 from tflite_memopt.search.cascade.select import Figures
 from tflite_memopt.search.cascade.space import Space
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.search.memory.figures import arena_terms, operator_count
-from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.work import model_work
 from tflite_memopt.solvers.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.together import solve_together
-from tflite_memopt.target.kernels.faults import faults_in
-from tflite_memopt.target.kernels.mend import mend
-from tflite_memopt.target.kernels.profile import KernelProfile
-from tflite_memopt.target.kernels.profiles import profile_named
 
 KERNELS = ("portable", "reference")
 TRIED = 8

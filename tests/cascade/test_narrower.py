@@ -10,6 +10,7 @@ import pytest
 import tflite_memopt
 from tests.cells import cell_network
 from tests.models import mobile_chain
+from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -22,7 +23,6 @@ from tflite_memopt.run.candidate import Cache, RunContext
 from tflite_memopt.run.pipeline import optimize
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.solvers.graph.limits import StageClock
-from tflite_memopt.target.kernels.profile import KernelProfile
 
 PLAIN = Options(verify=False, objective="head", kernels="reference", every_byte=True)
 

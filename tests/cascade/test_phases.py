@@ -12,6 +12,8 @@ from tests.cascade.test_lower import assert_equal
 from tests.memory.loops import assert_plan_proved
 from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt import Options
+from tflite_memopt.kernels.prices import REFERENCE_PRICES
+from tflite_memopt.memory.arrange import Cost, arrange, cost_of
 from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import copy_model
@@ -26,8 +28,6 @@ from tflite_memopt.search.cascade.region import Region, region_of
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.space import Modes, modes_of
 from tflite_memopt.search.cascade.tiling import PhaseLoop, Tiling, Tilings
-from tflite_memopt.search.memory.arrange import Cost, arrange, cost_of
-from tflite_memopt.target.kernels.prices import REFERENCE_PRICES
 
 OPTIONS = Options(samples=3, objective="head", max_slowdown=1.0)
 

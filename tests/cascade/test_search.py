@@ -16,6 +16,8 @@ from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.models import if_model, mobile_chain, streaming_model, while_model
+from tflite_memopt.kernels.prices import REFERENCE_PRICES
+from tflite_memopt.memory.arrange import cost_of
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.model.ir.tensors import per_tensor
@@ -26,8 +28,6 @@ from tflite_memopt.report.words import in_words
 from tflite_memopt.search.cascade import in_order
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.stripes import Halo
-from tflite_memopt.search.memory.arrange import cost_of
-from tflite_memopt.target.kernels.prices import REFERENCE_PRICES
 
 QUICK = Options(planner="greedy_by_size", samples=3, runtimes=("tflm",))
 """A planner without a search: what is found does not depend on the load of the machine."""

@@ -20,19 +20,19 @@ from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.equivalence.sequences import run_in_hops, windows_of
 from tflite_memopt.evidence.proof import Status, hops_of, prove_plan, prove_slide
+from tflite_memopt.kernels.targets import profile_for
+from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.memory.file import attach_plan, places_in_force, read_planned
+from tflite_memopt.memory.problems import tie_positions, with_ties
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import NOTHING_DECIDED
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Graph, Model, Operator, Tensor
+from tflite_memopt.operators.rows import Rows
+from tflite_memopt.operators.table import row_map_of
 from tflite_memopt.options import Options
 from tflite_memopt.search.cascade.slide import Slid, Sliding, keepable, shares, slid, sliding
-from tflite_memopt.search.memory.arrange import arrange
-from tflite_memopt.search.memory.file import attach_plan, places_in_force, read_planned
-from tflite_memopt.search.memory.problems import tie_positions, with_ties
-from tflite_memopt.target.kernels.targets import profile_for
-from tflite_memopt.target.operators.rows import Rows
-from tflite_memopt.target.operators.table import row_map_of
 
 Row = tuple[object, ...]
 """What a row is computed of: two rows with the same are equal for all signals."""

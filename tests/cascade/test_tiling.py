@@ -14,6 +14,7 @@ from tests.dump import dump_model
 from tests.faults import raises
 from tests.models import mobile_chain
 from tflite_memopt.errors import ErrorKind, InfeasibleError, UsageError
+from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.search.cascade.space import UNROLLED
@@ -29,7 +30,6 @@ from tflite_memopt.search.cascade.tiling import (
     text_of,
     tilings_in,
 )
-from tflite_memopt.target.kernels.profiles import profile_named
 
 numbers, modes = st.integers(1, 999), st.sampled_from(UNROLLED)
 ends = st.lists(numbers, min_size=1, max_size=8, unique=True).map(lambda rows: tuple(sorted(rows)))

@@ -20,9 +20,9 @@ from tflite_memopt.evidence.equivalence import verification
 from tflite_memopt.evidence.equivalence.inputs import LEAST_SAMPLES, MOST_SAMPLES, samples_for, seeded_inputs
 from tflite_memopt.evidence.equivalence.verdict import PLAN, PROOF, Verdict, contradiction
 from tflite_memopt.evidence.proof import Proof, Status
+from tflite_memopt.kernels.mend import PADDING as PADDING_APART
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
-from tflite_memopt.target.kernels.mend import PADDING as PADDING_APART
 
 EQUAL, UNKNOWN = Verdict(0, True, 0.0, None), Verdict(0, None, 0.0, "not followed")
 SAME = Verdict(3, True, 0.0, None)

@@ -21,11 +21,11 @@ from tflite_memopt import Options, UsageError
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.firmware.files import PLANNER_FILE
 from tflite_memopt.firmware.plan_table import planned_buffers
+from tflite_memopt.kernels.support import support_of
+from tflite_memopt.kernels.targets import profile_for
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.target.kernels.support import support_of
-from tflite_memopt.target.kernels.targets import profile_for
 
 MAIN = "main.cc"
 NO_TARGET = Options(verify=False, cascade=False)

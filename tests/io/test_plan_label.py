@@ -16,6 +16,9 @@ from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ErrorKind, ModelFormatError
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.arrange import reuse_in_force
+from tflite_memopt.memory.file import attach_plan
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.model.io.reader import read_model
@@ -23,9 +26,6 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import NOTHING_DECIDED
 from tflite_memopt.model.ir.model import Buffer
 from tflite_memopt.report.console import render_analysis
-from tflite_memopt.search.memory.arrange import reuse_in_force
-from tflite_memopt.search.memory.file import attach_plan
-from tflite_memopt.target.kernels.profiles import profile_named
 from tflite_memopt.version import __version__
 
 

@@ -16,11 +16,11 @@ from scripts.makers.runs import run_models
 from tests.model_builder import ModelBuilder
 from tflite_memopt.evidence.equivalence.adapter import ModelRun, Sample
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.kernels.relations import KernelReuse, ReuseRule, reference_relations
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, Operator, Tensor
 from tflite_memopt.solvers.graph.alignment import aligned
-from tflite_memopt.target.kernels.relations import KernelReuse, ReuseRule, reference_relations
 
 SAMPLES = 3
 ARENA = 1 << 20

@@ -11,13 +11,13 @@ from tests.model_builder import ModelBuilder
 from tests.tflm import needs_wheel
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.runner import Interpreter
+from tflite_memopt.kernels.arena import arena_use
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.kernels.requests import WHEEL
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.solvers.graph.alignment import aligned
-from tflite_memopt.target.kernels.arena import arena_use
-from tflite_memopt.target.kernels.profiles import profile_named
-from tflite_memopt.target.kernels.requests import WHEEL
 
 pytestmark = needs_wheel
 reference = profile_named("reference")

@@ -21,6 +21,14 @@ from tests.tflm import run_models
 from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cli import cli
 from tflite_memopt.evidence.proof import prove
+from tflite_memopt.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
+from tflite_memopt.kernels.faults import FAULTS, Fault, faults_in, faults_of, form_of, new_faults
+from tflite_memopt.kernels.mend import mend
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.kernels.profiles import PORTABLE, PROFILES, profile_named
+from tflite_memopt.kernels.targets import profile_for
+from tflite_memopt.kernels.window import KernelWindow
+from tflite_memopt.memory.work import WorkLimit
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed
@@ -32,14 +40,6 @@ from tflite_memopt.run import candidate
 from tflite_memopt.search.cascade.measure import Measure, Measured
 from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.search.memory.work import WorkLimit
-from tflite_memopt.target.kernels.esp_nn import s3_depthwise, s3_depthwise_writes, said_of_releases
-from tflite_memopt.target.kernels.faults import FAULTS, Fault, faults_in, faults_of, form_of, new_faults
-from tflite_memopt.target.kernels.mend import mend
-from tflite_memopt.target.kernels.profile import KernelProfile
-from tflite_memopt.target.kernels.profiles import PORTABLE, PROFILES, profile_named
-from tflite_memopt.target.kernels.targets import profile_for
-from tflite_memopt.target.kernels.window import KernelWindow
 
 MVE = profile_named("cmsis-nn-mve")
 

@@ -12,8 +12,8 @@ from tests.kernels.probe import Case, probe
 from tests.model_builder import ModelBuilder
 from tests.models import concat_model
 from tests.tflm import needs_wheel
+from tflite_memopt.kernels.profiles import PORTABLE, PROFILES, REFERENCE
 from tflite_memopt.model.ir.model import DType, Operator, Tensor
-from tflite_memopt.target.kernels.profiles import PORTABLE, PROFILES, REFERENCE
 
 CASES = {case.label: case for grid in GRIDS for case in grid(False)}
 PROBED = [

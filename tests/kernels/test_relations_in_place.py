@@ -28,9 +28,9 @@ from tests.kernels.imposed import (
     y_of,
 )
 from tests.model_builder import ModelBuilder
+from tflite_memopt.kernels.relations import in_place_reuses
 from tflite_memopt.model.ir.model import Buffer, DType, Operator
-from tflite_memopt.target.kernels.relations import in_place_reuses
-from tflite_memopt.target.operators.table import OPERATORS
+from tflite_memopt.operators.table import OPERATORS
 
 
 def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints, one, permitted, same_offset, x_of, y_of
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
+from tflite_memopt.kernels.relations import SHARED_CODE, strided_slice_box, view_reuses
 from tflite_memopt.model.ir.model import Buffer, DType, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.target.kernels.relations import SHARED_CODE, strided_slice_box, view_reuses
 
 
 def whole(name: str, after: tuple[int, ...], dtype: DType = I8, **options: Any) -> Case:

@@ -19,13 +19,13 @@ from tests.model_builder import ModelBuilder, per_channel
 from tests.profiles import examples
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt.evidence.equivalence.adapter import OPTIMIZED_KERNELS
+from tflite_memopt.kernels.faults import MOST_STEPS, copied_steps, faults_in
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.kernels.support import support_of
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import Affine
-from tflite_memopt.target.kernels.faults import MOST_STEPS, copied_steps, faults_in
-from tflite_memopt.target.kernels.profiles import PROFILES
-from tflite_memopt.target.kernels.support import support_of
 
 EVERY = cells()
 KNOWN = runtimes.read()[1]

@@ -15,14 +15,10 @@ from tests.kernels.one_operator import MAKERS, alone
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ErrorKind, UnsupportedModelError
-from tflite_memopt.model.io.reader import read_model
-from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.model.ir.model import DType, Model
-from tflite_memopt.search.rewrite.loadable import mended
-from tflite_memopt.target.kernels.faults import faults_in
-from tflite_memopt.target.kernels.profile import READ_AT
-from tflite_memopt.target.kernels.requests import REFERENCE
-from tflite_memopt.target.kernels.since import (
+from tflite_memopt.kernels.faults import faults_in
+from tflite_memopt.kernels.profile import READ_AT
+from tflite_memopt.kernels.requests import REFERENCE
+from tflite_memopt.kernels.since import (
     ARRIVALS,
     BUILDS,
     FIRST_DAY,
@@ -34,9 +30,13 @@ from tflite_memopt.target.kernels.since import (
     operators_of,
     runs_on,
 )
-from tflite_memopt.target.kernels.support import support_of
-from tflite_memopt.target.kernels.targets import profile_for
-from tflite_memopt.target.operators.table import OPERATORS
+from tflite_memopt.kernels.support import support_of
+from tflite_memopt.kernels.targets import profile_for
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.operators.table import OPERATORS
+from tflite_memopt.search.rewrite.loadable import mended
 
 DAY = timedelta(days=1)
 TRIED = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)

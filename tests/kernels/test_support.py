@@ -15,10 +15,10 @@ from tflite_memopt import Options
 from tflite_memopt.errors import ErrorKind, UnsupportedModelError
 from tflite_memopt.evidence.equivalence.adapter import ModelRun
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
+from tflite_memopt.kernels.support import TflmSupport, said_of, support_of
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Graph, Model, OpCode, Operator, Tensor
-from tflite_memopt.target.kernels.support import TflmSupport, said_of, support_of
-from tflite_memopt.target.operators.table import OPERATORS
+from tflite_memopt.operators.table import OPERATORS
 
 TRIED = (*(DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL),)
 ASKS_FOR_MORE = {

@@ -16,6 +16,13 @@ from tests.models import concat_model
 from tests.profiles import examples
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ErrorKind, UsageError
+from tflite_memopt.kernels.arena import arena_use, larger_structures
+from tflite_memopt.kernels.boards import BOARDS, device_named, usual_tflm
+from tflite_memopt.kernels.chips import CHIPS, FAMILIES, MEMORIES, chip_named, names_of_target, plain_name
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
+from tflite_memopt.kernels.since import BUILDS, PRESENT, SINCE, build_named, has_operators, without_newer
+from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -23,13 +30,6 @@ from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import OBJECTIVES, Objective
 from tflite_memopt.report.options_used import as_labeled
 from tflite_memopt.report.targets import targets_json
-from tflite_memopt.target.kernels.arena import arena_use, larger_structures
-from tflite_memopt.target.kernels.boards import BOARDS, device_named, usual_tflm
-from tflite_memopt.target.kernels.chips import CHIPS, FAMILIES, MEMORIES, chip_named, names_of_target, plain_name
-from tflite_memopt.target.kernels.profiles import PROFILES
-from tflite_memopt.target.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
-from tflite_memopt.target.kernels.since import BUILDS, PRESENT, SINCE, build_named, has_operators, without_newer
-from tflite_memopt.target.kernels.targets import TARGETS, profile_for, target_named
 
 
 def test_every_target_has_known_kernels() -> None:

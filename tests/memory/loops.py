@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.model_builder import ModelBuilder
 from tflite_memopt.evidence.proof import Places, prove_plan
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.arrange import ModelPlacement, arrange
+from tflite_memopt.memory.layout import offsets_in_force, places_of
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
 from tflite_memopt.search.cascade.loop import LoopForm, loop_rows_of, lower_loop
 from tflite_memopt.search.cascade.region import Region, region_of
-from tflite_memopt.search.memory.arrange import ModelPlacement, arrange
-from tflite_memopt.search.memory.layout import offsets_in_force, places_of
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 
 def plain() -> Model:

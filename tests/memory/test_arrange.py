@@ -9,10 +9,10 @@ import pytest
 
 from tests.cells import cell_network
 from tests.models import mobile_chain
+from tflite_memopt.memory import arrange as arranging
+from tflite_memopt.memory.arrange import Arrangement, arrange
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
-from tflite_memopt.search.memory import arrange as arranging
-from tflite_memopt.search.memory.arrange import Arrangement, arrange
 
 
 def figures(found: Arrangement) -> tuple[object, ...]:

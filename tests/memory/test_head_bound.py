@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from tests.cascade.networks import TYPES, random_network
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.operators.table import row_map_of
 from tflite_memopt.search.cascade.region import start_of_region
 from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.stripes import even_ends
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.search.memory.layout import memory_layout
-from tflite_memopt.search.memory.problems import schedule_problem
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.methods import solve as solve_plan
 from tflite_memopt.solvers.schedule.methods import solve
@@ -29,8 +31,6 @@ from tflite_memopt.solvers.schedule.problem import (
     memory_graph,
     schedule_lower_bound,
 )
-from tflite_memopt.target.kernels.profiles import profile_named
-from tflite_memopt.target.operators.table import row_map_of
 
 LIMIT = SearchLimit(10.0)
 PROFILES = ("portable", "reference", "cmsis-nn", "esp-nn")

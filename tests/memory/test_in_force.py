@@ -12,11 +12,9 @@ from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import ErrorKind, InfeasibleError
-from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.options import Options
-from tflite_memopt.search.memory.arrange import place
-from tflite_memopt.search.memory.layout import (
+from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
+from tflite_memopt.memory.arrange import place
+from tflite_memopt.memory.layout import (
     MemoryLayout,
     head_in_force,
     memory_layout,
@@ -24,13 +22,15 @@ from tflite_memopt.search.memory.layout import (
     offsets_to_write,
     unplannable_tensors,
 )
+from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.options import Options
 from tflite_memopt.solvers.graph.interval import intersect
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.check import check_in_force, check_plan
 from tflite_memopt.solvers.plan.heuristics import tflm_greedy
 from tflite_memopt.solvers.plan.methods import solve
 from tflite_memopt.solvers.plan.problem import Item, PlanProblem, Solution
-from tflite_memopt.target.kernels.profiles import PORTABLE, REFERENCE
 
 TWO = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
 
@@ -91,7 +91,7 @@ def test_what_tflm_places_wrongly_is_never_written(build: Callable[[], Model], m
         return Solution(tuple(offsets))
 
     offsets_to_write(model, layout, plan.offsets)
-    monkeypatch.setattr("tflite_memopt.search.memory.layout.tflm_greedy", onto_another)
+    monkeypatch.setattr("tflite_memopt.memory.layout.tflm_greedy", onto_another)
     with raises(InfeasibleError, ErrorKind.OVERLAP, "runtime"):
         offsets_to_write(model, layout, plan.offsets)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.model_builder import ModelBuilder
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.kernels.requests import Abi, Requests
+from tflite_memopt.memory.arrange import arrange, fitted
+from tflite_memopt.memory.reserve import LibraryNeed, needs_by_library
 from tflite_memopt.model.ir.model import Model, Operator
 from tflite_memopt.options import Options
-from tflite_memopt.search.memory.arrange import arrange, fitted
-from tflite_memopt.search.memory.reserve import LibraryNeed, needs_by_library
-from tflite_memopt.target.kernels.profiles import profile_named
-from tflite_memopt.target.kernels.requests import Abi, Requests
 
 REFERENCE = profile_named("reference")
 OPTIONS = Options(objective="head", verify=False)

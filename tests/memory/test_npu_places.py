@@ -13,12 +13,12 @@ from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.evidence.proof import Status, prove, prove_plan
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, OpCode, Operator
-from tflite_memopt.search.memory.file import places_in_force, read_planned
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 UNPROVED = Options(verify=False)
 WORK = 2048

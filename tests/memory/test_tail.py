@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.models import irregular_model, mobile_chain
+from tflite_memopt.kernels.arena import arena_use
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.figures import tail_parts
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.search.memory.figures import tail_parts
-from tflite_memopt.target.kernels.arena import arena_use
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 
 @pytest.mark.parametrize("kernels", PROFILES)

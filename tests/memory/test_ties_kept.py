@@ -19,14 +19,14 @@ from tflite_memopt.cli import cli
 from tflite_memopt.evidence.equivalence.compare import EXACT
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.sequences import difference_in_sequence
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.arrange import arrange, fitted
+from tflite_memopt.memory.problems import with_ties
+from tflite_memopt.memory.reserve import needs_by_library
 from tflite_memopt.model.io import offline_plan, plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.search.memory.arrange import arrange, fitted
-from tflite_memopt.search.memory.problems import with_ties
-from tflite_memopt.search.memory.reserve import needs_by_library
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 
 def late_reader() -> Model:

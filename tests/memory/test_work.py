@@ -13,13 +13,13 @@ from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain, while_model
 from tflite_memopt.errors import ErrorKind, ModelFormatError
+from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.work import _taps_inside, model_work, operator_work
 from tflite_memopt.model.analysis.loops import loops_of
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Graph, Operator
 from tflite_memopt.search.cascade.tiling import ClampedLoop, Tiling, apply_tilings
-from tflite_memopt.search.memory.work import _taps_inside, model_work, operator_work
-from tflite_memopt.target.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 
 def pointwise(pixels: int) -> Operator:

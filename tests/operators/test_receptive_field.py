@@ -17,9 +17,9 @@ from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.litert import run_litert
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Operator, OperatorOptions, Tensor
+from tflite_memopt.operators.rows import Axis, RowMap, Rows
+from tflite_memopt.operators.table import row_map_of
 from tflite_memopt.search.cascade.region import Region, region_of, start_of_region
-from tflite_memopt.target.operators.rows import Axis, RowMap, Rows
-from tflite_memopt.target.operators.table import row_map_of
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:

@@ -25,6 +25,8 @@ from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.kernels.relations import RESHAPES
+from tflite_memopt.memory.work import instructions
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import VALID
@@ -35,8 +37,6 @@ from tflite_memopt.run.parts.fronts import AUTO, PIECES, FeedCosts, FrontFile, o
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.parts.stretch import SHARE
 from tflite_memopt.run.steps import fed_input, in_rows
-from tflite_memopt.search.memory.work import instructions
-from tflite_memopt.target.kernels.relations import RESHAPES
 
 pytestmark = pytest.mark.xdist_group("programs")
 PLAIN = Options(target="host", jobs=1)

@@ -19,13 +19,13 @@ from tflite_memopt import Options
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ErrorKind, MemoptError, ModelFormatError
 from tflite_memopt.firmware.description import Networks
+from tflite_memopt.memory.file import read_planned
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run.parts.files import MANIFEST, Program, read_program
 from tflite_memopt.run.parts.firmware import describe_program
 from tflite_memopt.run.parts.manifest import check_program
 from tflite_memopt.run.parts.proving import prove_program
 from tflite_memopt.run.parts.run import ProgramResult, optimize_in_parts
-from tflite_memopt.search.memory.file import read_planned
 
 pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]
 OF_A_RUN = {"version", "made_by", "source", "whole_bytes", "verified"}

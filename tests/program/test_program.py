@@ -19,6 +19,7 @@ from tests.test_cli import assert_refused
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
+from tflite_memopt.memory.work import construction, instructions, moving
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Effort
@@ -31,7 +32,6 @@ from tflite_memopt.run.parts.verifying import verify_program
 from tflite_memopt.search.cascade.measure import Measure
 from tflite_memopt.search.cascade.select import Figures
 from tflite_memopt.search.cascade.tiling import Tiling
-from tflite_memopt.search.memory.work import construction, instructions, moving
 
 pytestmark = pytest.mark.xdist_group("programs")
 QUIET = Options(verify=False)

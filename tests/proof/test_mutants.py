@@ -16,11 +16,11 @@ from tests.memory.loops import looped, plain
 from tests.test_random_models import random_model
 from tests.tflm import needs_wheel
 from tflite_memopt.evidence.proof import Proof, Status, prove
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.problems import labeled_ties, tie_positions
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Buffer, Model
 from tflite_memopt.search.cascade.loop import LoopForm
-from tflite_memopt.search.memory.file import read_planned
-from tflite_memopt.search.memory.problems import labeled_ties, tie_positions
 
 
 @pytest.mark.parametrize("form", ["clamped", "masked"])

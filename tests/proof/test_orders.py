@@ -184,6 +184,6 @@ def test_an_order_that_says_more_is_wrong_on_the_kernel(name: str, monkeypatch: 
 
 
 def test_libraries_are_those_of_the_profiles() -> None:
-    from tflite_memopt.target.kernels.profiles import PROFILES
+    from tflite_memopt.kernels.profiles import PROFILES
 
     assert set(LIBRARIES) == set(PROFILES)

@@ -19,12 +19,12 @@ from tests.tflm import needs_wheel, run_tflm
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.proof import Places, Proof, Status, prove_plan
+from tflite_memopt.memory.arrange import ModelPlacement
+from tflite_memopt.memory.layout import offsets_in_force
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.search.cascade.loop import LoopForm
-from tflite_memopt.search.memory.arrange import ModelPlacement
-from tflite_memopt.search.memory.layout import offsets_in_force
 from tflite_memopt.solvers.plan.check import check_in_force
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")

@@ -15,14 +15,14 @@ from tflite_memopt import Options, optimize, verify
 from tflite_memopt.errors import ErrorKind, ModelFormatError
 from tflite_memopt.evidence.proof import Proof, Status, prove_slide, prove_steps
 from tflite_memopt.firmware.describe import describe
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.problems import labeled_ties, tie_positions
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import SAME
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.search.memory.file import read_planned
-from tflite_memopt.search.memory.problems import labeled_ties, tie_positions
 
 QUICK = Options(effort="quick", verify=False)
 

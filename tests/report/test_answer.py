@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tflite_memopt.memory.reserve import LibraryNeed
 from tflite_memopt.report.answer import DeviceUse, answer_of
-from tflite_memopt.search.memory.reserve import LibraryNeed
 
 
 def need(required: int) -> LibraryNeed:

@@ -12,11 +12,11 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt import Options, optimize
+from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.search.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.search.rewrite.channels import channel_tiles, tile_sizes
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.tiles import TileSearch

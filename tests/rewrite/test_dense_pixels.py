@@ -8,13 +8,13 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, refusals
 from tflite_memopt import Options
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.arrange import cost_of
+from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.model.ir.model import DType, Model
-from tflite_memopt.search.memory.arrange import cost_of
-from tflite_memopt.search.memory.work import WorkLimit, instructions
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.pixels import DENSE_PIXELS
 from tflite_memopt.search.rewrite.tiles import simplified
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 
 def pointwise(branch: Branch) -> None:

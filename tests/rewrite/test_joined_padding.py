@@ -7,11 +7,11 @@ import numpy as np
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, assert_refused, quantization_of, refusals
 from tflite_memopt import Options
+from tflite_memopt.memory.arrange import cost_of
+from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.search.memory.arrange import cost_of
-from tflite_memopt.search.memory.work import WorkLimit, instructions
 from tflite_memopt.search.rewrite.pixels import JOINED_PADDING
 from tflite_memopt.search.rewrite.tiles import simplified
 

@@ -22,13 +22,13 @@ from tflite_memopt.cli import cli
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence import verification
 from tflite_memopt.evidence.proof import Proof, Status, prove_steps
+from tflite_memopt.memory.problems import tie_positions
 from tflite_memopt.model.io import offline_plan, plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.report.pictures.pages import report_page
 from tflite_memopt.report.receipt import mismatches, receipt_of
-from tflite_memopt.search.memory.problems import tie_positions
 from tflite_memopt.search.rewrite.one_step import Stepped, one_step
 
 STEP = Options(step=True, effort="quick")

@@ -13,10 +13,10 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tests.rewrite.patterns import rule_named
+from tflite_memopt.memory.arrange import Cost
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.options import Options
-from tflite_memopt.search.memory.arrange import Cost
 from tflite_memopt.search.rewrite.search import SiteLimit, TakenApart, search
 from tflite_memopt.search.rewrite.stage import SPLITS, start_of
 

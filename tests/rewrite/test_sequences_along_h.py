@@ -16,6 +16,9 @@ from tests.cascade.test_lower import assert_equal
 from tests.model_builder import ModelBuilder, per_channel
 from tests.profiles import examples
 from tflite_memopt import Options, optimize, verify
+from tflite_memopt.kernels.prices import Prices
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.work import WINDOWS, WorkLimit, instructions, operator_work
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.check import check_model
@@ -24,11 +27,8 @@ from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.search.cascade.search import OtherForm, cascade
-from tflite_memopt.search.memory.work import WINDOWS, WorkLimit, instructions, operator_work
 from tflite_memopt.search.rewrite.in_one_row import lay_in_one_row
 from tflite_memopt.search.rewrite.sequences_along_h import sequences_along_h
-from tflite_memopt.target.kernels.prices import Prices
-from tflite_memopt.target.kernels.profiles import PROFILES
 
 OPTIONS = Options(samples=3, max_slowdown=1.0)
 F32, I8 = DType.FLOAT32, DType.INT8

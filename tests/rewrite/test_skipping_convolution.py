@@ -10,10 +10,10 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import I8, I16, Branch, assert_exact, quantization_of, refusals, weights_quantization
 from tflite_memopt import Options
+from tflite_memopt.memory.arrange import cost_of
+from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.search.memory.arrange import cost_of
-from tflite_memopt.search.memory.work import WorkLimit, instructions
 from tflite_memopt.search.rewrite.pixels import SKIPPING_CONVOLUTION
 from tflite_memopt.search.rewrite.tiles import simplified
 

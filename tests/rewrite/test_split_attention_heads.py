@@ -12,21 +12,21 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
+from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.table import row_map_of
 from tflite_memopt.search.cascade.region import regions_above
 from tflite_memopt.search.cascade.search import promising_orders
 from tflite_memopt.search.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.search.memory.arrange import arrange
-from tflite_memopt.search.memory.layout import memory_layout
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.sequences_along_h import SPLIT_ATTENTION_HEADS, sequences_along_h
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.bounds import max_breadth
-from tflite_memopt.target.kernels.profiles import PORTABLE
-from tflite_memopt.target.operators.table import row_map_of
 
 F32, I8 = DType.FLOAT32, DType.INT8
 

@@ -8,10 +8,10 @@ import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
+from tflite_memopt.memory.arrange import Arrangement
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options
-from tflite_memopt.search.memory.arrange import Arrangement
 from tflite_memopt.search.rewrite.stage import SPLITS, start_of
 from tflite_memopt.search.rewrite.tiles import TileSearch, _above, _is_whole_fan_out, _tensors_gone
 

@@ -12,13 +12,13 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, assert_refused, quantization_of, refusals
 from tflite_memopt.evidence.proof import Status, prove
+from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.stage import clean_up
 from tflite_memopt.search.rewrite.transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, origin_of
-from tflite_memopt.target.kernels.profiles import profile_named
 
 
 def turned(branch: Branch, x: Tensor, order: Any) -> Tensor:

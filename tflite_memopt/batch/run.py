@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import MemoptError
+from ..kernels.support import said_of
+from ..memory.work import slowest
 from ..model.io.files import read_file
 from ..options import Options
 from ..report.model import Report, to_json
-from ..search.memory.work import slowest
-from ..target.kernels.support import said_of
 from .cluster import answers_of
 from .find import FoundModel
 from .results import DONE, FAILED, LOST, REFUSED, UNRUNNABLE, Line, Results

@@ -52,6 +52,7 @@ def analyze(
 ) -> None:
     """Show how much RAM IN.tflite needs as it is, which operators need the most, and what limits it."""
     from ..api import analyze as run
+    from ..memory.file import read_planned
     from ..model.io.files import read_file, write_files, write_folder
     from ..options import Options
     from ..report.console import render_analysis
@@ -60,7 +61,6 @@ def analyze(
     from ..report.pictures.pages import analysis_page, svg_file
     from ..run.parts.fronts import said_of_feeding
     from ..run.parts.ways import said_of_ways
-    from ..search.memory.file import read_planned
 
     check_files(reports, (source,), force)
     sizes, prices = memories_of(memories)

@@ -121,8 +121,8 @@ def codegen(
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
     from ..firmware.files import runner_source
+    from ..memory.file import naming
     from ..model.io.files import write_folder
-    from ..search.memory.file import naming
 
     if write_runner == bool(sources):
         raise click.UsageError("name OUT.tflite, or give --write-runner without it")
@@ -181,8 +181,8 @@ def _files_of_one(
     from ..firmware.esphome import manifest_of
     from ..firmware.files import files_of_model
     from ..firmware.self_test import expected_outputs
+    from ..memory.problems import labeled_ties, tie_positions
     from ..model.io.files import read_file
-    from ..search.memory.problems import labeled_ties, tie_positions
 
     if manifest is not None and manifest.name == source.name:
         raise UsageError(f"'{source.name}' names both the model and the manifest: rename one", ErrorKind.NAME)

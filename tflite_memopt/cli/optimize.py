@@ -147,11 +147,11 @@ def optimize(
 
     Exits with 1 and writes no model if the result is not equal.
     """
+    from ..memory.arrange import needed_bytes
     from ..model.io.files import read_file, write_files
     from ..report.model import to_json
     from ..run.candidate import Cache
     from ..run.pipeline import optimize as run
-    from ..search.memory.arrange import needed_bytes
 
     options = options_from_flags(**chosen)
     read = (source, *_files_read(options.inputs, chosen["replay"]))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, OBJECTIVES, Options
-from ..target.kernels.profiles import PROFILES
 from .types import GivenMemories, IoWord, MemoryType, ModelPath, Percent, TargetName, TflmName
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..errors import ErrorKind, UsageError
+from ..kernels.boards import device_named
+from ..kernels.chips import MEMORIES, memories_of_chip
+from ..kernels.since import BUILDS, build_named
+from ..kernels.targets import TARGETS, target_named
 from ..options import ALL_PORTS, IO, Hop, Options
-from ..target.kernels.boards import device_named
-from ..target.kernels.chips import MEMORIES, memories_of_chip
-from ..target.kernels.since import BUILDS, build_named
-from ..target.kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
 _MOST_PARTS = 30

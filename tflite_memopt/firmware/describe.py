@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import EquivalenceError, ErrorKind, UnsupportedModelError, UsageError
+from ..kernels.as_it_came import AsItCame, as_it_came, said_of_file
+from ..kernels.profile import KernelProfile
+from ..kernels.profiles import PORTABLE
+from ..kernels.targets import profile_for, target_named
+from ..memory.file import build_of, check_label, label_in_force, read_planned
+from ..memory.file import profile_of as profile_of_label
+from ..memory.problems import labeled_ties, tie_positions
+from ..memory.reserve import has_table, reserve
 from ..model.analysis.loops import cleared_inputs
 from ..model.io import offline_plan
 from ..model.io.plan_label import PlanLabel
 from ..model.ir.model import Model
 from ..options import Hop
-from ..search.memory.file import build_of, check_label, label_in_force, read_planned
-from ..search.memory.file import profile_of as profile_of_label
-from ..search.memory.problems import labeled_ties, tie_positions
-from ..search.memory.reserve import has_table, reserve
-from ..target.kernels.as_it_came import AsItCame, as_it_came, said_of_file
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.profiles import PORTABLE
-from ..target.kernels.targets import profile_for, target_named
 from . import Planner
 from .cpp_text import check_namespace
 from .description import OneModel

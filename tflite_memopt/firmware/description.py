@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 
+from ..kernels.profile import KernelProfile
 from ..model.ir.model import DType, Model, Tensor
 from ..model.ir.tensors import Affine, affine_of
-from ..target.kernels.profile import KernelProfile
 from .cpp_text import literal
 from .plan_table import Table
 from .resolver import Registrations

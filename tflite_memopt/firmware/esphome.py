@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError, UsageError
+from ..memory.figures import operator_kinds
 from ..model.io import offline_plan
 from ..model.ir.model import DType, Model
-from ..search.memory.figures import operator_kinds
 from .description import OneModel
 from .sizes import arena_sizes
 

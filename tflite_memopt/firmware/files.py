@@ -9,10 +9,10 @@ from zlib import adler32
 
 import jinja2
 
+from ..kernels.profile import KernelProfile
+from ..kernels.since import BUILDS, newest_of, operators_of, runs_on
+from ..kernels.targets import esp_nn_to_pin
 from ..model.ir.tensors import zero_of
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.since import BUILDS, newest_of, operators_of, runs_on
-from ..target.kernels.targets import esp_nn_to_pin
 from ..version import __version__
 from .cpp_text import identifiers, literal
 from .description import Network, Networks, OneModel

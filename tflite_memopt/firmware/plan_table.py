@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from struct import pack
 
 from ..errors import ErrorKind, UsageError
+from ..kernels.arena import MemoryPlanner
+from ..kernels.profile import KernelProfile
+from ..memory.layout import MemoryLayout, memory_layout, offsets_in_force
+from ..memory.problems import ties_named
+from ..memory.spread import capacities_for, moves_of, prices_for, spread_model
 from ..model.ir.model import Model, Tensor
-from ..search.memory.layout import MemoryLayout, memory_layout, offsets_in_force
-from ..search.memory.problems import ties_named
-from ..search.memory.spread import capacities_for, moves_of, prices_for, spread_model
 from ..solvers.graph.limits import SearchLimit
-from ..target.kernels.arena import MemoryPlanner
-from ..target.kernels.profile import KernelProfile
 from .cpp_text import EXTERNAL, check_array, identifiers, literal
 
 _UNLIMITED = 1 << 31

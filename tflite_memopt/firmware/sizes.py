@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..kernels.arena import MemoryPlanner, TwoArenasUse, larger_structures, two_arenas_use
+from ..kernels.profile import KernelProfile
+from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
+from ..memory.layout import head_in_force, memory_layout
+from ..memory.reserve import LibraryNeed, reserve
 from ..model.ir.model import Model, Tensor
-from ..search.memory.layout import head_in_force, memory_layout
-from ..search.memory.reserve import LibraryNeed, reserve
 from ..solvers.graph.alignment import aligned
-from ..target.kernels.arena import MemoryPlanner, TwoArenasUse, larger_structures, two_arenas_use
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 
 _CMSIS, _ESP = "defined(CMSIS_NN)", "defined(ESP_NN)"
 _DSP, _MVE = "defined(__ARM_FEATURE_DSP)", "defined(__ARM_FEATURE_MVE)"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from ..errors import ErrorKind, UsageError
+from ..memory.layout import memory_layout
+from ..memory.problems import schedule_problem
 from ..model.ir.copying import drop_dead_tensors
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.model import Comparison, MethodUse
-from ..search.memory.layout import memory_layout
-from ..search.memory.problems import schedule_problem
 from ..solvers.plan.methods import STRATEGIES
 from ..solvers.plan.methods import solve as solve_plan
 from ..solvers.schedule.methods import METHODS, check_method, lacking_package

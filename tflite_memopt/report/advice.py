@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..kernels.as_it_came import AsItCame
+from ..kernels.profile import KernelProfile
+from ..memory.figures import MemoryUse
+from ..memory.work import construction
 from ..model.analysis.loops import loops_of
 from ..model.analysis.side_effects import has_side_effects
 from ..model.ir.model import DType, Model, Tensor
 from ..options import Options
-from ..search.memory.figures import MemoryUse
-from ..search.memory.work import construction
-from ..target.kernels.as_it_came import AsItCame
-from ..target.kernels.profile import KernelProfile
 from .model import Advice, Report
 from .summary import flash_in_words, needed_of
 from .words import change_in_percent, percent

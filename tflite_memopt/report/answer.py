@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..evidence.proof import Status, prove_plan
+from ..kernels.as_it_came import AsItCame
+from ..kernels.faults import faults_in
+from ..kernels.profile import KernelProfile
+from ..memory.file import label_in_force, places_in_force
+from ..memory.reserve import LibraryNeed
 from ..model.io import offline_plan
 from ..model.ir.model import Model
 from ..options import Objective
-from ..search.memory.file import label_in_force, places_in_force
-from ..search.memory.reserve import LibraryNeed
-from ..target.kernels.as_it_came import AsItCame
-from ..target.kernels.faults import faults_in
-from ..target.kernels.profile import KernelProfile
 
 Judgement = Literal["right", "wrong kernels", "wrong plan", "faulty kernels", "no weights", "cannot run"]
 """Whether firmware computes what the file says: "wrong kernels": its plan is for others; "wrong plan": the plan is not

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, replace
 
 from ..evidence.equivalence.verification import Verified
 from ..evidence.proof import Proof
-from ..model.analysis.loops import cleared_inputs
-from ..model.io import offline_plan
-from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, Refusal, RewriteUse
-from ..model.ir.model import Model
-from ..options import Options
-from ..search.memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
-from ..search.memory.figures import (
+from ..kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame, as_it_came
+from ..kernels.boards import device_named
+from ..kernels.code_size import flash_of
+from ..kernels.esp_nn import said_of_releases
+from ..kernels.faults import faults_of, right_releases
+from ..kernels.profile import KernelProfile
+from ..kernels.since import PRESENT, TflmBuild, needed_since
+from ..kernels.support import TflmSupport, newer_alone, support_of
+from ..memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
+from ..memory.figures import (
     ArenaMap,
     InterfaceTensor,
     MemoryUse,
@@ -25,21 +28,18 @@ from ..search.memory.figures import (
     operator_kinds,
     step_uses,
 )
-from ..search.memory.file import label_in_force
-from ..search.memory.layout import memory_layout
-from ..search.memory.problems import schedule_problem
-from ..search.memory.reserve import LibraryNeed, needs_by_library
-from ..search.memory.work import slowest
+from ..memory.file import label_in_force
+from ..memory.layout import memory_layout
+from ..memory.problems import schedule_problem
+from ..memory.reserve import LibraryNeed, needs_by_library
+from ..memory.work import slowest
+from ..model.analysis.loops import cleared_inputs
+from ..model.io import offline_plan
+from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, Refusal, RewriteUse
+from ..model.ir.model import Model
+from ..options import Options
 from ..solvers.schedule.check import peak_of
 from ..solvers.schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
-from ..target.kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame, as_it_came
-from ..target.kernels.boards import device_named
-from ..target.kernels.code_size import flash_of
-from ..target.kernels.esp_nn import said_of_releases
-from ..target.kernels.faults import faults_of, right_releases
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.since import PRESENT, TflmBuild, needed_since
-from ..target.kernels.support import TflmSupport, newer_alone, support_of
 from ..version import __version__
 from .advice import advice_for, of_conversion
 from .answer import DeviceUse, answer_of, judged

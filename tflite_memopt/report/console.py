@@ -10,9 +10,9 @@ from rich.text import Text
 
 from ..errors import printable
 from ..evidence.equivalence.verdict import Verdict
+from ..memory.figures import InterfaceTensor, MemoryUse, StepUse
+from ..memory.reserve import LibraryNeed
 from ..model.io.plan_label import PlanLabel
-from ..search.memory.figures import InterfaceTensor, MemoryUse, StepUse
-from ..search.memory.reserve import LibraryNeed
 from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .options_used import options_text

@@ -8,8 +8,8 @@ from dataclasses import replace
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ..kernels.as_it_came import said_of_file
 from ..options import Objective, Options
-from ..target.kernels.as_it_came import said_of_file
 from .answer import Planner
 from .console import table_with
 from .model import ChosenPoint, Exploration, FrontPoint, Report

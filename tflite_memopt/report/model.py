@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ..evidence.equivalence.verdict import Basis, Verdict
+from ..kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame
+from ..kernels.since import PRESENT
+from ..kernels.support import RUNS, TflmSupport
+from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
+from ..memory.reserve import LibraryNeed
 from ..model.io.plan_label import PlanLabel
 from ..model.ir.change import Refusal, RewriteUse
 from ..options import Objective
-from ..search.memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
-from ..search.memory.reserve import LibraryNeed
-from ..target.kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame
-from ..target.kernels.since import PRESENT
-from ..target.kernels.support import RUNS, TflmSupport
 from .answer import Answer, DeviceUse, Planner
 
 

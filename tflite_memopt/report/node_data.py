@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..search.memory.figures import ArenaMap, OperatorUse
+from ..memory.figures import ArenaMap, OperatorUse
 
 _UNNAMED = "main"
 _GRADIENT = [{"stop": 0, "bgColor": "#fff7ec"}, {"stop": 1, "bgColor": "#d7301f"}]

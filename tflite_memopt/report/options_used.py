@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..kernels.boards import usual_tflm
 from ..model.io.plan_label import PlanLabel
 from ..options import Options
-from ..target.kernels.boards import usual_tflm
 
 _LEFT_OUT = frozenset({"jobs", "device"})
 """They change nothing of the result, and differ between machines."""

@@ -14,15 +14,15 @@ from typing import Any
 from ..errors import ErrorKind, UsageError
 from ..evidence.equivalence.verification import infer_shapes
 from ..evidence.proof import FACTS, Proof, prove, prove_plan, prove_slide, prove_steps
+from ..kernels.profile import KernelProfile
+from ..kernels.targets import profile_for
+from ..memory.figures import operator_kinds
+from ..memory.file import places_in_force, read_planned
+from ..memory.problems import labeled_ties, tie_positions
+from ..memory.reserve import needs_by_library
 from ..model.io import offline_plan, plan_label
 from ..model.io.reader import read_model
 from ..options import Options
-from ..search.memory.figures import operator_kinds
-from ..search.memory.file import places_in_force, read_planned
-from ..search.memory.problems import labeled_ties, tie_positions
-from ..search.memory.reserve import needs_by_library
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.targets import profile_for
 from .model import Report
 from .options_used import changed_options
 

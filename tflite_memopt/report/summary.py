@@ -8,6 +8,12 @@ from itertools import zip_longest
 
 from ..errors import printable
 from ..evidence.equivalence.verdict import Verdict
+from ..kernels.as_it_came import said_of_behind, said_of_file, said_of_wrong
+from ..kernels.faults import FORGETS
+from ..kernels.mend import CLAMP, NAMES, PADDING
+from ..kernels.support import said_of
+from ..memory.figures import Bounds, MemoryUse, ReuseInForce
+from ..memory.work import slowdowns
 from ..model.ir.change import (
     BOUNDARY,
     CHANNELS_LAST,
@@ -19,12 +25,6 @@ from ..model.ir.change import (
     RewriteUse,
 )
 from ..model.ir.check import NPUS
-from ..search.memory.figures import Bounds, MemoryUse, ReuseInForce
-from ..search.memory.work import slowdowns
-from ..target.kernels.as_it_came import said_of_behind, said_of_file, said_of_wrong
-from ..target.kernels.faults import FORGETS
-from ..target.kernels.mend import CLAMP, NAMES, PADDING
-from ..target.kernels.support import said_of
 from .answer import Answer, DeviceUse
 from .model import Advice, Analysis, ProofUse, Report, SlideUse, Summary, Way
 from .words import by_library, change_in_percent, counted, in_short, in_words, over_libraries, percent, short_name

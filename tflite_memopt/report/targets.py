@@ -6,11 +6,11 @@ import json
 
 from rich.table import Table
 
-from ..target.kernels.boards import BOARDS, device_named
-from ..target.kernels.chips import CHIPS, MEMORIES, names_of_target
-from ..target.kernels.profiles import PROFILES
-from ..target.kernels.since import BUILDS
-from ..target.kernels.targets import TARGETS
+from ..kernels.boards import BOARDS, device_named
+from ..kernels.chips import CHIPS, MEMORIES, names_of_target
+from ..kernels.profiles import PROFILES
+from ..kernels.since import BUILDS
+from ..kernels.targets import TARGETS
 
 
 def render_targets() -> Table:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..evidence.equivalence.verdict import Verdict
+from ..kernels.boards import usual_tflm
+from ..kernels.mend import NAMES
+from ..kernels.profile import KernelProfile
+from ..kernels.since import TflmBuild
+from ..memory.figures import MemoryUse
 from ..model.ir.change import BOUNDARY, CHANNELS_LAST, UNCALLED
 from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
 from ..options import Options
-from ..search.memory.figures import MemoryUse
-from ..target.kernels.boards import usual_tflm
-from ..target.kernels.mend import NAMES
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.since import TflmBuild
 from .answer import DeviceUse
 from .model import Analysis, FaultUse, Report
 from .words import short_name

@@ -14,17 +14,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..kernels.profiles import PORTABLE
+from ..kernels.since import build_named, needed_since, without_newer
+from ..kernels.support import support_of
+from ..kernels.targets import profile_for
+from ..memory.arrange import Declined
+from ..memory.figures import operator_kinds
+from ..memory.reserve import needs_by_library
+from ..memory.work import instructions
 from ..model.io import offline_plan
 from ..model.ir.change import Refusal
 from ..options import DEFAULT_LIMIT, EFFORTS, SearchOptions
-from ..search.memory.arrange import Declined
-from ..search.memory.figures import operator_kinds
-from ..search.memory.reserve import needs_by_library
-from ..search.memory.work import instructions
-from ..target.kernels.profiles import PORTABLE
-from ..target.kernels.since import build_named, needed_since, without_newer
-from ..target.kernels.support import support_of
-from ..target.kernels.targets import profile_for
 from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again
 
 Rung = Literal["stripes", "rewrites", "order and plan"]

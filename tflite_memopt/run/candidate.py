@@ -6,6 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ..kernels.faults import TFLM, faults_in, new_faults
+from ..kernels.mend import mend
+from ..kernels.profile import KernelProfile
+from ..kernels.since import operators_of, runs_on
+from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
+from ..memory.figures import least_need
+from ..memory.problems import with_ties
+from ..memory.reserve import LibraryNeed
+from ..memory.work import WorkLimit, instructions
 from ..model.analysis.macs import model_macs
 from ..model.io import offline_plan, plan_label
 from ..model.io.writer import write_model
@@ -16,21 +25,12 @@ from ..model.ir.model import Model
 from ..options import SearchOptions
 from ..search.cascade.measure import Measured
 from ..search.cascade.search import OtherForm, cascade
-from ..search.memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
-from ..search.memory.figures import least_need
-from ..search.memory.problems import with_ties
-from ..search.memory.reserve import LibraryNeed
-from ..search.memory.work import WorkLimit, instructions
 from ..search.rewrite.in_one_row import in_one_row
 from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
 from ..search.rewrite.stage import rewrite
 from ..search.rewrite.tiles import Striped, TileSearch
 from ..solvers.graph.limits import StageClock
-from ..target.kernels.faults import TFLM, faults_in, new_faults
-from ..target.kernels.mend import mend
-from ..target.kernels.profile import KernelProfile
-from ..target.kernels.since import operators_of, runs_on
 
 Progress = Callable[[str], None]
 

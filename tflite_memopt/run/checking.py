@@ -13,6 +13,9 @@ from ..evidence.equivalence.runner import Interpreters
 from ..evidence.equivalence.subject import NO_PROMISE, FailedVerificationError, Promise, Subject
 from ..evidence.equivalence.verification import Verified, verify_result
 from ..evidence.proof import Proof, Status, prove, prove_plan
+from ..kernels.faults import new_faults
+from ..memory.arrange import Declined
+from ..memory.file import attach_plan, places_in_force, read_planned
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
 from ..model.ir.change import CHANNELS_LAST, Decision, without_faults
@@ -21,9 +24,6 @@ from ..model.ir.tensors import with_channels_last
 from ..options import Options, SearchOptions
 from ..report.options_used import shaping_options
 from ..report.warnings import FailedStep, of_failure
-from ..search.memory.arrange import Declined
-from ..search.memory.file import attach_plan, places_in_force, read_planned
-from ..target.kernels.faults import new_faults
 from .attempts import LAST_RUNG, rungs, worthy_candidate
 from .candidate import Candidate, RunContext
 from .steps import NOT_EQUAL, InSteps

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..errors import ErrorKind, UnsupportedModelError, UsageError
+from ..kernels.as_it_came import as_it_came, with_plan
+from ..memory.figures import MemoryUse
+from ..memory.file import read_planned, without_foreign_plan
+from ..memory.work import slowest
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
 from ..options import Options
 from ..report.answer import Answer, answer_of
 from ..report.exploration import chosen_of, flags_of, front_of
 from ..report.model import Exploration, FrontPoint
-from ..search.memory.figures import MemoryUse
-from ..search.memory.file import read_planned, without_foreign_plan
-from ..search.memory.work import slowest
-from ..target.kernels.as_it_came import as_it_came, with_plan
 from .attempts import LIMITS
 from .candidate import Cache
 from .parts.run import optimize_in_parts

@@ -11,6 +11,13 @@ from ..evidence.equivalence.baseline import LITERT
 from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import infer_shapes, verify_result
 from ..evidence.proof import prove
+from ..kernels.as_it_came import AsItCame, as_it_came, said_of_wrong, with_plan
+from ..kernels.since import has_operators, needed_since
+from ..kernels.support import TflmSupport, said_of, support_of
+from ..memory.figures import operator_kinds
+from ..memory.file import read_planned, without_foreign_plan
+from ..memory.problems import with_ties
+from ..memory.reserve import LibraryNeed, needs_by_library
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
@@ -20,14 +27,7 @@ from ..model.ir.copying import copy_model
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import ModelFacts, facts_of
-from ..search.memory.figures import operator_kinds
-from ..search.memory.file import read_planned, without_foreign_plan
-from ..search.memory.problems import with_ties
-from ..search.memory.reserve import LibraryNeed, needs_by_library
 from ..search.rewrite.loadable import Mended, in_real_numbers, mended, with_dense_products
-from ..target.kernels.as_it_came import AsItCame, as_it_came, said_of_wrong, with_plan
-from ..target.kernels.since import has_operators, needed_since
-from ..target.kernels.support import TflmSupport, said_of, support_of
 from .candidate import Progress
 from .steps import InSteps, in_hops, in_steps
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from ..errors import EquivalenceError, ErrorKind
 from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
+from ..kernels.as_it_came import said_of_wrong, wrong_operators
+from ..kernels.faults import faults_in
+from ..memory.file import read_planned
 from ..model.io.files import Source, check_target, write_files
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import RunOutcome, build_report, facts_of
 from ..report.model import Report
-from ..search.memory.file import read_planned
 from ..solvers.graph.limits import StageClock
-from ..target.kernels.as_it_came import said_of_wrong, wrong_operators
-from ..target.kernels.faults import faults_in
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext, least_as_one
 from .checking import Check, first_right

@@ -14,6 +14,9 @@ from ..evidence.equivalence.runner import Interpreters
 from ..evidence.equivalence.subject import FailedVerificationError, Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, verify_steps
 from ..evidence.proof import Proof, Status, prove_slide, prove_steps
+from ..memory.arrange import estimate_of
+from ..memory.problems import tie_positions, with_ties
+from ..memory.work import instructions, slowest
 from ..model.analysis.side_effects import has_side_effects
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
@@ -21,18 +24,15 @@ from ..model.ir.change import ONE_HOP, ONE_STEP, Exactness, RewriteUse
 from ..model.ir.copying import copy_model
 from ..model.ir.editor import label
 from ..model.ir.model import Model
+from ..operators.rows import is_image
 from ..options import Hop, Options
 from ..report.model import SlideUse
 from ..report.words import short_name
 from ..search.cascade.slide import Slid, Sliding, keepable, slid, sliding
-from ..search.memory.arrange import estimate_of
-from ..search.memory.problems import tie_positions, with_ties
-from ..search.memory.work import instructions, slowest
 from ..search.rewrite.in_one_row import lay_in_one_row
 from ..search.rewrite.one_step import one_step
 from ..search.rewrite.sequences_along_h import image_given, sequences_along_h
 from ..search.rewrite.stage import clean_up
-from ..target.operators.rows import is_image
 from .candidate import Progress
 
 NOT_EQUAL = "calls of one step do not compute what the model does"

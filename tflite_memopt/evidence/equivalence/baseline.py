@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ...errors import ErrorKind, UsageError
+from ...kernels.as_it_came import said_of_behind
+from ...kernels.faults import faults_in
+from ...kernels.profiles import PROFILES
 from ...model.io import offline_plan
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
@@ -15,9 +18,6 @@ from ...model.ir.model import DType, Model
 from ...model.ir.tensors import in_head
 from ...options import Options
 from ...solvers.graph.alignment import aligned
-from ...target.kernels.as_it_came import said_of_behind
-from ...target.kernels.faults import faults_in
-from ...target.kernels.profiles import PROFILES
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, ModelRun, RunJob, Sample
 from .compare import FLOAT_SUMS, first_output_difference
 from .external_runner import RUNNER

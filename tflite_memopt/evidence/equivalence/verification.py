@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from ...errors import EquivalenceError, ErrorKind, UsageError
+from ...kernels.faults import faults_in
 from ...model.analysis.macs import model_macs
 from ...model.io.reader import read_model
 from ...model.ir.change import Exactness
@@ -18,7 +19,6 @@ from ...model.ir.check import check_model, first_on_npu
 from ...model.ir.model import Graph, Model
 from ...model.ir.tensors import is_channels_last
 from ...options import Options
-from ...target.kernels.faults import faults_in
 from ..proof import Proof, Status, hops_of, prove
 from .adapter import Sample
 from .baseline import LITERT, Baseline, arena_for, measure_baseline

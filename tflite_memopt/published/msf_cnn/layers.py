@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...errors import ErrorKind, UnsupportedModelError
 from ...model.analysis.macs import operator_macs
 from ...model.ir.model import Graph, Operator, Tensor
-from ...target.operators.rows import Axis
-from ...target.operators.table import row_map_of
+from ...operators.rows import Axis
+from ...operators.table import row_map_of
 from .fusion import Layer, LayerWindow
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...search.memory.figures import ArenaMap, PlacedTensor
+from ...memory.figures import ArenaMap, PlacedTensor
 from ..loops import said_of_loop
 from ..model import LoopUse
 from ..words import counted, in_words, short_name

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from ...evidence.equivalence.verdict import Verdict
+from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ...model.ir.change import RewriteUse
-from ...search.memory.figures import ArenaMap, MemoryUse, TailPart
 from ..answer import Answer, DeviceUse
 from ..console import interface_lines, memory_rows
 from ..model import Advice, Analysis, Report

@@ -10,15 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ...firmware.describe import profile_of
+from ...kernels.code_size import flash_of
+from ...kernels.profiles import PROFILES
+from ...memory.figures import operator_kinds
+from ...memory.file import read_planned
+from ...memory.reserve import LibraryNeed
 from ...model.io.reader import read_model
 from ...report.answer import Answer, answer_of
 from ...report.summary import flash_in_words, joined, mended_first, sentences_of, sizes_of
 from ...report.words import counted, in_short, percent
-from ...search.memory.figures import operator_kinds
-from ...search.memory.file import read_planned
-from ...search.memory.reserve import LibraryNeed
-from ...target.kernels.code_size import flash_of
-from ...target.kernels.profiles import PROFILES
 from .files import read_program
 from .fronts import with_ties
 from .run import ProgramResult

@@ -11,9 +11,9 @@ from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
 from ...firmware.describe import describe, profile_of
 from ...firmware.description import FedRows, Network, Networks, PartModel, State, affine_of_rows, origin_of
+from ...kernels.profile import KernelProfile
+from ...memory.file import read_planned
 from ...model.ir.model import Model, Tensor
-from ...search.memory.file import read_planned
-from ...target.kernels.profile import KernelProfile
 from .files import Feed, Program
 from .fronts import with_ties
 from .handover import Handover

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from ...errors import ErrorKind, ModelFormatError
+from ...kernels.arena import arena_beside_head
+from ...kernels.since import PRESENT, newest_of, operators_of, runs_on
+from ...memory.arrange import ModelPlacement, arrange
+from ...memory.file import attach_plan
+from ...memory.work import construction, instructions
 from ...model.io import offline_plan
 from ...model.io.writer import write_model
 from ...model.ir.change import NOTHING_DECIDED
 from ...model.ir.check import check_model
 from ...model.ir.model import Model, Operator, Tensor
 from ...options import Options
-from ...search.memory.arrange import ModelPlacement, arrange
-from ...search.memory.file import attach_plan
-from ...search.memory.work import construction, instructions
 from ...solvers.graph.alignment import aligned
-from ...target.kernels.arena import arena_beside_head
-from ...target.kernels.since import PRESENT, newest_of, operators_of, runs_on
 from ..steps import fed_input, in_rows
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole

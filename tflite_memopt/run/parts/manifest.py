@@ -12,17 +12,17 @@ from hashlib import sha256
 from typing import Any
 
 from ...errors import EquivalenceError, ErrorKind
+from ...kernels.profile import KernelProfile
+from ...kernels.since import PRESENT, newest_of, operators_of
+from ...memory.figures import memory_use
+from ...memory.file import label_in_force, read_planned
+from ...memory.layout import head_in_force, memory_layout
+from ...memory.work import construction, instructions, moving, slowdowns
 from ...model.io import offline_plan
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Options
-from ...search.memory.figures import memory_use
-from ...search.memory.file import label_in_force, read_planned
-from ...search.memory.layout import head_in_force, memory_layout
-from ...search.memory.work import construction, instructions, moving, slowdowns
 from ...search.rewrite.loadable import mended
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import PRESENT, newest_of, operators_of
 from ...version import __version__
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, Feed, PartFile, Program
 from .fronts import with_ties

@@ -13,18 +13,18 @@ import numpy as np
 
 from ...errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
 from ...evidence.equivalence.verification import infer_shapes
+from ...kernels.as_it_came import as_it_came, with_plan
+from ...memory.arrange import arrange
+from ...memory.file import read_planned, without_foreign_plan
+from ...memory.work import instructions
 from ...model.io import offline_plan, plan_label
 from ...model.io.files import Source, load, write_folder
 from ...model.io.writer import write_model
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...options import Effort, Options
-from ...search.memory.arrange import arrange
-from ...search.memory.file import read_planned, without_foreign_plan
-from ...search.memory.work import instructions
 from ...search.rewrite.loadable import with_dense_products
 from ...search.rewrite.stage import clean_up
-from ...target.kernels.as_it_came import as_it_came, with_plan
 from ..candidate import Cache, Progress
 from ..given import check_as_one, loadable
 from ..pipeline import Result, optimize

@@ -15,15 +15,15 @@ from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
 from ...firmware.describe import profile_of
 from ...firmware.description import Networks
+from ...kernels.arena import allocator_tail, arena_beside_head
+from ...kernels.profile import KernelProfile
+from ...memory.file import naming, read_planned
+from ...memory.layout import head_in_force, memory_layout
 from ...model.analysis.side_effects import keeps_state
 from ...model.io import offline_plan
 from ...model.io.files import read_file
 from ...model.ir.model import Model
-from ...search.memory.file import naming, read_planned
-from ...search.memory.layout import head_in_force, memory_layout
 from ...solvers.graph.alignment import aligned
-from ...target.kernels.arena import allocator_tail, arena_beside_head
-from ...target.kernels.profile import KernelProfile
 from .files import read_program
 from .firmware import Source, describe_shared, one_library
 from .space import arena_of

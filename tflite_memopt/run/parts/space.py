@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...errors import UnsupportedModelError
+from ...kernels.arena import arena_beside_head
+from ...kernels.profile import KernelProfile
+from ...memory.layout import head_of, memory_layout, offsets_in_force
 from ...model.io import offline_plan
 from ...model.ir.model import Model, Tensor
-from ...search.memory.layout import head_of, memory_layout, offsets_in_force
 from ...solvers.graph.alignment import aligned
-from ...target.kernels.arena import arena_beside_head
-from ...target.kernels.profile import KernelProfile
 from .handover import Handover, PartSpace, Range, hand_over
 
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ...kernels.arena import arena_beside_head
+from ...kernels.profile import KernelProfile
+from ...memory.figures import least_tail
+from ...memory.reserve import needs_by_library
+from ...memory.work import construction, instructions, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
 from ...search.cascade.measure import Measured
-from ...search.memory.figures import least_tail
-from ...search.memory.reserve import needs_by_library
-from ...search.memory.work import construction, instructions, moving
 from ...solvers.graph.limits import StageClock
-from ...target.kernels.arena import arena_beside_head
-from ...target.kernels.profile import KernelProfile
 from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of

@@ -16,13 +16,13 @@ from ...evidence.equivalence.judge import first_difference
 from ...evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 from ...evidence.equivalence.verification import open_for
 from ...firmware.self_test import Expected, drawn_inputs
+from ...memory.file import naming, read_planned
 from ...model.io.files import Source, load
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Graph, Model, Tensor
 from ...options import Options
-from ...search.memory.file import naming, read_planned
 from ..candidate import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...errors import InfeasibleError, UnsupportedModelError
+from ...memory.arrange import arrange
+from ...memory.figures import least_need
+from ...memory.file import read_planned
+from ...memory.work import slowest
 from ...model.ir.change import INFERRED_SHAPES
 from ...model.ir.copying import copy_model
 from ...model.ir.model import Model
@@ -14,10 +18,6 @@ from ...report.answer import answer_of
 from ...report.exploration import flags_of
 from ...report.model import Analysis, Way
 from ...report.words import counted
-from ...search.memory.arrange import arrange
-from ...search.memory.figures import least_need
-from ...search.memory.file import read_planned
-from ...search.memory.work import slowest
 from ...search.rewrite.boundary import take_channels_last, take_integers
 from ...search.rewrite.stage import clean_up
 from ..attempts import LIMITS

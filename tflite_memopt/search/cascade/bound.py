@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
+from ...kernels.profile import KernelProfile
+from ...kernels.profiles import PORTABLE_REUSES, portable_relations
+from ...kernels.relations import SHARED_CODE
+from ...kernels.requests import ILP32
+from ...memory.figures import ArenaTerms, params_bytes
+from ...memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from ...model.analysis.macs import operator_macs
 from ...model.ir.model import Buffer, DType, OpCode, Operator, OperatorOptions, Tensor
+from ...operators.overrides import ShapeOperand
+from ...operators.rows import RowMap, Rows
+from ...operators.table import kind_of, row_map_of
 from ...solvers.graph.alignment import aligned
-from ...target.kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.profiles import PORTABLE_REUSES, portable_relations
-from ...target.kernels.relations import SHARED_CODE
-from ...target.kernels.requests import ILP32
-from ...target.operators.overrides import ShapeOperand
-from ...target.operators.rows import RowMap, Rows
-from ...target.operators.table import kind_of, row_map_of
-from ..memory.figures import ArenaTerms, params_bytes
-from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from .loop import LoopRows
 from .loop_rows import Clamped
 from .lower import row_bytes

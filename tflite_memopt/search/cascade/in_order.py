@@ -22,6 +22,15 @@ from dataclasses import astuple, replace
 from functools import partial
 
 from ...errors import InfeasibleError
+from ...kernels.arena import arena_beside_head
+from ...kernels.faults import faults_in
+from ...kernels.mend import mend
+from ...kernels.profile import KernelProfile
+from ...memory.arrange import Cost, head_below, head_if_planned, need_at
+from ...memory.figures import operator_count
+from ...memory.layout import MemoryLayout, memory_layout
+from ...memory.problems import schedule_problem
+from ...memory.work import WorkLimit, instructions, model_work
 from ...model.analysis.macs import model_macs
 from ...model.ir.copying import copy_model
 from ...model.ir.model import Model
@@ -32,15 +41,6 @@ from ...solvers.plan.bounds import max_breadth
 from ...solvers.plan.methods import solve
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
-from ...target.kernels.arena import arena_beside_head
-from ...target.kernels.faults import faults_in
-from ...target.kernels.mend import mend
-from ...target.kernels.profile import KernelProfile
-from ..memory.arrange import Cost, head_below, head_if_planned, need_at
-from ..memory.figures import operator_count
-from ..memory.layout import MemoryLayout, memory_layout
-from ..memory.problems import schedule_problem
-from ..memory.work import WorkLimit, instructions, model_work
 from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of

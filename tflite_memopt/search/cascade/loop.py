@@ -43,8 +43,8 @@ from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Array, Editor, iteration_condition, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import zero_of
-from ...target.operators.rows import Rows
-from ...target.operators.table import kind_of
+from ...operators.rows import Rows
+from ...operators.table import kind_of
 from .loop_rows import Clamped, Masked, Sides, Starts, clamped, masked
 from .lower import Held, StripeWriter, padded, rows_of, write_twin
 from .region import Region, region_of

@@ -44,8 +44,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...model.ir.model import Operator, Tensor
-from ...target.operators.rows import Axis, Rows
-from ...target.operators.table import kind_of
+from ...operators.rows import Axis, Rows
+from ...operators.table import kind_of
 from .region import Region
 from .stripes import Job, Stripe, Window, input_reads
 

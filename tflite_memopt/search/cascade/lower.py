@@ -17,10 +17,10 @@ from math import prod
 from ...model.ir.editor import SAME, VALID, Editor, last_part, stem
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike
+from ...operators.overrides import Overrides, PaddingsOperand, ShapeOperand
+from ...operators.rows import RowMap, Rows
+from ...operators.table import kind_of
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
-from ...target.operators.overrides import Overrides, PaddingsOperand, ShapeOperand
-from ...target.operators.rows import RowMap, Rows
-from ...target.operators.table import kind_of
 from .region import Region
 from .stripes import Job, Stripe, input_reads
 

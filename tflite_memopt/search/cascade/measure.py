@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...errors import InfeasibleError
+from ...kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
+from ...kernels.faults import faults_in, new_faults
+from ...kernels.mend import mend
+from ...kernels.profile import KernelProfile
+from ...memory.figures import arena_terms
+from ...memory.layout import memory_layout
+from ...memory.work import model_work
 from ...model.ir.copying import unlinked_twin
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...solvers.plan.bounds import max_breadth
-from ...target.kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
-from ...target.kernels.faults import faults_in, new_faults
-from ...target.kernels.mend import mend
-from ...target.kernels.profile import KernelProfile
-from ..memory.figures import arena_terms
-from ..memory.layout import memory_layout
-from ..memory.work import model_work
 from .select import Figures
 from .tiling import Form, Tiling, apply_tilings
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.ir.model import DType, Graph, Operator, Tensor
-from ...target.operators.rows import RowMap
-from ...target.operators.table import row_map_of
+from ...operators.rows import RowMap
+from ...operators.table import row_map_of
 
 _CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
 """Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""

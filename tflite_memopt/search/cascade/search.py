@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import ErrorKind, InfeasibleError
+from ...kernels.profile import KernelProfile
+from ...memory.arrange import Cost, arrange, cost_in
+from ...memory.layout import memory_layout
+from ...memory.problems import schedule_problem
+from ...memory.work import WorkLimit, instructions
 from ...model.analysis.lifetimes import io_lower_bound
 from ...model.ir.change import Changed, Decision, Refusal, RewriteUse
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
 from ...model.ir.copying import copy_model
 from ...model.ir.editor import label
 from ...model.ir.model import Model
+from ...operators.table import row_map_of
 from ...options import SearchOptions
 from ...solvers.graph.limits import SearchLimit
 from ...solvers.schedule.contracted_orders import Repeatable, contracted_orders
-from ...target.kernels.profile import KernelProfile
-from ...target.operators.table import row_map_of
-from ..memory.arrange import Cost, arrange, cost_in
-from ..memory.layout import memory_layout
-from ..memory.problems import schedule_problem
-from ..memory.work import WorkLimit, instructions
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
 from .region import region_of, regions_above

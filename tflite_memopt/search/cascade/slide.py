@@ -24,8 +24,8 @@ from ...model.ir.check import check_model
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ...model.ir.editor import Editor, stem
 from ...model.ir.model import Graph, Model, Operator, Tensor
-from ...target.operators.rows import RowMap, Rows, is_image
-from ...target.operators.table import kind_of, row_map_of
+from ...operators.rows import RowMap, Rows, is_image
+from ...operators.table import kind_of, row_map_of
 from .lower import rows_of, write_rows
 from .region import reason_against_types
 from .stripes import Job, RowArrays, job_in, rows_of_operator

@@ -8,18 +8,18 @@ from math import gcd
 
 import numpy as np
 
+from ...kernels.profile import KernelProfile
+from ...kernels.since import LOOPS, has_operators
+from ...memory.figures import ArenaTerms, arena_terms
+from ...memory.problems import Alive
+from ...memory.work import model_work
 from ...model.analysis.lifetimes import io_lower_bound
 from ...model.ir.model import Model
+from ...operators.rows import RowMap
+from ...operators.table import kind_of, row_map_of
 from ...options import SearchOptions
 from ...solvers.graph.alignment import ARENA_ALIGNMENT
 from ...solvers.graph.side_by_side import side_by_side
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import LOOPS, has_operators
-from ...target.operators.rows import RowMap
-from ...target.operators.table import kind_of, row_map_of
-from ..memory.figures import ArenaTerms, arena_terms
-from ..memory.problems import Alive
-from ..memory.work import model_work
 from .bound import Costs, StripeBounder, loop_bounds
 from .loop import phase_regions
 from .loop_rows import Masked

@@ -36,9 +36,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.ir.model import Operator, Tensor
+from ...operators.rows import Axis, RowMap, Rows
+from ...operators.table import kind_of
 from ...solvers.graph.alignment import ARENA_ALIGNMENT
-from ...target.operators.rows import Axis, RowMap, Rows
-from ...target.operators.table import kind_of
 from .region import Region
 
 Integers = npt.NDArray[np.int64]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.relations import RESHAPES, axis_of, operands, view_reuses
+from ...kernels.support import MAX_PARTS
 from ...model.ir.editor import Array, Editor
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
-from ...target.kernels.relations import RESHAPES, axis_of, operands, view_reuses
-from ...target.kernels.support import MAX_PARTS
-from ...target.operators.table import OPERATORS
+from ...operators.table import OPERATORS
 from .engine import Match, Pattern, Rule
 
 ROLE = "concatenation"

@@ -32,7 +32,7 @@ from ...model.analysis.ranges import silent_channels
 from ...model.ir.editor import add_buffer
 from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ...model.ir.tensors import integers, is_per_channel, values
-from ...target.operators.table import OPERATORS
+from ...operators.table import OPERATORS
 from .channels import has_several_scales
 
 Mask = npt.NDArray[np.bool_]

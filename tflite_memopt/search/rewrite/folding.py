@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.relations import axis_of, operands, slice_box, strided_slice_box
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values, zero_of
-from ...target.kernels.relations import axis_of, operands, slice_box, strided_slice_box
-from ...target.operators.table import OPERATORS
+from ...operators.table import OPERATORS
 from .engine import Match, Pattern, Rule
 from .shapes import write_reshape
 

@@ -15,15 +15,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...kernels.faults import new_faults
+from ...kernels.profile import KernelProfile
+from ...memory.work import instructions, slowest
 from ...model.ir.copying import copy_model, drop_dead_tensors, unlinked_twin
 from ...model.ir.editor import Array, Editor, add_buffer
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
-from ...target.kernels.faults import new_faults
-from ...target.kernels.profile import KernelProfile
-from ...target.operators.overrides import laid_along_h, swapped_options
-from ...target.operators.table import kind_of
-from ..memory.work import instructions, slowest
+from ...operators.overrides import laid_along_h, swapped_options
+from ...operators.table import kind_of
 from .shapes import shape_is_said
 
 _PLACES = {"SLICE": (1, 2), "DYNAMIC_UPDATE_SLICE": (2,), "PAD": (1,), "PADV2": (1,), "RESHAPE": (1,)}

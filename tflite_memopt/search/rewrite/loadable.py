@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.as_it_came import AsItCame, as_it_came
+from ...kernels.relations import operands
+from ...kernels.since import PRESENT, TflmBuild, lacking
+from ...kernels.support import TflmSupport, support_of
 from ...model.io import offline_plan, plan_label
 from ...model.ir.change import EXACTNESS, STATIC_LISTS, UNCALLED, WEIGHTS_INLINE, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures
 from ...model.ir.editor import Editor
 from ...model.ir.model import Buffer, DType, Model, Operator, Quantization, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
-from ...target.kernels.as_it_came import AsItCame, as_it_came
-from ...target.kernels.relations import operands
-from ...target.kernels.since import PRESENT, TflmBuild, lacking
-from ...target.kernels.support import TflmSupport, support_of
-from ...target.operators.table import OPERATORS
+from ...operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import AnyRule, Driver, Match, Pattern, Rule
 from .folding import FOLDED_SHAPES, NEEDED_WIDENING
@@ -65,7 +65,7 @@ def mended(model: Model, build: TflmBuild = PRESENT) -> Mended | None:
 
     ``build``: the firmware's TFLM, which may lack what the present one has. An operator that TFLM computes wrongly is
     written otherwise by the search, which knows the memory that it takes (``folding.NEEDED_WIDENING``,
-    ``target/kernels/mend.py``).
+    ``kernels/mend.py``).
     """
     before = as_it_came(model, build=build)
     inline = (RewriteUse(WEIGHTS_INLINE, model.constants_behind, "exact", 0),) if model.constants_behind else ()

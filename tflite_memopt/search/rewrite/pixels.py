@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from ...model.ir.editor import SAME, VALID, Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import integers, is_quantized, quantized_alike, same_padding, values
-from ...target.kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from .engine import CopyReader, Match, Pattern, Rule, source_for_one_reader, source_of
 from .shapes import write_reshape
 

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.relations import operands
+from ...kernels.support import MAX_PARTS
 from ...model.ir.change import Changed, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers
-from ...target.kernels.relations import operands
-from ...target.kernels.support import MAX_PARTS
-from ...target.operators.table import OPERATORS
+from ...operators.table import OPERATORS
 from .engine import Driver, Match, Pattern, Rule, source_of
 
 Array = npt.NDArray[Any]

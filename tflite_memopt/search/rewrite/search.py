@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from ...errors import ErrorKind, InfeasibleError, UsageError
+from ...memory.arrange import Cost
 from ...model.ir.change import Exactness, Refusal
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import label
 from ...model.ir.model import Graph, Model, Operator
 from ...solvers.graph.side_by_side import side_by_side
-from ..memory.arrange import Cost
 from .channels import channel_tiles
 from .engine import AnyRule, Applied, Driver
 

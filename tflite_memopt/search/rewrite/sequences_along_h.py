@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...kernels.relations import RESHAPES
 from ...model.ir.change import Changed, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import Array, Editor, label
 from ...model.ir.model import Graph, Model, Operator, Tensor, Use
 from ...model.ir.tensors import integers, quantized_alike, values
-from ...target.kernels.relations import RESHAPES
-from ...target.operators.overrides import laid_along_h
-from ...target.operators.table import AlongH, kind_of
+from ...operators.overrides import laid_along_h
+from ...operators.table import AlongH, kind_of
 from .engine import Driver, Match, Pattern, Rule
 from .shapes import shape_is_said
 

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
+from ...kernels.relations import RESHAPES, axis_of, operands, slice_box, strided_slice_box
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import integers, is_quantized
-from ...target.kernels.relations import RESHAPES, axis_of, operands, slice_box, strided_slice_box
 from .engine import Copy, CopyReader, Match, Pattern, Rule, is_dead, is_shape_computed, source_for_one_reader, source_of
 
 

@@ -7,6 +7,10 @@ from dataclasses import replace
 from itertools import groupby
 
 from ...errors import ErrorKind, InfeasibleError
+from ...kernels.profile import KernelProfile
+from ...kernels.since import operators_of, runs_on
+from ...memory.arrange import Cost, cost_of, estimate_of
+from ...memory.work import WorkLimit, instructions, slowest
 from ...model.ir.change import (
     BOUNDARY,
     CHANNELS_LAST,
@@ -25,10 +29,6 @@ from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_sig
 from ...model.ir.editor import label
 from ...model.ir.model import Model
 from ...options import SearchOptions
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import operators_of, runs_on
-from ..memory.arrange import Cost, cost_of, estimate_of
-from ..memory.work import WorkLimit, instructions, slowest
 from .boundary import take_channels_last, take_integers
 from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE, SPLIT_GROUPED_CONVOLUTION
 from .dead_channels import drop_dead_channels

@@ -30,6 +30,7 @@ from math import prod
 
 import numpy as np
 
+from ...kernels.relations import slice_box
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, Refusal, RewriteUse
 from ...model.ir.copying import drop_dead_tensors, share_constants
@@ -37,7 +38,6 @@ from ...model.ir.editor import Array, Editor, iteration_condition, last_part, st
 from ...model.ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ...model.ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 from ...solvers.graph.dependency_graph import dependency_graph, set_of, transitive_closure
-from ...target.kernels.relations import slice_box
 from .engine import is_dead
 
 NAME = "steps_in_a_loop"

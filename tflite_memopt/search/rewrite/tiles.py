@@ -16,6 +16,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ...kernels.faults import new_faults
+from ...kernels.profile import KernelProfile
+from ...kernels.since import operators_of, runs_on
+from ...memory.arrange import Arrangement, Cost, arrange, cost_at, cost_in, estimate_of, fitted
+from ...memory.layout import memory_layout
+from ...memory.problems import schedule_problem
+from ...memory.reserve import LibraryNeed
+from ...memory.work import WorkLimit
 from ...model.analysis.macs import model_macs
 from ...model.ir.change import Changed, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors, share_constants
@@ -25,14 +33,6 @@ from ...options import SearchOptions
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
-from ...target.kernels.faults import new_faults
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import operators_of, runs_on
-from ..memory.arrange import Arrangement, Cost, arrange, cost_at, cost_in, estimate_of, fitted
-from ..memory.layout import memory_layout
-from ..memory.problems import schedule_problem
-from ..memory.reserve import LibraryNeed
-from ..memory.work import WorkLimit
 from .channels import fan_out
 from .engine import AnyRule, Driver
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search

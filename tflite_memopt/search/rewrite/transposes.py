@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...kernels.relations import RESHAPES, axis_of, operands, slice_box
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
-from ...target.kernels.relations import RESHAPES, axis_of, operands, slice_box
-from ...target.operators.table import OPERATORS
+from ...operators.table import OPERATORS
 from .engine import Copy, Match, Pattern, Rule, is_shape_computed, source_of
 from .shapes import MOST_DIMENSIONS
 

@@ -46,9 +46,9 @@ from typing import Literal
 
 import numpy as np
 
-from ...model.ir.check import misfit
-from ...model.ir.model import DType, Operator
-from ...solvers.graph.alignment import aligned
+from ..model.ir.check import misfit
+from ..model.ir.model import DType, Operator
+from ..solvers.graph.alignment import aligned
 from .prices import DSP_PRICES, MVE_PRICES, SCALAR_PRICES, Prices
 from .profile import KernelProfile
 from .relations import (

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ...model.analysis.loops import Loop, loops_of
-from ...model.analysis.macs import operator_macs
-from ...model.ir.check import misfit, reachable
-from ...model.ir.model import DType, Model, Operator, Tensor
-from ...target.kernels.cmsis_nn import convolution_path, depthwise_path
-from ...target.kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.window import KernelWindow, window_of
+from ..kernels.cmsis_nn import convolution_path, depthwise_path
+from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
+from ..kernels.profile import KernelProfile
+from ..kernels.window import KernelWindow, window_of
+from ..model.analysis.loops import Loop, loops_of
+from ..model.analysis.macs import operator_macs
+from ..model.ir.check import misfit, reachable
+from ..model.ir.model import DType, Model, Operator, Tensor
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")

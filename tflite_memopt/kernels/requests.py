@@ -79,9 +79,9 @@ from typing import Any, Literal, NamedTuple
 
 from flatbuffers import flexbuffers
 
-from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from ...model.ir.check import misfit
-from ...model.ir.model import DType, Model, Operator, Tensor
+from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError
+from ..model.ir.check import misfit
+from ..model.ir.model import DType, Model, Operator, Tensor
 
 Word = Literal[32, 64]
 """Pointer width of the target in bits."""

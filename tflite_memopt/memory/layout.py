@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...evidence.proof import Places
-from ...model.analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
-from ...model.ir.model import Model, Operator, Tensor
-from ...solvers.graph.alignment import aligned
-from ...solvers.graph.limits import SearchLimit
-from ...solvers.plan.check import check_in_force
-from ...solvers.plan.heuristics import tflm_greedy
-from ...solvers.plan.problem import Item, PlanProblem
-from ...solvers.plan.together import Groups, Joined, join
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.relations import KernelReuse
-from ...target.kernels.requests import ILP32
+from ..evidence.proof import Places
+from ..kernels.profile import KernelProfile
+from ..kernels.relations import KernelReuse
+from ..kernels.requests import ILP32
+from ..model.analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
+from ..model.ir.model import Model, Operator, Tensor
+from ..solvers.graph.alignment import aligned
+from ..solvers.graph.limits import SearchLimit
+from ..solvers.plan.check import check_in_force
+from ..solvers.plan.heuristics import tflm_greedy
+from ..solvers.plan.problem import Item, PlanProblem
+from ..solvers.plan.together import Groups, Joined, join
 from .loops import LoopLayout, loop_layout
 from .storage import relations_of, reuses_of, shared_by_npu
 

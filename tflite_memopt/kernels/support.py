@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...errors import printable
-from ...model.ir.check import reachable
-from ...model.ir.model import DType, Graph, Model, Operator, Tensor
-from ...model.ir.tensors import quantized_alike
+from ..errors import printable
+from ..model.ir.check import reachable
+from ..model.ir.model import DType, Graph, Model, Operator, Tensor
+from ..model.ir.tensors import quantized_alike
 from ..operators.table import F32, I4, I8, I16, I64, U8, kind_of
 from .profiles import PORTABLE
 from .requests import REFERENCE

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ...model.ir.editor import VALID, Array, Editor, stem
-from ...model.ir.model import Operator, Tensor
-from ...model.ir.tensors import integers
+from ..model.ir.editor import VALID, Array, Editor, stem
+from ..model.ir.model import Operator, Tensor
+from ..model.ir.tensors import integers
 
 
 @dataclass(frozen=True)

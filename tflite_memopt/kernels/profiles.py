@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...errors import ErrorKind, UsageError
-from ...model.ir.model import Operator
+from ..errors import ErrorKind, UsageError
+from ..model.ir.model import Operator
 from .cmsis_nn import DSP, MVE, SCALAR
 from .esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from .prices import MVE_PRICES

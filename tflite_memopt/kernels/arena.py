@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ...model.ir.model import Model, Operator, Tensor
-from ...model.ir.tensors import in_head
-from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ..model.ir.model import Model, Operator, Tensor
+from ..model.ir.tensors import in_head
+from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from .requests import Abi, RequestRule, Requests, Size, requests_in
 
 MAX_SCRATCH_PER_OPERATOR = 12

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from ...errors import ErrorKind, UsageError
-from ...solvers.graph.alignment import ARENA_ALIGNMENT
+from ..errors import ErrorKind, UsageError
+from ..solvers.graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, FAMILIES, plain_name, target_of_chip
 from .esp_nn import MEASURED, VERSIONS, of_version

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...model.ir.model import Model, Tensor
-from ...target.kernels.arena import ArenaUse, MemoryPlanner, arena_use
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.requests import Abi
+from ..kernels.arena import ArenaUse, MemoryPlanner, arena_use
+from ..kernels.profile import KernelProfile
+from ..kernels.requests import Abi
+from ..model.ir.model import Model, Tensor
 from .layout import head_in_force, memory_layout
 
 

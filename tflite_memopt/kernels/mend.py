@@ -29,10 +29,10 @@ from math import floor
 
 import numpy as np
 
-from ...model.ir.change import RewriteUse
-from ...model.ir.editor import SAME, VALID, Editor, stem
-from ...model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
-from ...model.ir.tensors import affine_of, integers, same_padding
+from ..model.ir.change import RewriteUse
+from ..model.ir.editor import SAME, VALID, Editor, stem
+from ..model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
+from ..model.ir.tensors import affine_of, integers, same_padding
 from .faults import WINDOWS, Form, faults_of
 from .profile import KernelProfile
 from .window import strides_of, window_of

@@ -26,9 +26,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.editor import VALID
-from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import integers, same_padding
+from ..model.ir.editor import VALID
+from ..model.ir.model import DType, Operator, Tensor
+from ..model.ir.tensors import integers, same_padding
 
 Row = TypeVar("Row", int, npt.NDArray[np.int64])
 """The number of a row, or an array of them."""

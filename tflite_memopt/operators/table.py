@@ -13,7 +13,7 @@ Code that cuts operators or lays them along another axis asks the table, and kno
 3. What its kernels take from the arena, in ``kernels/requests.py``: a kind without a row counts as one that TFLM lacks,
    and models with it are refused. The sizes are those of the kernel's OpData; ``tests/kernels/test_requests.py``
    compares them with what the wheel allocates, and counts the kinds. If TFLM lacked it before, its advice in
-   ``_LAYERS`` of ``target/kernels/support.py`` goes.
+   ``_LAYERS`` of ``kernels/support.py`` goes.
 4. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
 5. If ``overwrites`` is set, the order in which its kernel reads and writes, in ``evidence/proof/orders.py``: the proof
    refuses a plan without it. What it computes is in ``contracts.py`` and ``kinds.py`` there; a kind that is not there
@@ -34,8 +34,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ...model.ir.editor import Editor
-from ...model.ir.model import DType, Operator
+from ..model.ir.editor import Editor
+from ..model.ir.model import DType, Operator
 from . import overrides, rows
 from .overrides import Overrides, PaddingsOperand, ShapeOperand
 from .rows import RowMap, is_image

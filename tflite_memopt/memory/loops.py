@@ -26,14 +26,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...model.analysis.lifetimes import Timeline
-from ...model.analysis.loops import Integers, Loop, bytes_of_part, loops_of
-from ...model.ir.model import Graph, Model, Operator, Tensor
-from ...model.ir.tensors import in_head
-from ...solvers.graph.interval import intersect
-from ...solvers.plan.problem import Relation
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.relations import KernelReuse
+from ..kernels.profile import KernelProfile
+from ..kernels.relations import KernelReuse
+from ..model.analysis.lifetimes import Timeline
+from ..model.analysis.loops import Integers, Loop, bytes_of_part, loops_of
+from ..model.ir.model import Graph, Model, Operator, Tensor
+from ..model.ir.tensors import in_head
+from ..solvers.graph.interval import intersect
+from ..solvers.plan.problem import Relation
 from .storage import reuses_of, storages
 
 Reuses = Mapping[Operator, tuple[KernelReuse, ...]]

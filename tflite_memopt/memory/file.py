@@ -7,26 +7,26 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from ...evidence.proof import Places, hops_of
-from ...model.analysis.lifetimes import compute_timeline
-from ...model.analysis.loops import mark_placeholders
-from ...model.io import offline_plan, plan_label
-from ...model.io.metadata import detach_if_moved
-from ...model.io.plan_label import PlanLabel
-from ...model.io.reader import read_model
-from ...model.io.writer import write_model
-from ...model.ir.change import NOTHING_DECIDED, Decision
-from ...model.ir.check import check_model, npu_operators
-from ...model.ir.model import Model, Tensor
-from ...model.ir.tensors import in_head
-from ...options import Hop
-from ...solvers.graph.interval import intersect
-from ...target.kernels.boards import usual_tflm
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.since import PRESENT, TflmBuild, build_named
-from ...target.kernels.targets import profile_for
-from ...version import __version__
+from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError
+from ..evidence.proof import Places, hops_of
+from ..kernels.boards import usual_tflm
+from ..kernels.profile import KernelProfile
+from ..kernels.since import PRESENT, TflmBuild, build_named
+from ..kernels.targets import profile_for
+from ..model.analysis.lifetimes import compute_timeline
+from ..model.analysis.loops import mark_placeholders
+from ..model.io import offline_plan, plan_label
+from ..model.io.metadata import detach_if_moved
+from ..model.io.plan_label import PlanLabel
+from ..model.io.reader import read_model
+from ..model.io.writer import write_model
+from ..model.ir.change import NOTHING_DECIDED, Decision
+from ..model.ir.check import check_model, npu_operators
+from ..model.ir.model import Model, Tensor
+from ..model.ir.tensors import in_head
+from ..options import Hop
+from ..solvers.graph.interval import intersect
+from ..version import __version__
 from .arrange import ModelPlacement, reuse_in_force
 from .layout import memory_layout, offsets_in_force, places_of
 from .problems import labeled_ties, tie_positions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ...model.ir.model import Operator
-from ...model.ir.tensors import same_padding
+from ..model.ir.model import Operator
+from ..model.ir.tensors import same_padding
 
 _VALID = 1
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from ...model.ir.model import Operator
+from ..model.ir.model import Operator
 from .by_signature import BySignature
 from .prices import REFERENCE_PRICES, Prices
 from .relations import ReuseRule, no_reuse

@@ -28,10 +28,10 @@ from functools import partial
 from itertools import groupby
 from typing import Literal
 
-from ...errors import ErrorKind, UsageError
-from ...model.ir.check import misfit
-from ...model.ir.model import DType, Operator
-from ...solvers.graph.alignment import aligned
+from ..errors import ErrorKind, UsageError
+from ..model.ir.check import misfit
+from ..model.ir.model import DType, Operator
+from ..solvers.graph.alignment import aligned
 from .prices import ESP32_S3_PRICES, REFERENCE_PRICES
 from .profile import KernelProfile
 from .relations import KernelReuse, ReuseRule, reference_relations

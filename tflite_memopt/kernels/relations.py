@@ -79,10 +79,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import integers, quantized_alike, same_padding
-from ...solvers.graph.alignment import ARENA_ALIGNMENT
+from ..model.ir.model import DType, Operator, Tensor
+from ..model.ir.tensors import integers, quantized_alike, same_padding
 from ..operators.table import kind_of
+from ..solvers.graph.alignment import ARENA_ALIGNMENT
 
 Kind = Literal["view", "in-place", "overlap"]
 

@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from ...model.analysis.lifetimes import Timeline
-from ...model.ir.model import Graph, Operator, Tensor
-from ...solvers.graph.alignment import aligned
-from ...solvers.graph.interval import intersect
-from ...solvers.plan.problem import Item, Relation
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.relations import KernelReuse
+from ..kernels.profile import KernelProfile
+from ..kernels.relations import KernelReuse
+from ..model.analysis.lifetimes import Timeline
+from ..model.ir.model import Graph, Operator, Tensor
+from ..solvers.graph.alignment import aligned
+from ..solvers.graph.interval import intersect
+from ..solvers.plan.problem import Item, Relation
 
 
 @dataclass(frozen=True)

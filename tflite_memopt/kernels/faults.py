@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
-from ...model.ir.model import DType, Model, Operator, Tensor
-from ...model.ir.tensors import Affine, affine_of, has_several_scales, integers, same_padding
+from ..model.ir.model import DType, Model, Operator, Tensor
+from ..model.ir.tensors import Affine, affine_of, has_several_scales, integers, same_padding
 from .cmsis_nn import convolution_path
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST

@@ -16,21 +16,21 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ErrorKind, ModelFormatError, UsageError
-from ...model.analysis.side_effects import side_effect_order
-from ...model.io import offline_plan, plan_label
-from ...model.ir.check import called_subgraphs
-from ...model.ir.model import Graph, Model, Operator, Tensor
-from ...model.ir.tensors import in_head
-from ...solvers.graph.alignment import aligned
-from ...solvers.graph.dependency_graph import dependency_graph, kahn_order, set_of
-from ...solvers.graph.interval import intersect
-from ...solvers.plan.bounds import max_breadth
-from ...solvers.plan.problem import PlanProblem
-from ...solvers.plan.together import Groups
-from ...solvers.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.relations import KernelReuse
+from ..errors import ErrorKind, ModelFormatError, UsageError
+from ..kernels.profile import KernelProfile
+from ..kernels.relations import KernelReuse
+from ..model.analysis.side_effects import side_effect_order
+from ..model.io import offline_plan, plan_label
+from ..model.ir.check import called_subgraphs
+from ..model.ir.model import Graph, Model, Operator, Tensor
+from ..model.ir.tensors import in_head
+from ..solvers.graph.alignment import aligned
+from ..solvers.graph.dependency_graph import dependency_graph, kahn_order, set_of
+from ..solvers.graph.interval import intersect
+from ..solvers.plan.bounds import max_breadth
+from ..solvers.plan.problem import PlanProblem
+from ..solvers.plan.together import Groups
+from ..solvers.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
 from .layout import MemoryLayout, memory_layout
 from .storage import Atoms, cut_into_atoms, saved_bytes
 

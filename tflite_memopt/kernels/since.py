@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ...errors import ErrorKind, UsageError
-from ...model.ir.model import DType, Model, Operator, Tensor
+from ..errors import ErrorKind, UsageError
+from ..model.ir.model import DType, Model, Operator, Tensor
 from ..operators.table import kind_of
 from .requests import Abi
 

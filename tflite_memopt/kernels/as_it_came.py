@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...errors import printable
-from ...model.ir.model import Model
+from ..errors import printable
+from ..model.ir.model import Model
 from .faults import TFLM, faults_of
 from .profile import KernelProfile
 from .profiles import PROFILES

@@ -16,20 +16,20 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ...model.analysis.lifetimes import WorkingSet, io_lower_bound, peak, working_sets
-from ...model.analysis.loops import Loop
-from ...model.analysis.macs import model_macs, operator_macs, runs_of
-from ...model.ir.model import Model, Operator, Tensor
-from ...model.ir.tensors import affine_of, in_head
-from ...options import Objective
-from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
-from ...solvers.graph.interval import covered
-from ...solvers.plan.bounds import max_breadth
-from ...solvers.plan.problem import Item
-from ...target.kernels import arena
-from ...target.kernels.arena import MemoryPlanner
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.requests import ILP32, WHEEL, Abi, Requests
+from ..kernels import arena
+from ..kernels.arena import MemoryPlanner
+from ..kernels.profile import KernelProfile
+from ..kernels.requests import ILP32, WHEEL, Abi, Requests
+from ..model.analysis.lifetimes import WorkingSet, io_lower_bound, peak, working_sets
+from ..model.analysis.loops import Loop
+from ..model.analysis.macs import model_macs, operator_macs, runs_of
+from ..model.ir.model import Model, Operator, Tensor
+from ..model.ir.tensors import affine_of, in_head
+from ..options import Objective
+from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ..solvers.graph.interval import covered
+from ..solvers.plan.bounds import max_breadth
+from ..solvers.plan.problem import Item
 from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
 from .work import FLOATS, WITH_SCALES, instructions, weights_read

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
-from ...model.analysis.macs import model_macs
-from ...model.ir.model import Model, Tensor
-from ...options import Objective, SearchOptions
-from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
-from ...solvers.graph.limits import SearchLimit
-from ...solvers.graph.side_by_side import side_by_side
-from ...solvers.plan.methods import CHEAP
-from ...solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
-from ...solvers.plan.together import claimed, join, solve_together
-from ...solvers.schedule.methods import solve as solve_schedule
-from ...solvers.schedule.problem import Schedule, ScheduleProblem
-from ...target.kernels.arena import ArenaBesideHead, arena_beside_head
-from ...target.kernels.profile import KernelProfile
-from ...target.kernels.requests import ILP32
+from ..kernels.arena import ArenaBesideHead, arena_beside_head
+from ..kernels.profile import KernelProfile
+from ..kernels.requests import ILP32
+from ..model.analysis.macs import model_macs
+from ..model.ir.model import Model, Tensor
+from ..options import Objective, SearchOptions
+from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ..solvers.graph.limits import SearchLimit
+from ..solvers.graph.side_by_side import side_by_side
+from ..solvers.plan.methods import CHEAP
+from ..solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
+from ..solvers.plan.together import claimed, join, solve_together
+from ..solvers.schedule.methods import solve as solve_schedule
+from ..solvers.schedule.problem import Schedule, ScheduleProblem
 from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ...errors import ErrorKind, InfeasibleError, UsageError
-from ...evidence.proof import Status, prove_plan
-from ...model.analysis.loops import loops_of
-from ...model.ir.model import Model, Operator, Tensor
-from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
-from ...solvers.graph.limits import SearchLimit
-from ...solvers.plan.check import check_plan
-from ...solvers.plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
-from ...solvers.plan.together import Groups, join
-from ...target.kernels.arena import MemoryPlanner, arena_beside_head
-from ...target.kernels.profile import KernelProfile
+from ..errors import ErrorKind, InfeasibleError, UsageError
+from ..evidence.proof import Status, prove_plan
+from ..kernels.arena import MemoryPlanner, arena_beside_head
+from ..kernels.profile import KernelProfile
+from ..model.analysis.loops import loops_of
+from ..model.ir.model import Model, Operator, Tensor
+from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ..solvers.graph.limits import SearchLimit
+from ..solvers.plan.check import check_plan
+from ..solvers.plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
+from ..solvers.plan.together import Groups, join
 from .layout import MemoryLayout, places_of
 from .problems import groups_with
 

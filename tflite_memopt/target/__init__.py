@@ -1,1 +1,0 @@
-"""What the firmware has: operator kinds, kernels, chips, builds of TFLM, and their faults."""
