@@ -23,9 +23,10 @@ from tflite_memopt.__main__ import _INTERRUPTED
 from tflite_memopt.cli import COMMANDS, cli
 from tflite_memopt.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from tflite_memopt.cli.shared import Bar
-from tflite_memopt.cli.types import ByteSize
+from tflite_memopt.errors import UsageError
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.values import byte_size
 
 
 @pytest.fixture
@@ -87,13 +88,13 @@ def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
     [("65536", 65536), ("64K", 65536), ("64kib", 65536), ("64 KB", 65536), ("0.5M", 524288), (".25 MiB", 262144)],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert ByteSize().convert(text, None, None) == size
+    assert byte_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["lots", "64X", "0.0001K", "-1K", "1.5", "", "K", "1e3", "64Ki"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(click.BadParameter):
-        ByteSize().convert(text, None, None)
+    with pytest.raises(UsageError):
+        byte_size(text)
 
 
 def test_compare_shows_the_methods_that_were_asked_for(source: Path) -> None:

@@ -18,6 +18,7 @@ LEVELS = (
     ("model/ir", "solvers/plan", "solvers/schedule"),
     ("model/analysis", "operators"),
     ("evidence/proof", "model/io", "kernels"),
+    ("values",),
     ("options",),
     ("evidence/equivalence", "memory"),
     ("firmware", "report", "search/cascade", "search/rewrite"),

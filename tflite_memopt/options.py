@@ -1,23 +1,26 @@
-"""Define and validate the options of a run."""
+"""Declare the options of a run, each once: for Python, the command line, the label of a file, and the reference."""
 
 from __future__ import annotations
 
-import math
+import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from .errors import ErrorKind, OptionError, UsageError
 from .kernels.boards import device_named, usual_tflm
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
-from .kernels.since import PRESENT, TflmBuild, build_named
-from .kernels.targets import profile_for, target_named
+from .kernels.since import BUILDS, PRESENT, TflmBuild, build_named
+from .kernels.targets import TARGETS, profile_for, target_named
+from .model.io.plan_label import PlanLabel
 from .model.ir.change import Decision, decision_in
 from .solvers.graph.limits import SearchLimit
 from .solvers.plan.methods import NAMES as PLANNERS
+from .values import byte_size, declared_in, fraction, one_build, one_target, option, wrong_types, wrong_values
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
@@ -27,24 +30,23 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 ALL_PORTS = "*"
 """In place of names of inputs and outputs: all of them."""
+CHANNELS_LAST = "channels-last"
+"""The word of ``--io`` that sets ``channels_last``."""
 RUNTIMES = ("litert", "tflm")
 PLAN_EFFORT: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes count.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 DEFAULT_LIMIT = 0.1
 """The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
-
-
-_TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int, float)
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("planner", "effort", "objective", "io"), _TEXT),
-    **dict.fromkeys(("target", "kernels", "replay", "slide", "tflm"), _MAYBE_TEXT),
-    **dict.fromkeys(("inputs", "runner"), (str, os.PathLike, type(None))),
-    **dict.fromkeys(("max_slowdown",), _NUMBER),
-    **dict.fromkeys(("jobs", "seed"), (int,)),
-    **dict.fromkeys(("budget", "samples"), (int, type(None))),
+CHANGED: Mapping[str, Mapping[str, bool]] = {
+    "order": {"rewrite": False, "cascade": False},
+    "rewrites": {"cascade": False},
+    "stripes": {},
+    "all": {"every_byte": True},
 }
-"""Of options that are not iterated over; those of the command line have them already."""
+"""Fields of :class:`Options` by the value of ``--changes``."""
+_OPTIMIZE, _ALL_RUNS = ("optimize",), ("optimize", "batch")
+_SEARCHES, _OF_KERNELS = ("optimize", "explore", "batch"), ("analyze", "compare", "check")
 
 
 @dataclass(frozen=True)
@@ -77,30 +79,176 @@ class Hop:
         return cls(int(rows), name or None, int(window) if slash else None)
 
 
-@dataclass(frozen=True)
+def io_word(text: str) -> str:
+    """Read a word of ``--io``: ``keep``, ``int8``, ``channels-last``, or ``channels-last=NAME``."""
+    word, equals, name = text.partition("=")
+    if word not in (*IO, CHANNELS_LAST) or (equals and (word != CHANNELS_LAST or not name)):
+        known = ", ".join(f"'{each}'" for each in (*IO, CHANNELS_LAST, f"{CHANNELS_LAST}=NAME"))
+        raise UsageError(f"'{text}' is not one of {known}", ErrorKind.SYNTAX)
+    return text
+
+
+def interface_of_words(words: Sequence[str]) -> dict[str, Any]:
+    """Return the options that the words of ``--io`` stand for. Raises UsageError for words that exclude each other."""
+    types = [word for word in dict.fromkeys(words) if word in IO]
+    if len(types) > 1 or ("keep" in types and len(set(words)) > 1):
+        raise UsageError(f"--io {' --io '.join(words)}: keep excludes all others", ErrorKind.EXCLUDED)
+    turned = [word.partition("=")[2] or ALL_PORTS for word in words if word not in IO]
+    return {"io": types[0] if types else "keep", "channels_last": tuple(dict.fromkeys(turned))}
+
+
+def _fault_of(read: Callable[[], object]) -> str | None:
+    """Return what is wrong with a text that an option holds; None for a right one."""
+    try:
+        read()
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _check_state(options: Options, value: object) -> str | None:
+    """Return what a state excludes: ties, and calls of steps or hops."""
+    if value and options.io != "keep":
+        return "states keep their types: omit --io int8"
+    return "states keep their layout: omit --io channels-last" if value and options.channels_last else None
+
+
+def _check_slide(options: Options, value: str | None) -> str | None:
+    if value is not None and options.step:
+        return "a window slides or a network steps: omit --step"
+    return (None if value is None else _fault_of(lambda: Hop.of(value))) or _check_state(options, value)
+
+
+def _check_runner(options: Options, value: object) -> str | None:
+    if value is None or options.verify:
+        return None
+    return "a runner is part of the verification, which is switched off"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """The options that a candidate depends on, which is all that rewrites, stripes and planner may know of a run.
+    """The options that a candidate depends on, which is all that rewrites, stripes and planner may know of a run."""
 
-    As in :class:`Options`, with ``decision`` and ``build`` read from their texts.
-    """
+    planner: str = option("best", one_of=tuple(PLANNERS))
+    effort: Effort = option(
+        "normal",
+        "Effort of the searches for stripes and for the final plan. It counts work, not time: every machine finds "
+        "the same result.",
+        commands=_SEARCHES,
+        group="Result",
+        one_of=EFFORTS,
+    )
+    jobs: int = option(1, least=1, role="machine")
+    seed: int = option(
+        0, "Seed of random choices; equal seeds give equal results.", commands=("verify", "compare"), read=int, least=0
+    )
+    objective: Objective = option(
+        "total",
+        "Size to minimize, and to which --budget applies. total: the whole arena that your firmware reserves. "
+        "head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
+        commands=_SEARCHES,
+        group="Result",
+        one_of=OBJECTIVES,
+    )
+    budget: int | None = option(
+        None,
+        "Available RAM, for example 64K, 64KiB, or 0.5M. The search stops at the fastest result that fits. If "
+        "none fits, the smallest file is written and the exit code is 3.",
+        commands=_ALL_RUNS,
+        group="Result",
+        metavar="SIZE",
+        read=byte_size,
+        least=1,
+    )
+    ties: tuple[str, ...] = option(
+        (),
+        "Let this output share the buffer of this input, so that the next run reads it without a copy. Repeat it for "
+        "more states.",
+        commands=_OPTIMIZE,
+        flag="--tie",
+        group="Result",
+        metavar="OUT:IN",
+        repeats=True,
+        check=_check_state,
+    )
+    rewrite: bool = option(True)
+    allow_approximate: bool = option(
+        False,
+        "Allow changes that round integers differently. Outputs may then differ; the report says how much.",
+        commands=_SEARCHES,
+        group="Limits on changes",
+    )
+    io: Io = option(
+        "keep",
+        "keep: inputs and outputs stay as they are. int8: the model takes and returns the integers that it "
+        "computes with; your code must quantize inputs and read integer outputs. channels-last: images and sequences "
+        "with their channels first, as PyTorch has them, are taken and returned with channels last, as cameras deliver "
+        "them, where that saves a TRANSPOSE; =NAME: this input or output alone. Repeat it to combine them. "
+        "[default: keep]",
+        commands=_SEARCHES,
+        group="Result",
+        metavar="keep|int8|channels-last[=NAME]",
+        read=io_word,
+        words=(*IO, CHANNELS_LAST),
+        sets=interface_of_words,
+        repeats=True,
+    )
+    channels_last: tuple[str, ...] = option(())
+    cascade: bool = option(True)
+    max_slowdown: float = option(
+        DEFAULT_LIMIT,
+        "Limit on added run time, in percent, estimated in instructions of the target's kernels; without a target, of "
+        "every measured library.",
+        commands=_ALL_RUNS,
+        group="Limits on changes",
+        metavar="PERCENT",
+        read=fraction,
+        shown=f"{100 * DEFAULT_LIMIT:g}",
+        least=0,
+        most=1,
+    )
+    loops: bool = option(True)
+    keep_quantized: bool = option(
+        False,
+        "Leave constants quantized that the model dequantizes in each run. Without it they are stored in float32, "
+        "which takes more flash and no RAM. Those that TFLM cannot dequantize rightly are stored in float32 all the "
+        "same.",
+        commands=_SEARCHES,
+        group="Limits on changes",
+    )
+    replay: str | None = option(
+        None,
+        "Repeat the decision of another run without a search: the text of the decision in its report, or the .tflite "
+        "that it wrote, whose target, kernels, and options apply unless given here.",
+        commands=_OPTIMIZE,
+        group="Result",
+        role="apart",
+        metavar="TEXT|FILE",
+        check=lambda options, _: _fault_of(lambda: options.decision),
+    )
+    tflm: str | None = option(
+        None,
+        "TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, edge-impulse, or esphome, or the day "
+        "of its source, such as 2025-11-10. A model that it cannot run is refused, newer operators are not used, and "
+        "the size to reserve is for this build. 'tflite-memopt targets' lists all. [default: Arduino's for an Arduino "
+        "board, otherwise the latest TFLM, built by its makefile]",
+        commands=_SEARCHES,
+        group="Target",
+        metavar="NAME|DAY",
+        read=one_build,
+        words=tuple(BUILDS),
+        check=lambda options, _: _fault_of(lambda: options.build),
+    )
 
-    effort: Effort = "normal"
-    jobs: int = 1
-    seed: int = 0
-    planner: str = "best"
-    objective: Objective = "total"
-    budget: int | None = None
-    ties: tuple[str, ...] = ()
-    io: Io = "keep"
-    channels_last: tuple[str, ...] = ()
-    rewrite: bool = True
-    allow_approximate: bool = False
-    cascade: bool = True
-    max_slowdown: float = DEFAULT_LIMIT
-    loops: bool = True
-    keep_quantized: bool = False
-    decision: Decision | None = None
-    build: TflmBuild = PRESENT
+    @cached_property
+    def build(self) -> TflmBuild:
+        """The build of TFLM that the firmware links."""
+        return build_named(self.tflm or PRESENT.name)
+
+    @cached_property
+    def decision(self) -> Decision | None:
+        """The decision to carry out in place of a search; None for a search."""
+        return None if self.replay is None else decision_in(self.replay)
 
     def meets_budget(self, need: int) -> bool:
         """Return whether there is a budget, and ``need`` bytes of the objective are within it."""
@@ -120,79 +268,122 @@ class SearchOptions:
         return self.search_limit(PLAN_EFFORT[self.effort] * part)
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, kw_only=True)
+class Options(SearchOptions):
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    ``target``: core, chip or board that the firmware is for, None to leave it open; the core stays, and ``device``
-    keeps the name of the chip or board, whose RAM the report compares. ``kernels``: kernel profile that the firmware
-    links, None for the target's usual one, or for ``portable`` without a target.
-    ``planner``: method by name.
-    ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
-    that a result is the same on every machine.
-    ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
-    sooner where there are as many cores.
-    ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, extremes first; None:
-    10 to 30, as many as a tenth of a run's work allows, and 30 where no proof covers all inputs. ``inputs``: an .npz
-    with the user's own. ``verify``: prove equality, and run both models; without it the result is unproved and TFLM's
-    memory is not measured. ``runtimes``: where to run them. ``runner``: a command that runs models on the user's own
-    kernels as well (docs/exactness.md).
-    ``objective``: the quantity that ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware
-    must reserve, or the ``head`` alone.
-    ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
-    ``step``: write one time step of a recurrent network, which takes a frame and keeps its state in the arena.
-    ``slide``: write one hop of a window that moves along a signal, as :class:`Hop` reads it; it keeps the rest.
-    ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
-    rounded once more, so that outputs differ. ``io``: ``keep`` the types of inputs and
-    outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
-    ``channels_last``: names of inputs and outputs with channels first that the model takes and gives with channels
-    last, ``*`` for all of them where that saves a TRANSPOSE.
-    ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_slowdown``: how much longer the
-    model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
-    measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
-    ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
-    ``attempts.WORTH`` of the objective and the budget does not need it. ``loops``: also write stripes as one loop,
-    whose operators exist once. ``keep_quantized``: leave constants quantized that the model dequantizes in each run,
-    where TFLM does that rightly: less flash, more RAM. ``replay``: a decision of another run (``ir/change.py``), which
-    is carried out in place of a search. ``tflm``: the build of TFLM that the firmware links, as
-    ``kernels.since.build_named`` takes it: models that need what it lacks are refused, nothing that it lacks is used,
-    and the arena is counted with its structures. None: the one that people flash on the board, or TFLM's makefile's.
+    Most are flags of ``optimize`` and mean the same there (docs/reference.md). For Python alone, or in another form:
+
+    ``planner``: method by name. ``jobs``: processes that share the searches' work, on Linux; the result is the same,
+    and comes sooner where there are as many cores. ``max_slowdown``: a fraction from 0 to 1; as many
+    multiply-accumulates may be added, and 0.1 in any case. ``rewrite``, ``cascade``, ``every_byte``: what ``--changes``
+    allows: changes of the graph, stripes, and what saves little. ``loops``: also write stripes as one loop, whose
+    operators exist once.
+    ``channels_last``: names of inputs and outputs, ``*`` for all. ``replay``: the text of a decision
+    (``ir/change.py``). ``verify``: False for ``--no-verify``. ``runtimes``: where to run both models. ``runner``: a
+    command that runs models on the user's own kernels as well (docs/exactness.md). ``samples``: inputs per runtime,
+    extremes first. ``device``: set with ``target``, which then is the core of the chip or board.
     """
 
-    target: str | None = None
-    kernels: str | None = None
-    planner: str = "best"
-    effort: Effort = "normal"
-    jobs: int = 1
-    seed: int = 0
-    samples: int | None = None
-    inputs: str | os.PathLike[str] | None = None
-    verify: bool = True
-    runtimes: tuple[str, ...] = RUNTIMES
-    runner: str | os.PathLike[str] | None = None
-    objective: Objective = "total"
-    budget: int | None = None
-    ties: tuple[str, ...] = ()
-    step: bool = False
-    slide: str | None = None
-    rewrite: bool = True
-    allow_approximate: bool = False
-    io: Io = "keep"
-    channels_last: tuple[str, ...] = ()
-    cascade: bool = True
-    max_slowdown: float = DEFAULT_LIMIT
-    every_byte: bool = False
-    loops: bool = True
-    keep_quantized: bool = False
-    replay: str | None = None
-    tflm: str | None = None
-    device: str | None = field(default=None, compare=False)
+    target: str | None = option(
+        None,
+        "Your board, chip, or core, such as pico, nrf52840, or cortex-m4; 'tflite-memopt targets' lists all. It "
+        "determines the kernels, the RAM, and the exact size to reserve. [default: any]",
+        commands=(*_SEARCHES, *_OF_KERNELS, "codegen"),
+        group="Target",
+        role="apart",
+        metavar="NAME",
+        read=one_target,
+        words=tuple(TARGETS),
+    )
+    kernels: str | None = option(
+        None,
+        "Kernel library that your firmware links, if it is not the usual one of your --target. portable: correct with "
+        "any. A file made for one library may compute wrongly with another. [default: the usual one of --target; "
+        "portable without a target]",
+        commands=(*_SEARCHES, *_OF_KERNELS),
+        group="Target",
+        role="apart",
+        one_of=tuple(PROFILES),
+    )
+    samples: int | None = option(
+        None,
+        "Number of inputs to compare on every runtime: extremes, then random ones. [default: 10 to 30, fewer for "
+        "larger models; 30 if no proof covers all inputs]",
+        commands=("verify",),
+        role="check",
+        read=int,
+        least=1,
+    )
+    inputs: str | os.PathLike[str] | None = option(
+        None,
+        "Your own inputs for the verification: a NumPy file with one array per input, by name.",
+        commands=("optimize", "explore", "verify"),
+        group="Verification",
+        role="check",
+        metavar="X.npz",
+        read=Path,
+    )
+    verify: bool = option(
+        True,
+        "Write the result without a proof or a run. TFLM's own measurements are then missing.",
+        commands=_ALL_RUNS,
+        flag="--no-verify",
+        group="Verification",
+        role="check",
+        sets=lambda no_verify: {"verify": not no_verify},
+    )
+    runtimes: tuple[str, ...] = option(
+        RUNTIMES,
+        "Runtime to use. [default: both]",
+        commands=("verify",),
+        flag="--runtime",
+        role="check",
+        one_of=RUNTIMES,
+        sets=lambda runtime: {} if runtime is None else {"runtimes": (runtime,)},
+    )
+    runner: str | os.PathLike[str] | None = option(
+        None,
+        "Command that runs models on your own kernels, a board, or an emulator, to verify B.tflite there as well; "
+        "codegen --write-runner writes the source of one.",
+        commands=("verify",),
+        role="check",
+        metavar="COMMAND",
+        check=_check_runner,
+    )
+    step: bool = option(
+        False,
+        "Write one time step of a recurrent network, which takes one frame per call and keeps its state in the arena.",
+        commands=_OPTIMIZE,
+        group="Result",
+        check=_check_state,
+    )
+    slide: str | None = option(
+        None,
+        "For a window that moves along a signal: write a model that takes the next HOP rows of the window per call, "
+        "keeps what windows share, and gives the outputs of the window that ends there.",
+        commands=_OPTIMIZE,
+        group="Result",
+        metavar="HOP[,input=NAME]",
+        check=_check_slide,
+    )
+    every_byte: bool = option(
+        False,
+        "Changes that are allowed. order: only the operator order and the tensor offsets. rewrites: also the "
+        "graph. stripes: also run groups of layers a few rows at a time; new operator kinds, or a newer TFLM, must "
+        "save 5 % or meet the budget. all: use them for any saving.",
+        commands=_ALL_RUNS,
+        flag="--changes",
+        group="Limits on changes",
+        words=tuple(CHANGED),
+        sets=lambda changes: CHANGED[changes],
+        shown="stripes",
+    )
+    device: str | None = option(None, role="machine", compare=False)
 
     def __post_init__(self) -> None:
-        for name, types in _TYPES.items():
-            if not isinstance(getattr(self, name), types):
-                said = " or ".join("None" if each is type(None) else each.__name__ for each in types)
-                raise OptionError(name, getattr(self, name), f"must be of type {said}")
+        for name, advice in wrong_types(self):
+            raise OptionError(name, getattr(self, name), advice)
         if self.target is not None:
             try:
                 device, target = device_named(self.target), target_named(self.target).name
@@ -205,10 +396,8 @@ class Options:
                 raise OptionError("target", self.target, str(error)) from error
         if self.tflm is None:
             object.__setattr__(self, "tflm", usual_tflm(self.device) or PRESENT.name)
-        wrong = next(self._faults(), None)
-        if wrong is not None:
-            field, advice = wrong
-            raise OptionError(field, getattr(self, field), advice)
+        for name, advice in wrong_values(self):
+            raise OptionError(name, getattr(self, name), advice)
 
     @property
     def profile(self) -> KernelProfile:
@@ -217,70 +406,70 @@ class Options:
         return profile_for(self.target, self.kernels, None if device is None else device.chip.name, self.build)
 
     @cached_property
-    def build(self) -> TflmBuild:
-        """The build of TFLM that the firmware links."""
-        return build_named(self.tflm or PRESENT.name)
-
-    @cached_property
-    def decision(self) -> Decision | None:
-        """Return the decision to carry out in place of a search; None for a search."""
-        return None if self.replay is None else decision_in(self.replay)
-
-    @cached_property
     def search(self) -> SearchOptions:
         """The part of the options that a candidate depends on."""
         return SearchOptions(**{each.name: getattr(self, each.name) for each in fields(SearchOptions)})
 
-    def _faults(self) -> Iterator[tuple[str, str]]:
-        """Yield each wrong option with its valid values."""
-        given = () if self.kernels is None else (("kernels", PROFILES),)
-        for option, known in (
-            *given,
-            ("planner", PLANNERS),
-            ("objective", OBJECTIVES),
-            ("io", IO),
-            ("effort", EFFORTS),
-        ):
-            if getattr(self, option) not in known:
-                yield option, f"choose one of {', '.join(known)}"
-        if not _is_choice(self.runtimes, RUNTIMES):
-            yield "runtimes", f"choose one or more of {', '.join(RUNTIMES)}"
-        for option, least in (("seed", 0), ("jobs", 1)):
-            if not least <= getattr(self, option) < math.inf:
-                yield option, f"must be at least {least}"
-        for option, least in (("budget", 1), ("samples", 1)):
-            if getattr(self, option) is not None and getattr(self, option) < least:
-                yield option, f"must be at least {least}, or None"
-        yield from self._other_faults()
 
-    def _other_faults(self) -> Iterator[tuple[str, str]]:
-        yield from _fault_in("tflm", lambda: self.build)
-        yield from _fault_in("replay", lambda: self.decision)
-        if not 0 <= self.max_slowdown <= 1:
-            yield "max_slowdown", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
-        if self.slide is not None:
-            yield from _fault_in("slide", lambda: Hop.of(self.slide or ""))
-            if self.step:
-                yield "slide", "a window slides or a network steps: omit --step"
-        for name in ("ties", "step", "slide") if self.io != "keep" else ():
-            if getattr(self, name):
-                yield name, "states keep their types: omit --io int8"
-        if not isinstance(self.channels_last, tuple) or not all(isinstance(each, str) for each in self.channels_last):
-            yield "channels_last", "must be a tuple of names"
-        for name in ("ties", "step", "slide") if self.channels_last else ():
-            if getattr(self, name):
-                yield name, "states keep their layout: omit --io channels-last"
-        if self.runner is not None and not self.verify:
-            yield "runner", "a runner is part of the verification, which is switched off"
+DECLARED = declared_in(Options)
+"""What is declared of each option, by name."""
 
 
-def _fault_in(field: str, read: Callable[[], object]) -> Iterator[tuple[str, str]]:
-    """Yield the option whose text is wrong."""
+def options_used(options: Options) -> dict[str, Any]:
+    """Return the options that determine a result, by name, as JSON has them; files without their folder."""
+    return {
+        name: _plain(getattr(options, name), declared.read is Path)
+        for name, declared in DECLARED.items()
+        if declared.role != "machine"
+    }
+
+
+def changed_options(used: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those that are not the default ones."""
+    default = options_used(Options())
+    return {name: value for name, value in used.items() if name in default and value != default[name]}
+
+
+def labeled_options(options: Options) -> dict[str, Any]:
+    """Return those that the label of a file has: they differ from the defaults and decide its contents."""
+    changed = changed_options(options_used(options))
+    if usual_tflm(options.device) not in (None, options.tflm):
+        changed["tflm"] = options.tflm  # even the default one: the board would choose another one
+    return {name: value for name, value in changed.items() if DECLARED[name].role == "file"}
+
+
+def as_labeled(options: Options, label: PlanLabel) -> Options:
+    """Return the options with which a file was made, where these leave the default; those of its verification stay.
+
+    Raises UsageError for an option that this version does not know.
+    """
+    strange = [name for name in label.options if name not in DECLARED or DECLARED[name].role != "file"]
+    if strange:
+        raise UsageError(f"the file was made by version {label.version} with unknown options: {', '.join(strange)}")
+    default = Options()
+    own: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in label.options.items()
+        if getattr(options, name) == getattr(default, name)
+    }
+    if options.target is None and options.kernels is None:
+        own |= {"target": label.target, "kernels": label.kernels}
     try:
-        read()
-    except UsageError as error:
-        yield field, str(error)
+        return replace(options, **own)
+    except OptionError as error:
+        raise UsageError(
+            f"the file's label has no valid {error.field} ({error.advice}): optimize the model again"
+        ) from error
 
 
-def _is_choice(names: Collection[str], known: Collection[str]) -> bool:
-    return bool(names) and not isinstance(names, str) and set(names) <= set(known)
+def options_text(changed: Mapping[str, Any]) -> str:
+    """Return options in words, such as ``effort="quick", cascade=false``; "the default options" without any."""
+    return ", ".join(f"{name}={json.dumps(value)}" for name, value in changed.items()) or "the default options"
+
+
+def _plain(value: Any, is_file: bool) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if value is not None and is_file:
+        return Path(value).name
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

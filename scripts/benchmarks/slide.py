@@ -32,7 +32,9 @@ def slide(
     sources: tuple[Path, ...], hops: tuple[int, ...], target: str | None, budget: int | None, verify: bool, feeds: bool
 ) -> None:
     """RAM, products, and run time per hop of each .tflite of SOURCES, files or folders, or the refusal."""
-    keep("slide", "scripts/bench slide FILES", _rows(sources, hops, Options(target, verify=verify), budget, feeds))
+    keep(
+        "slide", "scripts/bench slide FILES", _rows(sources, hops, Options(target=target, verify=verify), budget, feeds)
+    )
 
 
 def _rows(

@@ -27,8 +27,7 @@ from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.options import OBJECTIVES, Objective
-from tflite_memopt.report.options_used import as_labeled
+from tflite_memopt.options import OBJECTIVES, Objective, as_labeled
 from tflite_memopt.report.targets import targets_json
 
 

@@ -17,9 +17,9 @@ from tests.firmware.generated import generate
 from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, analyze, optimize
-from tflite_memopt.cli.shared import CHANGED
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.options import CHANGED
 from tflite_memopt.report.model import Advice, Report
 from tflite_memopt.run.parts.run import optimize_in_parts
 

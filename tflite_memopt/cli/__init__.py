@@ -37,10 +37,6 @@ COMMANDS = (
 """Names of the commands and of their files, in the order of the help."""
 
 
-_FLAGS = {"ties": "--tie", "every_byte": "--changes", "verify": "--no-verify", "runtimes": "--runtime"}
-"""Options whose flag has another name than their field."""
-
-
 def load(names: Sequence[str]) -> list[click.Command]:
     """Return the commands of these names; unknown names are skipped."""
     return [getattr(importlib.import_module(f".{name}", __name__), name) for name in names if name in COMMANDS]
@@ -109,7 +105,7 @@ def main() -> NoReturn:
         hint = f"; see {error.ctx.command_path} --help" if isinstance(error, click.UsageError) and error.ctx else ""
         _fail(error.format_message().removesuffix(".") + hint, BAD_INPUT)
     except MemoptError as error:
-        _fail(_said_of(error), NOT_EQUAL if isinstance(error, EquivalenceError) else BAD_INPUT)
+        _fail(_message_of(error), NOT_EQUAL if isinstance(error, EquivalenceError) else BAD_INPUT)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", INTERRUPTED)
     except BrokenPipeError:
@@ -122,12 +118,12 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _said_of(error: MemoptError) -> str:
+def _message_of(error: MemoptError) -> str:
     """Return the message of an error; an option by its flag."""
     if not isinstance(error, OptionError):
         return str(error)
-    flag = _FLAGS.get(error.field) or "--" + error.field.replace("_", "-")
-    return f"{flag}: {error.advice}"
+    flag_name = importlib.import_module(".flags", __name__).flag_name
+    return f"{flag_name(error.field)}: {error.advice}"
 
 
 def _unwritten(error: OSError) -> str:

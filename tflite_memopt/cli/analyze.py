@@ -8,20 +8,18 @@ from pathlib import Path
 import click
 
 from .exit_codes import code_of
+from .flags import flag_of, flags_of
 from .reports import Makers, report_option, reports_of
-from .shared import FORCE, JSON, KERNELS, MEMORY, QUIET, TARGET, TFLM_OF_FILE, check_files, memories_of, show
-from .types import ByteSize, GivenMemories, ModelPath
+from .shared import FORCE, JSON, MEMORY, QUIET, TFLM_OF_FILE, check_files, memories_of, show
+from .types import GivenMemories, ModelPath
 
 
 @click.command(short_help="Show the RAM that a model needs now, and what determines it.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@TARGET
-@KERNELS
+@flags_of("analyze")
 @TFLM_OF_FILE
-@click.option(
-    "--budget",
-    type=ByteSize(),
-    metavar="SIZE",
+@flag_of(
+    "budget",
     help="Available RAM, for example 64K. If the model exceeds it, also says how many bytes it needs at least as "
     "one file, in parts, and fed row by row.",
 )

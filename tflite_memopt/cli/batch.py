@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +10,13 @@ import click
 
 from ..errors import printable
 from .exit_codes import INTERRUPTED, NOT_EQUAL
-from .optimize import optimize as optimize_command
-from .optimize import options_from_flags
+from .flags import GroupedCommand, flags_of, options_from
 from .shared import QUIET, progress_line
-from .types import ByteSize, ModelPath
-
-_OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *(
-        "source",
-        "output",
-        "ties",
-        "step",
-        "slide",
-        "inputs",
-        "force",
-        "replay",
-        "reports",
-        "as_json",
-        "receipt",
-        "quiet",
-        "verbose",
-    ),
-    *("parts", "feed"),
-}
-"""Options of ``optimize`` that do not depend on one particular model."""
+from .types import ModelPath, Size
 
 
-@click.command(
-    short_help="Optimize many models.",
-    params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE],
-)
+@click.command(cls=GroupedCommand, short_help="Optimize many models.")
+@flags_of("batch")
 @click.argument("patterns", metavar="MODELS...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", "folder", required=True, type=ModelPath, metavar="OUT", help="Folder for results and models."
@@ -55,7 +31,7 @@ _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
 )
 @click.option(
     "--worker-memory",
-    type=ByteSize(),
+    type=Size,
     metavar="SIZE",
     help="Memory limit per worker; Dask restarts a worker that exceeds it. [default: an equal share of the "
     "machine's memory]",
@@ -76,7 +52,7 @@ def batch(
     cluster: str | None,
     no_models: bool,
     quiet: bool | None,
-    **chosen: Any,
+    **flags: Any,
 ) -> None:
     """Optimize all MODELS: files, folders, or patterns in quotes. Results go to folder OUT, one line of JSON per file.
 
@@ -91,7 +67,7 @@ def batch(
 
     if cluster is not None and (workers, worker_memory) != (None, None):
         raise click.UsageError("--cluster has its own workers: omit --jobs and --worker-memory")
-    options, models = replace(options_from_flags(**chosen), jobs=1), find_models(patterns)
+    options, models = options_from(flags), find_models(patterns)
     refuse_mixing(folder, models, not no_models)
     try:
         with open_cluster(workers, worker_memory, cluster) as client, progress_line(quiet) as say:
@@ -106,7 +82,7 @@ def batch(
     except KeyboardInterrupt:
         click.echo("tflite-memopt: interrupted; run the same command to continue", err=True)
         sys.exit(INTERRUPTED)
-    said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-    click.echo(f"{len(models):,} models: {said}. See: {folder / RESULTS}")
+    counted = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    click.echo(f"{len(models):,} models: {counted}. See: {folder / RESULTS}")
     if counts.total() > counts[DONE]:
         sys.exit(NOT_EQUAL)

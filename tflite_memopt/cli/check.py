@@ -13,8 +13,9 @@ import click
 
 from ..errors import EquivalenceError, MemoptError, UsageError
 from .exit_codes import BAD_INPUT, DONE, NOT_EQUAL, OVER_BUDGET, code_of
-from .shared import FORCE, JSON, KERNELS, TARGET, TFLM_OF_FILE, check_files
-from .types import ByteSize, ModelPath
+from .flags import flag_of, flags_of
+from .shared import FORCE, JSON, TFLM_OF_FILE, check_files
+from .types import ModelPath
 
 if TYPE_CHECKING:
     from ..report.answer import Answer
@@ -25,12 +26,9 @@ _POINTER = b"version https://git-lfs"
 
 @click.command(short_help="Check the RAM of all models of a repository.")
 @click.argument("models", nargs=-1, metavar="[MODEL|FOLDER|PATTERN]...")
-@TARGET
-@KERNELS
+@flags_of("check")
 @TFLM_OF_FILE
-@click.option(
-    "--budget", type=ByteSize(), metavar="SIZE", help="Exit with 3 if a model needs more RAM than this, such as 64K."
-)
+@flag_of("budget", help="Exit with 3 if a model needs more RAM than this, such as 64K.")
 @click.option(
     "--against",
     metavar="REVISION",

@@ -10,7 +10,8 @@ import click
 
 from ..errors import ErrorKind, UsageError
 from ..firmware import PLANNERS, Planner
-from .shared import FORCE, MEMORY, TARGET, memories_of
+from .flags import flags_of
+from .shared import FORCE, MEMORY, memories_of
 from .types import GivenMemories, ModelPath
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder for the files; created if it does not exist.",
 )
-@TARGET
+@flags_of("codegen")
 @click.option(
     "--name",
     metavar="NAME",

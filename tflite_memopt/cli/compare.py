@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from ..options import Options
+from .flags import flags_of, options_from
 from .reports import Makers, report_option, reports_of
-from .shared import FORCE, JSON, KERNELS, QUIET, SEED, TARGET, check_files, progress_line, show
+from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath
 
 
@@ -39,8 +39,6 @@ from .types import ModelPath
     help="Also show msf-CNN, which fuses blocks that begin at the input of the model: the least RAM for a limit on "
     "MACs, and the fewest MACs for a limit on RAM.",
 )
-@TARGET
-@KERNELS
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0),
@@ -49,7 +47,7 @@ from .types import ModelPath
     metavar="SECONDS",
     help="Time limit of each method.",
 )
-@SEED
+@flags_of("compare")
 @report_option(".json")
 @JSON
 @FORCE
@@ -64,7 +62,7 @@ def compare(
     as_json: bool,
     force: bool,
     quiet: bool | None,
-    **chosen: Any,
+    **flags: Any,
 ) -> None:
     """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
     from ..api import compare as run
@@ -78,7 +76,7 @@ def compare(
     if "all" in names[0] and lacking:
         click.echo(f"without {', '.join(lacking)}: run pip install 'tflite-memopt[published]' for it", err=True)
     with progress_line(quiet) as say:
-        comparison = run(source, names[0], names[1], Options(**chosen), say, beside, time_limit)
+        comparison = run(source, names[0], names[1], options_from(flags), say, beside, time_limit)
     makers: Makers = {
         ".json": lambda: to_json(comparison).encode(),
     }

@@ -10,29 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import Options
 from ..solvers.graph.side_by_side import usable_cores
 from .exit_codes import OVER_BUDGET
-from .grouped import GroupedCommand
+from .flags import GroupedCommand, flag, flag_of, flags_of, options_from
 from .reports import Makers, report_option, reports_of
-from .shared import (
-    APPROXIMATE,
-    EFFORT,
-    FORCE,
-    INPUTS,
-    IO_TYPES,
-    JSON,
-    KEEP_QUANTIZED,
-    KERNELS,
-    OBJECTIVE,
-    QUIET,
-    TARGET,
-    TFLM,
-    check_files,
-    progress_line,
-    show,
-)
-from .types import ByteSize, HopList, ModelPath, PartCount, interface_of_words
+from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
+from .types import ModelPath, Value, part_count, row_counts
 
 if TYPE_CHECKING:
     from ..run.explore import Explored
@@ -41,44 +24,37 @@ if TYPE_CHECKING:
 
 @click.command(cls=GroupedCommand, short_help="Show the trade-off between RAM and run time.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@click.option(
+@flag(
     "-o",
     "--output",
+    group="Result",
     type=ModelPath,
     metavar="OUT.tflite",
     help="Write the point that --budget selects, verified; without a budget, the smallest one.",
 )
-@click.option(
-    "--budget",
-    type=ByteSize(),
-    metavar="SIZE",
+@flag_of(
+    "budget",
     help="Available RAM, for example 64K, 64KiB, or 0.5M. Selects the fastest point that fits. If none fits, "
     "selects the nearest one, names its limits and options that would help, and exits with 3.",
 )
-@click.option(
+@flag(
     "--parts",
-    type=PartCount(),
+    group="Result",
+    type=Value(part_count),
     metavar="N|auto",
     help="Also show the model split into up to N models that run one after another in one arena; auto: as many as "
     "pay for themselves. Only optimize --parts writes them.",
 )
-@click.option(
+@flag(
     "--slide",
     "hops",
-    type=HopList(),
+    group="Result",
+    type=Value(row_counts),
     default="",
     metavar="HOP,...",
     help="Also show a window that moves along a signal by so many rows per call, for each number, within the budget.",
 )
-@OBJECTIVE
-@TARGET
-@KERNELS
-@IO_TYPES
-@APPROXIMATE
-@KEEP_QUANTIZED
-@TFLM
-@EFFORT
-@INPUTS
+@flags_of("explore")
 @report_option(".json", ".html", ".svg")
 @JSON
 @FORCE
@@ -92,7 +68,7 @@ def explore(
     as_json: bool,
     parts: int | None,
     hops: tuple[int, ...],
-    **chosen: Any,
+    **flags: Any,
 ) -> None:
     """Show how little RAM IN.tflite can need, and the price in run time, operators, and file size.
 
@@ -105,10 +81,10 @@ def explore(
     from ..report.pictures.front import exploration_page, front_file
     from ..run.explore import explore as run
 
-    check_files((output, *reports), (source, chosen["inputs"]), force, output)
+    check_files((output, *reports), (source, flags["inputs"]), force, output)
     if parts is not None and output is not None:
         raise click.UsageError("--parts only shows parts: to write them, run optimize with the options of the point")
-    options = Options(jobs=usable_cores(), every_byte=True, **{**chosen, **interface_of_words(chosen["io"])})
+    options = options_from(flags, jobs=usable_cores(), every_byte=True)
     is_chosen = output is not None or options.budget is not None
     # Runs are long enough to report progress in a pipe, too.
     with progress_line(bool(quiet)) as say:

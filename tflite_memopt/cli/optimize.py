@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,34 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ErrorKind, UsageError
-from ..options import Hop, Options
+from ..options import Hop, Options, as_labeled
 from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
-from .grouped import GroupedCommand, said_again
+from .flags import GroupedCommand, command_again, flag, flags_of, options_from
 from .reports import Makers, report_option, reports_of
-from .shared import (
-    APPROXIMATE,
-    CHANGED,
-    CHANGES,
-    EFFORT,
-    FORCE,
-    INPUTS,
-    IO_TYPES,
-    JSON,
-    KEEP_QUANTIZED,
-    KERNELS,
-    MAX_SLOWDOWN,
-    OBJECTIVE,
-    QUIET,
-    TARGET,
-    TFLM,
-    VERBOSE,
-    check_files,
-    progress_line,
-    show,
-)
-from .types import ByteSize, FedRowsType, ModelPath, PartCount, interface_of_words
+from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
+from .types import ModelPath, Value, fed_rows, part_count
 
 if TYPE_CHECKING:
     from ..model.io.plan_label import PlanLabel
@@ -48,76 +28,32 @@ if TYPE_CHECKING:
 
 @click.command(cls=GroupedCommand, short_help="Reduce the RAM of a model, and verify the result.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@click.option(
+@flag(
     "-o",
     "--output",
+    group="Result",
     required=True,
     type=ModelPath,
     metavar="OUT.tflite",
     help="Output file; with --parts, a folder.",
 )
-@TARGET
-@KERNELS
-@APPROXIMATE
-@KEEP_QUANTIZED
-@MAX_SLOWDOWN
-@CHANGES
-@TFLM
-@IO_TYPES
-@click.option(
-    "--tie",
-    "ties",
-    multiple=True,
-    metavar="OUT:IN",
-    help="Let this output share the buffer of this input, so that the next run reads it without a copy. Repeat it for "
-    "more states.",
-)
-@click.option(
-    "--step",
-    is_flag=True,
-    help="Write one time step of a recurrent network, which takes one frame per call and keeps its state in the arena.",
-)
-@click.option(
-    "--slide",
-    metavar="HOP[,input=NAME]",
-    help="For a window that moves along a signal: write a model that takes the next HOP rows of the window per call, "
-    "keeps what windows share, and gives the outputs of the window that ends there.",
-)
-@OBJECTIVE
-@click.option(
-    "--budget",
-    type=ByteSize(),
-    metavar="SIZE",
-    help="Available RAM, for example 64K, 64KiB, or 0.5M. The search stops at the fastest result that fits. If "
-    "none fits, the smallest file is written and the exit code is 3.",
-)
-@EFFORT
-@INPUTS
-@click.option(
-    "--no-verify",
-    is_flag=True,
-    help="Write the result without a proof or a run. TFLM's own measurements are then missing.",
-)
-@click.option(
+@flags_of("optimize")
+@flag(
     "--parts",
-    type=PartCount(),
+    group="Result",
+    type=Value(part_count),
     metavar="N|auto",
     help="Split the model into up to N models that run one after another in one arena, so that only the largest "
     "counts; auto: as many as pay for themselves. OUT is then a folder for codegen and verify.",
 )
-@click.option(
+@flag(
     "--feed",
-    type=FedRowsType(),
+    group="Result",
+    type=Value(fed_rows),
     metavar="N|auto[,input=NAME]",
     help="Experimental. Let the model take its image in N rows per call, as a camera delivers them, so that the "
     "whole image is never in the arena; auto: try several numbers. The input is the largest unless it is named. OUT is "
     "then a folder, and the default of --parts is 2: the first layers and the rest.",
-)
-@click.option(
-    "--replay",
-    metavar="TEXT|FILE",
-    help="Repeat the decision of another run without a search: the text of the decision in its report, or the .tflite "
-    "that it wrote, whose target, kernels, and options apply unless given here.",
 )
 @report_option(".json", ".html", ".svg")
 @JSON
@@ -141,7 +77,7 @@ def optimize(
     verbose: bool,
     parts: int | None,
     feed: Hop | None,
-    **chosen: Any,
+    **flags: Any,
 ) -> None:
     """Reduce the RAM that IN.tflite needs, verify the result, and write it to OUT.tflite.
 
@@ -153,8 +89,8 @@ def optimize(
     from ..run.candidate import Cache
     from ..run.pipeline import optimize as run
 
-    options = options_from_flags(**chosen)
-    read = (source, *_files_read(options.inputs, chosen["replay"]))
+    read = (source, *_files_read(flags["inputs"], flags["replay"]))
+    options = _options_of(flags)
     if receipt is not None and not options.verify:
         raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
@@ -201,9 +137,9 @@ def optimize(
         sys.exit(code_of(report.answer))
 
 
-def _files_read(inputs: object, replay: str | None) -> Iterator[Path]:
+def _files_read(inputs: Path | None, replay: str | None) -> Iterator[Path]:
     """Yield the files beside the model that options name."""
-    if isinstance(inputs, Path):
+    if inputs is not None:
         yield inputs
     if replay is not None and os.path.isfile(replay):
         yield Path(replay)
@@ -268,7 +204,7 @@ def _commands(report: Report, output: Path) -> list[str]:
         replaced = [word for word in way.flags.split() if word.startswith("--")]
         is_file = "--parts" not in replaced
         where = ("-o", str(output), "--force") if is_file else ("-o", str(output.with_suffix("")))
-        commands.append(said_again(context, (*dropped, *replaced), (*where, *way.flags.split())))
+        commands.append(command_again(context, (*dropped, *replaced), (*where, *way.flags.split())))
     return commands
 
 
@@ -284,35 +220,26 @@ def _print(report: Report, output: Path, verbose: bool, quiet: bool, commands: l
         show(render_explanation(report))
 
 
-def options_from_flags(no_verify: bool, changes: str, **chosen: Any) -> Options:
-    """Return the options of ``optimize`` from its flags."""
-    label = None if chosen.get("replay") is None else _label_in(chosen["replay"])
-    if label is not None:
-        chosen["replay"] = label.decision
-    chosen |= interface_of_words(chosen["io"])
-    options = Options(**chosen, **CHANGED[changes], verify=not no_verify, jobs=usable_cores())
-    return options if label is None else _made_again(options, label)
+def _options_of(flags: Mapping[str, Any]) -> Options:
+    """Return the options of a run; those of a file that it repeats where the flags leave them open."""
+    label = None if flags["replay"] is None else _label_in(flags["replay"])
+    if label is None:
+        return options_from(flags, jobs=usable_cores())
+    if label.version not in ("", __version__):
+        warning = f"warning: made by version {label.version}, and this is {__version__}: the result may differ"
+        click.echo(warning, err=True)
+    return as_labeled(options_from({**flags, "replay": label.decision}, jobs=usable_cores()), label)
 
 
-def _label_in(given: str) -> PlanLabel | None:
+def _label_in(replay: str) -> PlanLabel | None:
     """Read the label of a file that ``optimize`` wrote; None for the text of a decision."""
-    if not os.path.isfile(given):  # Path.is_file raises an error on long texts
+    if not os.path.isfile(replay):  # Path.is_file raises an error on long texts
         return None
     from ..model.io import plan_label
     from ..model.io.files import load
     from ..model.io.reader import read_model
 
-    label = plan_label.decode(read_model(load(given)[0]))
+    label = plan_label.decode(read_model(load(replay)[0]))
     if label is None or not label.decision:
-        raise UsageError(f"{given}: this file has no decision; give the text of one, or a file that optimize wrote")
+        raise UsageError(f"{replay}: this file has no decision; give the text of one, or a file that optimize wrote")
     return label
-
-
-def _made_again(options: Options, label: PlanLabel) -> Options:
-    """Fill options that the command line leaves open with those that the file was made with."""
-    from ..report.options_used import as_labeled
-
-    if label.version not in ("", __version__):
-        said = f"warning: made by version {label.version}, and this is {__version__}: the result may differ"
-        click.echo(said, err=True)
-    return as_labeled(options, label)

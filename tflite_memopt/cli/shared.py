@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ..kernels.profiles import PROFILES
-from ..options import EFFORTS, OBJECTIVES, Options
-from .types import GivenMemories, IoWord, MemoryType, ModelPath, Percent, TargetName, TflmName
+from .flags import flag_of
+from .types import GivenMemories, Value, given_memories
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-
-KERNELS = click.option(
-    "--kernels",
-    type=click.Choice(list(PROFILES)),
-    help="Kernel library that your firmware links, if it is not the usual one of your --target. portable: correct with "
-    "any. A file made for one library may compute wrongly with another. [default: the usual one "
-    "of --target; portable without a target]",
-)
-TARGET = click.option(
-    "--target",
-    type=TargetName(),
-    help="Your board, chip, or core, such as pico, nrf52840, or cortex-m4; 'tflite-memopt targets' lists all. It "
-    "determines the kernels, the RAM, and the exact size to reserve. [default: any]",
-)
 
 QUIET = click.option(
     "-q/ ",
@@ -51,109 +36,10 @@ VERBOSE = click.option(
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files; the input by -o alone.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-SEED = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=Options.seed,
-    show_default=True,
-    help="Seed of random choices; equal seeds give equal results.",
-)
-RUNNER = click.option(
-    "--runner",
-    metavar="COMMAND",
-    help="Command that runs models on your own kernels, a board, or an emulator, to verify B.tflite there as well; "
-    "codegen --write-runner writes the source of one.",
-)
-SAMPLES = click.option(
-    "--samples",
-    type=click.IntRange(min=1),
-    default=Options.samples,
-    help="Number of inputs to compare on every runtime: extremes, then random ones. [default: 10 to 30, fewer for "
-    "larger models; 30 if no proof covers all inputs]",
-)
-APPROXIMATE = click.option(
-    "--allow-approximate",
-    is_flag=True,
-    help="Allow changes that round integers differently. Outputs may then differ; the report says how much.",
-)
-KEEP_QUANTIZED = click.option(
-    "--keep-quantized",
-    is_flag=True,
-    help="Leave constants quantized that the model dequantizes in each run. Without it they are stored in float32, "
-    "which takes more flash and no RAM. Those that TFLM cannot dequantize rightly are stored in float32 all the same.",
-)
-TFLM = click.option(
-    "--tflm",
-    type=TflmName(),
-    metavar="NAME|DAY",
-    help="TFLM of the firmware: a packaged copy such as zephyr-4.2, arduino-2023, edge-impulse, or esphome, or the day "
-    "of its source, such as 2025-11-10. A model that it cannot run is refused, newer operators are not used, and the "
-    "size to reserve is for this build. 'tflite-memopt targets' lists all. [default: Arduino's for an Arduino board, "
-    "otherwise the latest TFLM, built by its makefile]",
-)
-TFLM_OF_FILE = click.option(
-    "--tflm",
-    type=TflmName(),
-    metavar="NAME|DAY",
+TFLM_OF_FILE = flag_of(
+    "tflm",
     help="TFLM of the firmware, as for `optimize`. [default: the one that the file was made for; for other files as "
     "for `optimize`]",
-)
-IO_TYPES = click.option(
-    "--io",
-    type=IoWord(),
-    multiple=True,
-    metavar="keep|int8|channels-last[=NAME]",
-    help="keep: inputs and outputs stay as they are. int8: the model takes and returns the integers that it "
-    "computes with; your code must quantize inputs and read integer outputs. channels-last: images and sequences with "
-    "their channels first, as PyTorch has them, are taken and returned with channels last, as cameras deliver them, "
-    "where that saves a TRANSPOSE; =NAME: this input or output alone. Repeat it to combine them. [default: keep]",
-)
-MAX_SLOWDOWN = click.option(
-    "--max-slowdown",
-    type=Percent(),
-    default=f"{100 * Options.max_slowdown:g}",
-    show_default=True,
-    metavar="PERCENT",
-    help="Limit on added run time, in percent, estimated in instructions of the target's kernels; without a target, of "
-    "every measured library.",
-)
-CHANGED: Mapping[str, dict[str, Any]] = {
-    "order": {"rewrite": False, "cascade": False},
-    "rewrites": {"cascade": False},
-    "stripes": {},
-    "all": {"every_byte": True},
-}
-"""Fields of :class:`Options` by the value of ``--changes``."""
-CHANGES = click.option(
-    "--changes",
-    type=click.Choice(list(CHANGED)),
-    default="stripes",
-    show_default=True,
-    help="Changes that are allowed. order: only the operator order and the tensor offsets. rewrites: also the "
-    "graph. stripes: also run groups of layers a few rows at a time; new operator kinds, or a newer TFLM, must "
-    "save 5 % or meet the budget. all: use them for any saving.",
-)
-OBJECTIVE = click.option(
-    "--objective",
-    type=click.Choice(OBJECTIVES),
-    default=Options.objective,
-    show_default=True,
-    help="Size to minimize, and to which --budget applies. total: the whole arena that your firmware reserves. "
-    "head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
-)
-EFFORT = click.option(
-    "--effort",
-    type=click.Choice(EFFORTS),
-    default=Options.effort,
-    show_default=True,
-    help="Effort of the searches for stripes and for the final plan. It counts work, not time: every machine finds "
-    "the same result.",
-)
-INPUTS = click.option(
-    "--inputs",
-    type=ModelPath,
-    metavar="X.npz",
-    help="Your own inputs for the verification: a NumPy file with one array per input, by name.",
 )
 
 
@@ -256,7 +142,7 @@ def check_files(
 MEMORY = click.option(
     "--memory",
     "memories",
-    type=MemoryType(),
+    type=Value(given_memories),
     multiple=True,
     metavar="NAME=SIZE[@PRICE]|CHIP",
     help="Memory of the chip, such as dtcm=64K; repeat it for more, the fastest first, or name a chip that "

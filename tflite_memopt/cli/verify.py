@@ -5,31 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import RUNTIMES, Options
 from .exit_codes import CONTRADICTED, DONE, NOT_EQUAL
-from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
+from .flags import flags_of, options_from
+from .shared import JSON, QUIET, progress_line, show
 from .types import ModelPath
 
 if TYPE_CHECKING:
     from ..evidence.equivalence.verdict import Verdict
+    from ..options import Options
 
 
 @click.command(short_help="Compare two models, bit by bit.")
 @click.argument("first", metavar="A.tflite", type=ModelPath)
 @click.argument("second", metavar="B.tflite", type=ModelPath)
-@click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs, arrays by input name.")
-@SAMPLES
-@SEED
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIMES),
-    help="Runtime to use. [default: both]",
-)
-@RUNNER
+@flags_of("verify")
 @click.option(
     "--check-receipt",
     "receipt",
@@ -42,14 +35,10 @@ if TYPE_CHECKING:
 def verify(
     first: Path,
     second: Path,
-    inputs: Path | None,
-    samples: int | None,
-    seed: int,
-    runtime: str | None,
-    runner: str | None,
     receipt: Path | None,
     as_json: bool,
     quiet: bool | None,
+    **flags: Any,
 ) -> None:
     """Compare A.tflite and B.tflite: a proof for all inputs, a proof of the memory plan that optimize wrote into B, the
     interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences;
@@ -64,11 +53,10 @@ def verify(
     from ..report.console import render_verdicts
     from ..report.model import Verification, to_json
 
-    runtimes = RUNTIMES if runtime is None else (runtime,)
     if receipt is not None:
         _check_receipt(first, second, receipt, quiet)
         return
-    options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
+    options = options_from(flags)
     if second.is_dir():
         _verify_program(first, second, options, as_json, quiet)
         return

@@ -9,7 +9,6 @@ DOOR = (
     "extras",
     "model",
     "node_data",
-    "options_used",
     "pictures/front",
     "pictures/pages",
     "receipt",

@@ -37,7 +37,7 @@ from ..model.analysis.loops import cleared_inputs
 from ..model.io import offline_plan
 from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, Refusal, RewriteUse
 from ..model.ir.model import Model
-from ..options import Options
+from ..options import Options, options_used
 from ..solvers.schedule.check import peak_of
 from ..solvers.schedule.problem import head_lower_bound, memory_graph, schedule_lower_bound
 from ..version import __version__
@@ -58,7 +58,6 @@ from .model import (
     SectionUse,
     SlideUse,
 )
-from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import (
     FailedStep,

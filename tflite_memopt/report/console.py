@@ -13,9 +13,9 @@ from ..evidence.equivalence.verdict import Verdict
 from ..memory.figures import InterfaceTensor, MemoryUse, StepUse
 from ..memory.reserve import LibraryNeed
 from ..model.io.plan_label import PlanLabel
+from ..options import options_text
 from .loops import said_of_loop
 from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
-from .options_used import options_text
 from .summary import advice_of, done_of, price_of, registered_by, shares_of, to_reserve, ways_of
 from .words import counted, file_name, percent, short_name
 

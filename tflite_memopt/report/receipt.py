@@ -22,9 +22,8 @@ from ..memory.problems import labeled_ties, tie_positions
 from ..memory.reserve import needs_by_library
 from ..model.io import offline_plan, plan_label
 from ..model.io.reader import read_model
-from ..options import Options
+from ..options import Options, changed_options
 from .model import Report
-from .options_used import changed_options
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:tflite-memopt:receipt:1"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..kernels.profiles import PORTABLE
-from ..kernels.since import build_named, needed_since, without_newer
+from ..kernels.since import needed_since, without_newer
 from ..kernels.support import support_of
 from ..kernels.targets import profile_for
 from ..memory.arrange import Declined
@@ -160,7 +160,7 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     if plain is not None and since is not None:
         # What needs more does not take the place of what is kept.
         enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
-        older = cheapest(run, replace(asked, build=build_named(without_newer(asked.build, since))), enough)
+        older = cheapest(run, replace(asked, tflm=without_newer(asked.build, since)), enough)
         plain = older if _pays(run, plain, older, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:

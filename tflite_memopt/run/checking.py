@@ -21,8 +21,7 @@ from ..model.io.writer import write_model
 from ..model.ir.change import CHANNELS_LAST, Decision, without_faults
 from ..model.ir.model import Model
 from ..model.ir.tensors import with_channels_last
-from ..options import Options, SearchOptions
-from ..report.options_used import shaping_options
+from ..options import Options, SearchOptions, labeled_options
 from ..report.warnings import FailedStep, of_failure
 from .attempts import LAST_RUNG, rungs, worthy_candidate
 from .candidate import Candidate, RunContext
@@ -71,7 +70,7 @@ class Check:
                 candidate.placement,
                 run.original,
                 candidate.decision,
-                shaping_options(options) | _turned(candidate),
+                labeled_options(options) | _turned(candidate),
                 options.device,
             )
             written = write_model(candidate.model)
@@ -145,13 +144,13 @@ def first_right(check: Check) -> tuple[Candidate, Declined | None, Checked, list
                 failed.append(FailedStep(left_out, str(failure)))
                 run.progress(of_failure(failed[-1]))
             if kept is not None:
-                ladder.insert(0, (rung, replace(limits, decision=kept[0])))
+                ladder.insert(0, (rung, replace(limits, replay=str(kept[0]))))
 
 
 def _fails(check: Check, limits: SearchOptions, decision: Decision) -> bool:
     """Return whether a decision leads to a wrong result, or to none within the limits."""
     try:
-        check(worthy_candidate(check.run, replace(limits, decision=decision))[0])
+        check(worthy_candidate(check.run, replace(limits, replay=str(decision)))[0])
     except (FailedVerificationError, InfeasibleError):
         return True
     return False

@@ -8,10 +8,10 @@ from typing import Literal
 from ...evidence.equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ...model.ir.change import RewriteUse
+from ...options import changed_options
 from ..answer import Answer, DeviceUse
 from ..console import interface_lines, memory_rows
 from ..model import Advice, Analysis, Report
-from ..options_used import changed_options
 from ..summary import (
     advice_of,
     flash_in_words,
