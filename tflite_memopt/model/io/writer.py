@@ -99,10 +99,11 @@ class _Writer:
         )
 
     def _tensor(self, tensor: Tensor) -> Any:
-        quantization = tensor.quantization
+        quantization, signature = tensor.quantization, tensor.extras.get("shapeSignature")
         table = _fill(
             schema.TensorT(),
-            tensor.extras,
+            # The bindings write an array as it lies in memory: one of 64 bits would be read as twice as many numbers.
+            tensor.extras if signature is None else {**tensor.extras, "shapeSignature": _vector(signature)},
             name=_encoded(tensor.name),
             shape=_vector(tensor.shape),
             type=dtype_code(tensor.dtype),
