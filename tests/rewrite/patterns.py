@@ -22,7 +22,7 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.search.rewrite.engine import AnyRule, Driver
+from tflite_memopt.search.rewrite.engine import Driver, Rule
 from tflite_memopt.search.rewrite.stage import SPLITS
 
 ARENA = 64 << 20
@@ -105,14 +105,14 @@ def model_of(pattern: Pattern, seed: int, count: int) -> tuple[Model, list[int]]
     return builder.finish(*outputs), owners
 
 
-def rule_named(name: str) -> AnyRule:
+def rule_named(name: str) -> Rule:
     """The rule that takes concatenations apart and has this name in reports."""
     (found,) = (rule for rule in SPLITS if rule.name == name)
     return found
 
 
 def assert_exact(
-    rule: AnyRule,
+    rule: Rule,
     pattern: Pattern,
     seed: int,
     count: int,
@@ -150,7 +150,7 @@ def assert_same_bits(
         assert verdict.equal, (runtime, verdict.reason, owner)
 
 
-def refusals(model: Model, rule: AnyRule) -> list[str]:
+def refusals(model: Model, rule: Rule) -> list[str]:
     """The reasons that the rule gives."""
     driver = Driver(model)
     driver.apply_everywhere((rule,))
@@ -158,7 +158,7 @@ def refusals(model: Model, rule: AnyRule) -> list[str]:
     return [refused.reason for refused in driver.refused.values()]
 
 
-def assert_refused(model: Model, rule: AnyRule, *names: str) -> None:
+def assert_refused(model: Model, rule: Rule, *names: str) -> None:
     """The rule changes nothing, and the reason names these: tensors, figures, or what it is about."""
     reason, *_ = refusals(model, rule)
     assert [name for name in names if name not in reason] == [], reason

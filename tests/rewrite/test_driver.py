@@ -15,9 +15,8 @@ from tflite_memopt.errors import ErrorKind, ModelFormatError
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import EXACTNESS
 from tflite_memopt.model.ir.check import check_model
-from tflite_memopt.model.ir.editor import Editor
 from tflite_memopt.model.ir.model import Model, Operator, Tensor
-from tflite_memopt.search.rewrite.engine import AnyRule, Applied, Driver, Match, Pattern, Rule, is_dead
+from tflite_memopt.search.rewrite.engine import Answer, Applied, Driver, Match, Pattern, Proposal, Rule, is_dead
 from tflite_memopt.search.rewrite.stage import SPLITS
 
 
@@ -157,10 +156,11 @@ def test_random_networks_with_all_their_concatenations_taken_apart(seed: int) ->
 
 
 def test_rules_are_applied_in_every_graph_until_none_is_left() -> None:
-    def rewrite(match: Match, edit: Editor) -> None:
-        edit.operator("MUL", match.anchor.inputs, match.anchor.outputs, "MulOptions")
+    def check(match: Match) -> Answer:
+        add = match.anchor
+        return Proposal(lambda edit: edit.operator("MUL", add.inputs, add.outputs, "MulOptions"))
 
-    rule = Rule("add_to_mul", Pattern("add", ("ADD",)), lambda match: match, rewrite)
+    rule = Rule("add_to_mul", Pattern("add", ("ADD",)), check)
     model = if_model()
     driver = Driver(model)
     driver.apply_everywhere((rule,))
@@ -169,10 +169,7 @@ def test_rules_are_applied_in_every_graph_until_none_is_left() -> None:
 
 
 def test_a_rule_that_leaves_an_invalid_graph_is_found_out() -> None:
-    def forget(match: Match, edit: Editor) -> None:
-        pass
-
-    rule = Rule("broken", Pattern("relu", ("RELU",)), lambda match: match, forget)
+    rule = Rule("broken", Pattern("relu", ("RELU",)), lambda _: Proposal(lambda _: None))
     b = ModelBuilder()
     y = relu(b, b.input("x", (1, 4)))
     model = b.finish(relu(b, y))
@@ -181,11 +178,12 @@ def test_a_rule_that_leaves_an_invalid_graph_is_found_out() -> None:
 
 
 def test_the_first_rule_that_accepts_is_applied_and_an_operator_that_is_gone_is_left_alone() -> None:
-    def rule(name: str, reason: str | None) -> AnyRule:
-        return Rule(name, Pattern("relu", ("RELU",)), lambda match: reason or match, copy)
+    def rule(name: str, reason: str | None) -> Rule:
+        def check(match: Match) -> Answer:
+            relu = match.anchor
+            return reason or Proposal(lambda edit: edit.operator("RELU6", relu.inputs, relu.outputs))
 
-    def copy(match: Match, edit: Editor) -> None:
-        edit.operator("RELU6", match.anchor.inputs, match.anchor.outputs)
+        return Rule(name, Pattern("relu", ("RELU",)), check)
 
     b = ModelBuilder()
     model = b.finish(relu(b, b.input("x", (1, 4))))
@@ -200,13 +198,10 @@ def test_the_first_rule_that_accepts_is_applied_and_an_operator_that_is_gone_is_
 
 
 def test_what_a_rule_is_not_about_is_not_reported() -> None:
-    def never(match: Match, edit: Editor) -> None:
-        raise AssertionError
-
     b = ModelBuilder()
     model = b.finish(relu(b, b.input("x", (1, 4))))
     driver = Driver(model)
-    driver.apply_everywhere((Rule("never", Pattern("relu", ("RELU",)), lambda _: None, never),))
+    driver.apply_everywhere((Rule("never", Pattern("relu", ("RELU",)), lambda _: None),))
     assert (driver.applied, driver.refused) == ([], {})
 
 
@@ -222,13 +217,14 @@ def test_dead_operators() -> None:
 
 
 def test_rules_that_undo_each_other_are_found_out() -> None:
-    def other(kind: str) -> AnyRule:
+    def other(kind: str) -> Rule:
         swapped = {"RELU": "RELU6", "RELU6": "RELU"}[kind]
 
-        def rewrite(found: Operator, edit: Editor) -> None:
-            edit.operator(swapped, found.inputs, found.outputs)
+        def check(match: Match) -> Answer:
+            inputs, outputs = match.anchor.inputs, match.anchor.outputs
+            return Proposal(lambda edit: edit.operator(swapped, inputs, outputs))
 
-        return Rule(f"not_{kind}", Pattern("operator", (kind,)), lambda match: match.anchor, rewrite)
+        return Rule(f"not_{kind}", Pattern("operator", (kind,)), check)
 
     b = ModelBuilder()
     model = b.finish(relu(b, b.input("x", (1, 4, 4, 2))))

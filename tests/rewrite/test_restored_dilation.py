@@ -165,14 +165,14 @@ BOTH = list(zip(RESTORED_DILATION, (blocks, sequence), strict=True))
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("rule", "make"), BOTH)
-def test_the_same_bits_on_both_runtimes_where_tflm_computes_blocks_rightly(rule: Rule[Any], make: Any) -> None:
+def test_the_same_bits_on_both_runtimes_where_tflm_computes_blocks_rightly(rule: Rule, make: Any) -> None:
     """TFLM pads blocks with whatever its memory held, so only blocks without padding can be compared there."""
     assert_exact(rule, partial(make, kinds=(F32, I8), pads=False), 1, 60, (LITERT, TFLM))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "make"), BOTH)
-def test_the_same_bits_with_paddings_and_crops(rule: Rule[Any], make: Any) -> None:
+def test_the_same_bits_with_paddings_and_crops(rule: Rule, make: Any) -> None:
     assert_exact(rule, partial(make, kinds=(F32, I8, I16), pads=True), 2, 120, (LITERT,))
 
 

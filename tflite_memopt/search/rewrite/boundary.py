@@ -36,7 +36,7 @@ from ...model.ir.editor import Editor, label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import affine_of, is_quantized, with_channels_last
 from ...options import ALL_PORTS
-from .engine import AnyRule, Driver
+from .engine import Driver, Rule
 from .shapes import DEAD_OPERATORS, IDENTITY
 from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, origin_of, transposes_in
 
@@ -162,7 +162,7 @@ def _named(operator: Operator) -> str:
 
 
 _LEAST_RANK = 3
-_RULES: tuple[tuple[AnyRule, ...], ...] = (
+_RULES: tuple[tuple[Rule, ...], ...] = (
     (DEAD_OPERATORS, IDENTITY, CONSECUTIVE_TRANSPOSES),
     (DEAD_OPERATORS, IDENTITY, CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE),
 )
@@ -225,7 +225,7 @@ def _turn(model: Model, name: str) -> str | None:
     return "no TRANSPOSE to or from channels last would go"
 
 
-def _with_transpose(model: Model, name: str, rules: tuple[AnyRule, ...]) -> None:
+def _with_transpose(model: Model, name: str, rules: tuple[Rule, ...]) -> None:
     """Give it its channels last and a TRANSPOSE that undoes this, and let rules take out what then is idle."""
     graph = model.main
     outer = next(port for port in (*graph.inputs, *graph.outputs) if port.name == name)

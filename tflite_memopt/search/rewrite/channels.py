@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ from ...model.ir.editor import Array, Editor
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
 from ...operators.table import OPERATORS
-from .engine import Match, Pattern, Rule
+from .engine import Answer, Match, Pattern, Proposal, Rule
 
 ROLE = "concatenation"
 CONCATENATION = Pattern(ROLE, ("CONCATENATION",))
@@ -129,58 +129,16 @@ _CHANNEL_AXES: Mapping[str, Mapping[int, int]] = {
     "GATHER": {0: 1},
 }
 """For each operator, which dimension of which constant input is that of the output channels."""
-FAN_OUTS = tuple(_CHANNEL_AXES)
 _TYPES_FAN_OUT = ((DType.FLOAT32, DType.FLOAT32), (DType.INT8, DType.INT8), (DType.INT16, DType.INT8))
 """Output and weights. Packed weights (int4) are not cut here."""
 
 
-@dataclass(frozen=True)
-class FanOut:
-    """An operator whose output channels can be computed in groups."""
-
-    operator: Operator
-
-    @property
-    def output(self) -> Tensor:
-        """The operator's output, channels last."""
-        return self.operator.outputs[0]
-
-    def write(self, channels: Sequence[int], edit: Editor) -> list[Tensor]:
-        """Write one operator for each group of so many channels, in their order; what they make."""
-        made = []
-        for index, (start, count) in enumerate(zip(accumulate(channels, initial=0), channels, strict=False)):
-            output = self.output
-            shape = (*output.shape[:-1], count)
-            made.append(edit.activation(f"{output.name}/part{index}", shape, output, is_piece=True))
-            inputs = list(self.operator.inputs)
-            for slot, axis in self._cut():
-                constant = inputs[slot]
-                whole = None if constant is None else values(constant)
-                if constant is not None and whole is not None:
-                    inputs[slot] = edit.constant(*constant_piece(constant, whole, axis, start, count, index))
-            is_depthwise = self.operator.name == "DEPTHWISE_CONV_2D"
-            fields = {"depthMultiplier": count} if is_depthwise else {}
-            edit.twin(self.operator, inputs, made[-1:], **fields)
-        return made
-
-    def _cut(self) -> list[tuple[int, int]]:
-        return [each for each in _CHANNEL_AXES[self.operator.name].items() if each[0] < len(self.operator.inputs)]
+PartOperand = Callable[[Editor], Sequence[Tensor | None]]
+"""Writes what is needed, and returns the tensors that the operators of all parts read in place of one input."""
 
 
-@dataclass(frozen=True)
-class FanOutOperand:
-    """An output that is not needed as a whole: the operator makes the ``channels`` of each part instead."""
-
-    whole: FanOut
-    channels: Sequence[int]
-
-    def write(self, edit: Editor) -> Sequence[Tensor]:
-        """One operator for each part; what they make."""
-        return self.whole.write(self.channels, edit)
-
-
-def fan_out(operator: Operator) -> FanOut | str:
-    """The operator as one whose channels can be computed in groups, or why they cannot."""
+def reason_against_groups(operator: Operator) -> str | None:
+    """Return the reason why the output channels cannot be computed in groups; None where they can."""
     axes = _CHANNEL_AXES.get(operator.name)
     if axes is None or len(operator.outputs) != 1 or not operator.outputs[0].shape or operator.options is None:
         return "it does not make its output channels from weights of their own"
@@ -195,10 +153,26 @@ def fan_out(operator: Operator) -> FanOut | str:
             continue
         if values(constant) is None or not is_cuttable(constant, axes[slot], output.shape[-1]):
             return "its weights or its bias are computed, packed, or quantized in another way than by output channel"
-    return _reason_against_fan_out(operator, weights) or FanOut(operator)
+    return _reason_against_channels(operator, weights)
 
 
-def _reason_against_fan_out(operator: Operator, weights: Tensor) -> str | None:
+def _write_groups(operator: Operator, channels: Sequence[int], edit: Editor) -> Sequence[Tensor]:
+    """Write one operator for each group of so many output channels, in their order; what they make."""
+    made, output, axes = [], operator.outputs[0], _CHANNEL_AXES[operator.name]
+    for index, (start, count) in enumerate(zip(accumulate(channels, initial=0), channels, strict=False)):
+        shape = (*output.shape[:-1], count)
+        made.append(edit.activation(f"{output.name}/part{index}", shape, output, is_piece=True))
+        inputs = list(operator.inputs)
+        for slot, constant in enumerate(operator.inputs):
+            whole = None if constant is None or slot not in axes else values(constant)
+            if constant is not None and whole is not None:
+                inputs[slot] = edit.constant(*constant_piece(constant, whole, axes[slot], start, count, index))
+        fields = {"depthMultiplier": count} if operator.name == "DEPTHWISE_CONV_2D" else {}
+        edit.twin(operator, inputs, made[-1:], **fields)
+    return made
+
+
+def _reason_against_channels(operator: Operator, weights: Tensor) -> str | None:
     """Return the reason why a channel does not depend on the whole input and on one piece of the weights."""
     x = operator.inputs[0]
     name, depth = operator.name, None if x is None or not x.shape else x.shape[-1]
@@ -216,50 +190,26 @@ def _reason_against_fan_out(operator: Operator, weights: Tensor) -> str | None:
 _JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
 
 
-@dataclass(frozen=True)
-class GivenOperand:
-    """Tensors that are there already, one for each part; None where an optional input is missing."""
-
-    tensors: Sequence[Tensor | None]
-
-    def write(self, _: Editor) -> Sequence[Tensor | None]:
-        """The tensors, one for each part."""
-        return self.tensors
-
-
-@dataclass(frozen=True)
-class ConstantOperand:
+def _constants(pieces: Sequence[ConstantPiece]) -> PartOperand:
     """New constants, one for each part."""
-
-    constants: Sequence[ConstantPiece]
-
-    def write(self, edit: Editor) -> Sequence[Tensor]:
-        """The new tensors, one for each part."""
-        return [edit.constant(*each) for each in self.constants]
+    return lambda edit: [edit.constant(*each) for each in pieces]
 
 
-@dataclass(frozen=True)
-class SplitOperand:
-    """A computed tensor that SPLIT_V takes apart along its channels."""
+def _split(tensor: Tensor, parts: Sequence[ChannelPart]) -> PartOperand:
+    """The outputs of a SPLIT_V that takes a computed tensor apart along its channels, one for each part."""
 
-    tensor: Tensor
-    parts: Sequence[ChannelPart]
-
-    def write(self, edit: Editor) -> Sequence[Tensor]:
-        """The outputs of the SPLIT_V, one for each part."""
-        tensor, shape = self.tensor, self.tensor.shape
+    def write(edit: Editor) -> Sequence[Tensor]:
+        shape = tensor.shape
         made = [
             edit.activation(f"{tensor.name}/part{part.index}", (*shape[:-1], part.channels), tensor, is_piece=True)
-            for part in self.parts
+            for part in parts
         ]
-        sizes = edit.constant(f"{tensor.name}/sizes", np.asarray([part.channels for part in self.parts], np.int32))
+        sizes = edit.constant(f"{tensor.name}/sizes", np.asarray([part.channels for part in parts], np.int32))
         axis = edit.constant(f"{tensor.name}/axis", np.asarray(len(shape) - 1, np.int32))
         edit.operator("SPLIT_V", (tensor, sizes, axis), made, "SplitVOptions", numSplits=len(made))
         return made
 
-
-PartOperand = GivenOperand | ConstantOperand | SplitOperand | FanOutOperand
-"""The tensors that the operators of all parts read in place of one input."""
+    return write
 
 
 @dataclass(frozen=True)
@@ -289,13 +239,13 @@ class ChannelReader:
         made, read = self.output.shape[-1], self.whole.shape[-1]
         return part.start * made // read, part.channels * made // read
 
-    def data(self) -> GivenOperand:
+    def data(self) -> PartOperand:
         """The parts themselves."""
-        return GivenOperand([part.tensor for part in self.parts])
+        return lambda _: [part.tensor for part in self.parts]
 
-    def shared(self, tensor: Tensor | None) -> GivenOperand:
+    def shared(self, tensor: Tensor | None) -> PartOperand:
         """A tensor that the operators of all parts read."""
-        return GivenOperand([tensor] * len(self.parts))
+        return lambda _: [tensor] * len(self.parts)
 
     def cut(self, constant: Tensor | None, axis: int = -1) -> PartOperand | None:
         """A constant with the output's channels along an axis, cut with them; None when it has no plain values.
@@ -307,27 +257,31 @@ class ChannelReader:
         whole = values(constant)
         if whole is None:
             return None
-        return ConstantOperand(
+        return _constants(
             [constant_piece(constant, whole, axis, *self.output_channels(part), part.index) for part in self.parts]
         )
 
-    def split(self, *operands: PartOperand, **fields: Any) -> ChannelSplit:
-        """The operator on every part, reading ``operands``, with these fields of its options changed."""
-        return ChannelSplit(self, operands, fields)
+    def split(self, *operands: PartOperand, **fields: Any) -> Proposal:
+        """Propose the output as the concatenation of the operator on each part.
 
-    def split_data(self) -> ChannelSplit:
-        """The operator on every part, which it reads in place of the whole, and all else as it does now."""
+        ``operands``: what it reads, by input slot; ``fields``: those of its options that are others.
+        """
+
+        def write(edit: Editor) -> None:
+            output, made = self.output, list[Tensor]()
+            written = [operand(edit) for operand in operands]
+            for part in self.parts:
+                shape = (*output.shape[:-1], self.output_channels(part)[1])
+                made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, is_piece=True))
+                edit.twin(self.operator, [operand[part.index] for operand in written], made[-1:], **fields)
+            edit.join(made, output, len(output.shape) - 1)
+
+        return Proposal(write)
+
+    def split_data(self) -> Proposal:
+        """Propose the operator on every part, which it reads in place of the whole, and all else as it does now."""
         inputs = self.operator.inputs
         return self.split(*(self.data() if tensor is self.whole else self.shared(tensor) for tensor in inputs))
-
-
-@dataclass(frozen=True)
-class ChannelSplit:
-    """An operator to run on every part; ``operands`` by input slot. The result of a rule's check."""
-
-    reader: ChannelReader
-    operands: Sequence[PartOperand]
-    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | str:
@@ -351,19 +305,6 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
     return reason or ChannelReader(anchor, whole, parts, match.is_returned)
 
 
-def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
-    """Write the operator's output as the concatenation of the operator run on each part."""
-    reader, output = split.reader, split.reader.output
-    operands = [operand.write(edit) for operand in split.operands]
-    made = []
-    for part in reader.parts:
-        _, count = reader.output_channels(part)
-        shape = (*output.shape[:-1], count)
-        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, is_piece=True))
-        edit.twin(reader.operator, [operand[part.index] for operand in operands], made[-1:], **split.fields)
-    edit.join(made, output, len(output.shape) - 1)
-
-
 def _reason_against_joining(output: Tensor) -> str | None:
     """Return the reason why TFLM cannot join parts of the output's type, where it is not the concatenation's."""
     if output.dtype not in _JOINED_TYPES:
@@ -374,20 +315,7 @@ def _reason_against_joining(output: Tensor) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class LongConcatenation:
-    """A concatenation of too many inputs, and the axis along which it joins them, counted from the front."""
-
-    operator: Operator
-    axis: int
-
-    @property
-    def whole(self) -> Tensor:
-        """The tensor that it writes."""
-        return self.operator.outputs[0]
-
-
-def _check_legal_concatenation(match: Match) -> LongConcatenation | str | None:
+def _legal_concatenation(match: Match) -> Answer:
     operator = match.anchor
     if len(operator.inputs) <= MAX_PARTS:
         return None
@@ -396,39 +324,30 @@ def _check_legal_concatenation(match: Match) -> LongConcatenation | str | None:
     axis, rank = joined_axis(operator), len(operator.outputs[0].shape)
     if axis is None or any(tensor is None or len(tensor.shape) != rank for tensor in operator.inputs):
         return "its inputs do not make up its output"
-    return LongConcatenation(operator, axis)
+
+    def write(edit: Editor) -> None:
+        parts = list(operator.present_inputs())
+        while len(parts) > MAX_PARTS:
+            parts = _round(operator, axis, edit, parts)
+        edit.twin(operator, parts, operator.outputs)
+
+    return Proposal(write)
 
 
-def _rewrite_legal_concatenation(found: LongConcatenation, edit: Editor) -> None:
-    parts = list(found.operator.present_inputs())
-    while len(parts) > MAX_PARTS:
-        parts = _round(found, edit, parts)
-    edit.twin(found.operator, parts, found.operator.outputs)
-
-
-def _round(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor]) -> list[Tensor]:
+def _round(operator: Operator, axis: int, edit: Editor, parts: Sequence[Tensor]) -> list[Tensor]:
     """Join runs of ten from the front on, as long as more than ten inputs are left, but none twice."""
-    joined: list[Tensor] = []
-    rest = list(parts)
+    joined, rest, whole = list[Tensor](), list(parts), operator.outputs[0]
     while len(rest) > 1 and len(joined) + len(rest) > MAX_PARTS:
         size = min(MAX_PARTS, len(joined) + len(rest) - MAX_PARTS + 1, len(rest))
-        start = sum(part.shape[found.axis] for part in joined)
-        joined.append(_join(found, edit, rest[:size], start))
+        shape = list(whole.shape)
+        shape[axis] = sum(part.shape[axis] for part in rest[:size])
+        joined.append(edit.activation(f"{whole.name}/joined", shape, whole, is_piece=True))
+        edit.twin(operator, rest[:size], joined[-1:])
         rest = rest[size:]
     return joined + rest
 
 
-def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor], start: int) -> Tensor:
-    shape = list(found.whole.shape)
-    shape[found.axis] = sum(part.shape[found.axis] for part in parts)
-    joined = edit.activation(f"{found.whole.name}/joined", shape, found.whole, is_piece=True)
-    edit.twin(found.operator, parts, (joined,))
-    return joined
-
-
-LEGAL_CONCATENATION = Rule(
-    "legal_concatenation", CONCATENATION, _check_legal_concatenation, _rewrite_legal_concatenation
-)
+LEGAL_CONCATENATION = Rule("legal_concatenation", CONCATENATION, _legal_concatenation)
 r"""Nest a CONCATENATION of more than ten inputs, the most that TFLM accepts.
 
     a1 ---\                       a1  ... a10 -- CONCATENATION --\
@@ -443,15 +362,7 @@ operators, and copies the fewest bytes twice.
 """
 
 
-@dataclass(frozen=True)
-class MergedConcatenation:
-    """A concatenation, and the inputs that it has once the inner ones are merged into it."""
-
-    outer: Operator
-    inputs: Sequence[Tensor | None]
-
-
-def _check_nested_concatenation(match: Match) -> MergedConcatenation | str:
+def _nested_concatenation(match: Match) -> Answer:
     outer = match.anchor
     reasons = {inner: _reason_against_nested_concatenation(match, inner) for inner in _inner_ones(outer)}
     free = [inner for inner, reason in reasons.items() if reason is None]
@@ -460,7 +371,8 @@ def _check_nested_concatenation(match: Match) -> MergedConcatenation | str:
     merged = _as_many_as_fit(outer, free)
     if not merged:
         return f"together they have more inputs than TFLM joins, {MAX_PARTS}"
-    return MergedConcatenation(outer, _inputs(outer, merged))
+    inputs = _inputs(outer, merged)
+    return Proposal(lambda edit: edit.twin(outer, inputs, outer.outputs))
 
 
 def _reason_against_nested_concatenation(match: Match, inner: Operator) -> str | None:
@@ -474,10 +386,6 @@ def _reason_against_nested_concatenation(match: Match, inner: Operator) -> str |
     if not all(_is_like(tensor, between) for tensor in (*inner.inputs, *outer.outputs)):
         return "types or quantizations differ"
     return None
-
-
-def _rewrite_nested_concatenation(found: MergedConcatenation, edit: Editor) -> None:
-    edit.twin(found.outer, found.inputs, found.outer.outputs)
 
 
 def _as_many_as_fit(outer: Operator, inner_ones: Sequence[Operator]) -> list[Operator]:
@@ -510,8 +418,7 @@ def _is_like(tensor: Tensor | None, other: Tensor) -> bool:
 NESTED_CONCATENATION = Rule(
     "nested_concatenation",
     Pattern("outer", CONCATENATION.names, any_input=CONCATENATION),
-    _check_nested_concatenation,
-    _rewrite_nested_concatenation,
+    _nested_concatenation,
 )
 r"""Merge a CONCATENATION into the one on the same axis that reads it.
 
@@ -530,7 +437,7 @@ That is why the search decides.
 _TYPES_SPLIT_GROUPED_CONVOLUTION = (DType.FLOAT32, DType.INT8, DType.INT16)
 
 
-def _check_split_grouped_convolution(match: Match) -> ChannelSplit | str | None:
+def _split_grouped_convolution(match: Match) -> Answer:
     x, weights = (*match.anchor.inputs, None)[:2]
     if x is None or weights is None or weights.shape[-1:] == x.shape[-1:]:
         return None  # Its filters see all channels, so that it sums over all parts: partial.py.
@@ -559,8 +466,7 @@ def _reason_against_groups(reader: ChannelReader, weights: Tensor) -> str | None
 SPLIT_GROUPED_CONVOLUTION = Rule(
     "split_grouped_convolution",
     Pattern("convolution", ("CONV_2D",), {0: CONCATENATION}),
-    _check_split_grouped_convolution,
-    run_on_parts,
+    _split_grouped_convolution,
 )
 """Replace a grouped convolution of a concatenation of whole groups by one convolution for each part.
 
@@ -581,7 +487,7 @@ _WEIGHT_TYPES = {DType.FLOAT32: DType.FLOAT32, DType.INT8: DType.INT8, DType.INT
 """The weights' type by the input's. Not float with int8: such inputs are quantized by the largest of all channels."""
 
 
-def _check_split_depthwise(match: Match) -> ChannelSplit | str:
+def _split_depthwise(match: Match) -> Answer:
     reader = channel_reader(match, int(match.anchor.option("depthMultiplier", 0)))
     if isinstance(reader, str):
         return reader
@@ -627,8 +533,7 @@ def _is_cut_along_channels(tensor: Tensor) -> bool:
 SPLIT_DEPTHWISE = Rule(
     "split_depthwise",
     Pattern("depthwise", ("DEPTHWISE_CONV_2D",), {0: CONCATENATION}),
-    _check_split_depthwise,
-    run_on_parts,
+    _split_depthwise,
 )
 """Replace a depthwise convolution of a concatenation along channels by one convolution for each part.
 
@@ -658,7 +563,7 @@ _SLICE_MASKS = ("shrinkAxisMask", "ellipsisMask", "newAxisMask", "offset")
 """With one of these, input and output dimensions are not the same ones."""
 
 
-def _elementwise(reader: ChannelReader) -> ChannelSplit | str:
+def _elementwise(reader: ChannelReader) -> Answer:
     """An elementwise operator.
 
         a --+                               a -- MUL[Ka] --+
@@ -687,7 +592,7 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
     - a computed vector of one value a channel, as in squeeze-and-excitation: taken apart by SPLIT_V, which only has to
       copy ``C`` values, or nothing where the parts are ranges of its bytes;
     - an image of full size that a convolution writes for this operator alone: the convolution makes the channels of
-      each part, from weights of its own (``fan_out``).
+      each part, from weights of its own (``reason_against_groups``).
     """
     if tensor is None or not tensor.shape or tensor.shape[-1] == 1:
         return reader.shared(tensor)
@@ -700,20 +605,21 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
     if tensor.producer is not None and tensor.producer.name in CONCATENATION.names:
         others = channel_parts(tensor.producer)
         if not isinstance(others, str) and [part.start for part in others] == [part.start for part in reader.parts]:
-            return GivenOperand([part.tensor for part in others])
+            return lambda _: [part.tensor for part in others]
     if tensor.dtype in _SPLIT_TYPES and prod(tensor.shape[:-1]) == 1 and not tensor.is_variable:
-        return SplitOperand(tensor, reader.parts)
+        return _split(tensor, reader.parts)
     return _made_in_parts(reader, tensor)
 
 
 def _made_in_parts(reader: ChannelReader, tensor: Tensor) -> PartOperand | None:
-    made = None if tensor.producer is None else fan_out(tensor.producer)
-    if not isinstance(made, FanOut) or len(tensor.uses) > 1 or reader.is_returned(tensor):
+    if tensor.producer is None or len(tensor.uses) > 1 or reader.is_returned(tensor):
         return None
-    return FanOutOperand(made, [part.channels for part in reader.parts])
+    if reason_against_groups(tensor.producer) is not None:
+        return None
+    return partial(_write_groups, tensor.producer, [part.channels for part in reader.parts])
 
 
-def _pool(reader: ChannelReader) -> ChannelSplit | str:
+def _pool(reader: ChannelReader) -> Answer:
     """A pool.
 
         a --+                           a -- POOL --+
@@ -728,7 +634,7 @@ def _pool(reader: ChannelReader) -> ChannelSplit | str:
     return reader.split_data()
 
 
-def _pad(reader: ChannelReader) -> ChannelSplit | str:
+def _pad(reader: ChannelReader) -> Answer:
     """A padding that adds no channels; the paddings are one constant for all parts.
 
         a --+                          a -- PAD --+
@@ -747,7 +653,7 @@ def _pad(reader: ChannelReader) -> ChannelSplit | str:
     return "it pads the channels" if amounts[-2:].any() else reader.split_data()
 
 
-def _resize_or_reduction(reader: ChannelReader) -> ChannelSplit | str:
+def _resize_or_reduction(reader: ChannelReader) -> Answer:
     """A resize, or a reduction over other dimensions than the channels.
 
         a --+                             a -- RESIZE --+
@@ -770,7 +676,7 @@ def _resize_or_reduction(reader: ChannelReader) -> ChannelSplit | str:
     return reader.split_data()
 
 
-def _reshape(reader: ChannelReader) -> ChannelSplit | str:
+def _reshape(reader: ChannelReader) -> Answer:
     """A reshape that leaves the channels alone.
 
         a --+                              a -- RESHAPE --+
@@ -794,10 +700,10 @@ def _reshape(reader: ChannelReader) -> ChannelSplit | str:
     ]
     # The operand says the shape; the field that may say it too would say that of the whole.
     fields = {} if operator.options is None else {"newShape": None}
-    return reader.split(reader.data(), ConstantOperand(shapes), **fields)
+    return reader.split(reader.data(), _constants(shapes), **fields)
 
 
-def _slice(reader: ChannelReader) -> ChannelSplit | str:
+def _slice(reader: ChannelReader) -> Answer:
     """A slice that keeps all channels.
 
         a --+                            a -- SLICE --+
@@ -822,7 +728,7 @@ def _slice(reader: ChannelReader) -> ChannelSplit | str:
         for part in reader.parts
     ]
     shared = [reader.shared(tensor) for tensor, _ in strides]
-    return reader.split(reader.data(), reader.shared(begin), ConstantOperand(extents), *shared)
+    return reader.split(reader.data(), reader.shared(begin), _constants(extents), *shared)
 
 
 def _slice_limits(operator: Operator) -> list[tuple[Tensor, npt.NDArray[np.int64]]] | None:
@@ -833,39 +739,27 @@ def _slice_limits(operator: Operator) -> list[tuple[Tensor, npt.NDArray[np.int64
     return found if len(found) == len(pairs) == wanted else None
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One kind of operator; it may read the concatenation at any input, or as its first alone."""
+def _rule_split_channelwise(
+    name: str, operators: Collection[str], split: Callable[[ChannelReader], Answer], at_any_input: bool = False
+) -> Rule:
+    """Return the rule for kinds that read the concatenation as their first input, or at any."""
 
-    name: str
-    operators: Collection[str]
-    split: Callable[[ChannelReader], ChannelSplit | str]
-    at_any_input: bool = False
-
-
-_TABLE = (
-    _Row("split_pooling", _POOLS, _pool),
-    _Row("split_elementwise", _BY_CHANNEL, _elementwise, at_any_input=True),
-    _Row("split_pad", _PADS, _pad),
-    _Row("split_spatial", (*_RESIZES, *_REDUCTIONS), _resize_or_reduction),
-    _Row("split_reshape", RESHAPES, _reshape),
-    _Row("split_slice", _SLICES, _slice),
-)
-
-
-def _rule_split_channelwise(row: _Row) -> Rule[ChannelSplit]:
-    def check(match: Match) -> ChannelSplit | str:
+    def check(match: Match) -> Answer:
         reader = channel_reader(match)
-        return reader if isinstance(reader, str) else row.split(reader)
+        return reader if isinstance(reader, str) else split(reader)
 
-    if row.at_any_input:
-        pattern = Pattern("channelwise", row.operators, any_input=CONCATENATION)
-    else:
-        pattern = Pattern("channelwise", row.operators, {0: CONCATENATION})
-    return Rule(row.name, pattern, check, run_on_parts)
+    inputs = {} if at_any_input else {0: CONCATENATION}
+    return Rule(name, Pattern("channelwise", operators, inputs, CONCATENATION if at_any_input else None), check)
 
 
-SPLIT_CHANNELWISE: Sequence[Rule[ChannelSplit]] = tuple(map(_rule_split_channelwise, _TABLE))
+SPLIT_CHANNELWISE = (
+    _rule_split_channelwise("split_pooling", _POOLS, _pool),
+    _rule_split_channelwise("split_elementwise", _BY_CHANNEL, _elementwise, at_any_input=True),
+    _rule_split_channelwise("split_pad", _PADS, _pad),
+    _rule_split_channelwise("split_spatial", (*_RESIZES, *_REDUCTIONS), _resize_or_reduction),
+    _rule_split_channelwise("split_reshape", RESHAPES, _reshape),
+    _rule_split_channelwise("split_slice", _SLICES, _slice),
+)
 """Replace an operator that does not mix channels, behind a concatenation along channels, by one for each part.
 
     a --+                           a -- op --+
@@ -897,41 +791,36 @@ def tile_sizes(channels: int, count: int) -> tuple[int, ...]:
 
 
 @cache
-def channel_tiles(count: int) -> Rule[FanOutOperand]:
+def channel_tiles(count: int) -> Rule:
     """Compute some output channels at a time, of a convolution, FULLY_CONNECTED, or GATHER of a table.
 
     Returns the rule that makes ``count`` tiles.
     """
 
-    def check(match: Match) -> FanOutOperand | str | None:
+    def check(match: Match) -> Answer:
         readers = [use.operator.name for output in match.anchor.outputs for use in output.uses]
         if readers and set(readers) == {"CONCATENATION"}:
             return None  # It is a tile, or a branch: joined in tiles it would be joined twice.
-        found = fan_out(match.anchor)
-        if isinstance(found, str):
-            return found
-        output = found.output
+        reason = reason_against_groups(match.anchor)
+        if reason is not None:
+            return reason
+        output = match.anchor.outputs[0]
         if match.is_returned(output) or not output.uses:
             return f"'{output.name}' is returned as a whole, or not read"
         if not 2 <= count <= min(MAX_PARTS, output.shape[-1]):
             return f"it cannot be made in {count} tiles: it has {output.shape[-1]} channels, and TFLM joins {MAX_PARTS}"
         sizes = tile_sizes(output.shape[-1], count)
-        if 1 in sizes and match.anchor.name == "FULLY_CONNECTED" and has_several_scales(match.anchor):
+        if 1 in sizes and match.anchor.name == "FULLY_CONNECTED" and rescales_in_double(match.anchor):
             return f"'{output.name}' has a scale for each channel, and one alone is rounded in another way"
-        return FanOutOperand(found, sizes)
+        return Proposal(lambda edit: edit.join(_write_groups(match.anchor, sizes, edit), output, len(output.shape) - 1))
 
-    return Rule(f"{count} channel_tiles", Pattern("fan-out", FAN_OUTS), check, _rewrite_channel_tiles)
+    return Rule(f"{count} channel_tiles", Pattern("fan-out", tuple(_CHANNEL_AXES)), check)
 
 
-def has_several_scales(dense: Operator) -> bool:
+def rescales_in_double(dense: Operator) -> bool:
     """Return whether TFLM computes the rescaling of a dense layer in float64; that of one scale is in float32.
 
     Source: tensorflow/lite/micro/kernels/fully_connected_common.cc, and ``GetQuantizedConvolutionMultipler``.
     """
     weights = dense.inputs[1]
     return weights is not None and is_per_channel(weights.quantization)
-
-
-def _rewrite_channel_tiles(found: FanOutOperand, edit: Editor) -> None:
-    output = found.whole.output
-    edit.join(found.write(edit), output, len(output.shape) - 1)

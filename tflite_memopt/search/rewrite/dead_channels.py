@@ -33,7 +33,7 @@ from ...model.ir.editor import add_buffer
 from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ...model.ir.tensors import integers, is_per_channel, values
 from ...operators.table import OPERATORS
-from .channels import has_several_scales
+from .channels import rescales_in_double
 
 Mask = npt.NDArray[np.bool_]
 _SUMS = ("CONV_2D", "FULLY_CONNECTED")
@@ -121,7 +121,7 @@ class _Masks:
         # Readers first: what fills a block of theirs reads channels that then need no filling.
         for operator in reversed(self._graph.operators):
             # A dense layer of one channel has its rescaling rounded in another way than one with several scales.
-            least = 2 if operator.name == "FULLY_CONNECTED" and has_several_scales(operator) else 1
+            least = 2 if operator.name == "FULLY_CONNECTED" and rescales_in_double(operator) else 1
             for tensor in operator.outputs:
                 if self.is_free(tensor):
                     mask = self.of(tensor)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, Refusal
@@ -67,50 +66,31 @@ def _is_written_by(pattern: Pattern, tensor: Tensor | None, found: dict[str, Ope
     return tensor is not None and tensor.producer is not None and _fits(pattern, tensor.producer, found)
 
 
-Findings = TypeVar("Findings")
-
-
-def always_exact(_: object) -> Exactness:
-    """Return the exactness of a rule that moves or removes operators and changes no value."""
-    return "exact"
-
-
 @dataclass(frozen=True)
 class Proposal:
-    """A rewrite that a rule would make at one match: ``write`` makes it."""
+    """A rewrite that a rule would make at one match.
 
-    exactness: Exactness
-    write: Callable[[Editor], None]
+    ``write`` makes it. It is called when the anchor is out of the graph and the editor stands where it was; it must
+    have every output of the anchor that is still read, or returned by the graph, written again or replaced.
+    ``exactness``: how far it changes values.
+    """
+
+    write: Callable[[Editor], object]
+    exactness: Exactness = "exact"
+
+
+Answer = Proposal | str | None
+"""What a rule answers to a match: a proposal; why the match must be left alone; or nothing, where the rule is not about
+such an operator."""
 
 
 @dataclass(frozen=True)
-class Rule(Generic[Findings]):
-    """One rewrite of one pattern.
-
-    ``check`` changes nothing. It returns its findings at a match, a frozen dataclass with all data for ``rewrite``;
-    or the reason, a text, why the match must be left alone; or None where there is nothing to report, since the rule
-    is not about such an operator. ``exactness`` is that of one match.
-
-    ``rewrite`` is called when the anchor is out of the graph and the editor stands where it was; it must have every
-    output of the anchor that is still read, or returned by the graph, written again or replaced.
-    """
+class Rule:
+    """One rewrite of one pattern. ``check`` answers to a match, and changes nothing."""
 
     name: str
     pattern: Pattern
-    check: Callable[[Match], Findings | str | None]
-    rewrite: Callable[[Findings, Editor], None]
-    exactness: Callable[[Findings], Exactness] = always_exact
-
-    def propose(self, match: Match) -> Proposal | str | None:
-        """Return the rule's proposal for a match, the reason against it, or None where there is nothing to report."""
-        found = self.check(match)
-        if found is None or isinstance(found, str):
-            return found
-        return Proposal(self.exactness(found), partial(self.rewrite, found))
-
-
-AnyRule = Rule[Any]
-"""A rule among others, each of which has findings of its own type."""
+    check: Callable[[Match], Answer]
 
 
 @dataclass(frozen=True)
@@ -122,28 +102,20 @@ class Applied:
     exactness: Exactness
 
 
-@dataclass(frozen=True)
-class Copy:
-    """An output that is the same as an earlier tensor."""
-
-    source: Tensor
-    output: Tensor
-
-    def leave_out(self, edit: Editor) -> None:
-        """Let its readers read the source."""
-        edit.graph.replace_uses(self.output, self.source)
+def leave_out(source: Tensor | str, output: Tensor) -> Proposal | str:
+    """Propose that the readers of ``output`` read its source instead; a text is a reason against that."""
+    return source if isinstance(source, str) else Proposal(lambda edit: edit.graph.replace_uses(output, source))
 
 
-@dataclass(frozen=True)
-class CopyReader:
-    """An operator, and the source of the copy that it reads."""
+def read_instead(operator: Operator, source: Tensor | str, **fields: Any) -> Proposal | str:
+    """Propose that an operator reads the source of the copy that is its first input; a text is a reason against that.
 
-    operator: Operator
-    source: Tensor
-
-    def read_source(self, edit: Editor, **fields: Any) -> None:
-        """Let it read the source; ``fields``: options that are then others."""
-        edit.twin(self.operator, (self.source, *self.operator.inputs[1:]), self.operator.outputs, **fields)
+    ``fields``: options that are then others.
+    """
+    if isinstance(source, str):
+        return source
+    inputs = (source, *operator.inputs[1:])
+    return Proposal(lambda edit: edit.twin(operator, inputs, operator.outputs, **fields))
 
 
 def is_shape_computed(reshape: Operator) -> bool:
@@ -198,7 +170,7 @@ class Driver:
         self._is_trial = is_trial
         self._check()
 
-    def apply_everywhere(self, rules: Sequence[AnyRule]) -> None:
+    def apply_everywhere(self, rules: Sequence[Rule]) -> None:
         """Apply the rules in every graph, first rule first, until none has a match left that it accepts.
 
         Each walk applies at least one rule. More walks than the graph has operators are a sign of rules that undo each
@@ -213,7 +185,7 @@ class Driver:
                     raise AssertionError(f"rules undo each other: {last}")
         check_model(self.model)
 
-    def apply_below(self, rules: Sequence[AnyRule], graph: Graph, operator: Operator) -> None:
+    def apply_below(self, rules: Sequence[Rule], graph: Graph, operator: Operator) -> None:
         """Apply the rules to the readers of an operator, then to the readers of each new operator, and so on."""
         waiting, known = [operator], set(graph.operators)
         while waiting:
@@ -223,13 +195,13 @@ class Driver:
                     waiting += new
                     known.update(new)
 
-    def apply_at(self, rules: Sequence[AnyRule], graph: Graph, anchor: Operator) -> bool:
+    def apply_at(self, rules: Sequence[Rule], graph: Graph, anchor: Operator) -> bool:
         """Apply the first rule that accepts a match at ``anchor``. False when none does."""
         if not _is_in(graph, anchor):
             return False
         for rule in rules:
             match = match_at(rule.pattern, graph, anchor)
-            proposal = None if match is None else rule.propose(match)
+            proposal = None if match is None else rule.check(match)
             if match is None or proposal is None:
                 continue
             name = label(anchor)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -16,21 +16,14 @@ from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values, zero_of
 from ...operators.table import OPERATORS
-from .engine import Match, Pattern, Rule
+from .engine import Answer, Match, Pattern, Proposal, Rule
 from .shapes import write_reshape
 
 Array = npt.NDArray[Any]
 _INTEGERS = (DType.INT8, DType.INT16, DType.INT32, DType.INT64)
 
 
-@dataclass(frozen=True)
-class Folded:
-    """The outputs of an operator, and the values that they have."""
-
-    outputs: tuple[tuple[Tensor, Array], ...]
-
-
-def _check_constant_folding(match: Match) -> Folded | str | None:
+def _constant_folding(match: Match) -> Answer:
     operator = match.anchor
     inputs = list(operator.present_inputs())
     if not inputs or not all(tensor.is_constant for tensor in inputs):
@@ -44,12 +37,17 @@ def _check_constant_folding(match: Match) -> Folded | str | None:
     found = moved(operator)
     if found is None:
         return "its operands, types or quantizations are not those of a plain move of values"
-    return Folded(tuple(zip(operator.outputs, found, strict=True)))
+    return _folded(operator, found)
 
 
-def fold(found: Folded, edit: Editor) -> None:
-    for tensor, array in found.outputs:
-        edit.fill(tensor, array)
+def _folded(operator: Operator, arrays: Sequence[Array]) -> Proposal:
+    """Propose that the outputs are constants of these values."""
+
+    def write(edit: Editor) -> None:
+        for tensor, array in zip(operator.outputs, arrays, strict=True):
+            edit.fill(tensor, array)
+
+    return Proposal(write)
 
 
 def _freed_bytes(match: Match) -> int:
@@ -170,7 +168,7 @@ _MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
 }
 """Outputs from the values to move; ValueError when the operands do not fit."""
 
-CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _check_constant_folding, fold)
+CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _constant_folding)
 """Replace the outputs of an operator that only moves constants by constants.
 
     constants -- RESHAPE, CONCATENATION, TRANSPOSE ... -- y -- op        =>        y (constant) -- op
@@ -188,7 +186,7 @@ _MOST = 16
 _NUMPY = {DType.INT32: np.int32, DType.INT64: np.int64}
 
 
-def _check_folded_shapes(match: Match) -> Folded | str | None:
+def _folded_shapes(match: Match) -> Answer:
     operator = match.anchor
     if len(operator.outputs) != 1 or operator.outputs[0].dtype not in _NUMPY or operator.outputs[0].elements > _MOST:
         return None
@@ -201,7 +199,7 @@ def _check_folded_shapes(match: Match) -> Folded | str | None:
     found = compute(operator) if compute is not None else (moved(operator) or (None,))[0]
     if found is None or found.shape != output.shape:
         return "its operands are not those of plain arithmetic with shapes"
-    return Folded(((output, found.astype(_NUMPY[output.dtype])),))
+    return _folded(operator, [found.astype(_NUMPY[output.dtype])])
 
 
 def _shape(operator: Operator) -> Array | None:
@@ -247,7 +245,7 @@ _COMPUTED: Mapping[str, Callable[[Operator], Array | None]] = {
 """The output's values; None where the operands are others."""
 _MOVED = ("CAST", "CONCATENATION", "PACK", "RESHAPE", "SLICE", "STRIDED_SLICE")
 
-FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _check_folded_shapes, fold)
+FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _folded_shapes)
 """Replace arithmetic with fixed shapes, such as SHAPE, GATHER, or REDUCE_PROD, by its results.
 
     x -- SHAPE -- GATHER -- REDUCE_PROD -- PACK -- shape        =>        shape (constant)
@@ -267,17 +265,7 @@ _LARGEST_SUM = 2.0**100
 """Of weights: inputs below 2**27 then make no sum that overflows."""
 
 
-@dataclass(frozen=True)
-class FoldedBias:
-    """The convolution, what is between it and the ADD, the ADD, and its constant as a vector."""
-
-    convolution: Operator
-    reshape: Operator | None
-    add: Operator
-    bias: Tensor
-
-
-def _check_folded_bias(match: Match) -> FoldedBias | str | None:
+def _folded_bias(match: Match) -> Answer:
     add, convolution = match.anchor, match["convolution"]
     made, output = convolution.outputs[0], add.outputs[0]
     if output.dtype is not DType.FLOAT32:
@@ -293,12 +281,27 @@ def _check_folded_bias(match: Match) -> FoldedBias | str | None:
         return f"'{shared}' is needed by others too"
     if output.shape != between[-1].shape or output.shape[-1] != made.shape[-1]:
         return "the constant is broadcast, or does not meet the convolution's channels"
-    if int(convolution.option("fusedActivationFunction", 0)):
-        return "the convolution has an activation of its own"
-    return _reason_against_sums(convolution, found) or FoldedBias(convolution, reshape, add, bias)
+    reason = _reason_against_sums(convolution, found)
+    if reason is not None:
+        return reason
+    activation = int(add.option("fusedActivationFunction", 0))
+
+    def write(edit: Editor) -> None:
+        vector, y = bias, output
+        if len(bias.shape) != 1:
+            vector = edit.constant(f"{bias.name}/vector", found.reshape(-1))
+        if reshape is not None:
+            y = edit.activation(f"{output.name}/image", made.shape, output)
+        edit.twin(convolution, (*convolution.inputs[:2], vector), (y,), fusedActivationFunction=activation)
+        if reshape is not None:
+            write_reshape(edit, reshape, y, output)
+
+    return Proposal(write)
 
 
 def _reason_against_sums(convolution: Operator, bias: Array) -> str | None:
+    if int(convolution.option("fusedActivationFunction", 0)):
+        return "the convolution has an activation of its own"
     x, weights, old = operands(convolution, 3)
     if x is None or weights is None or weights.dtype is not DType.FLOAT32:
         return "it is hybrid: its sums are integers"
@@ -311,23 +314,9 @@ def _reason_against_sums(convolution: Operator, bias: Array) -> str | None:
     return None
 
 
-def _rewrite_folded_bias(found: FoldedBias, edit: Editor) -> None:
-    convolution, output = found.convolution, found.add.outputs[0]
-    bias = found.bias
-    if len(bias.shape) != 1:
-        bias = edit.constant(f"{bias.name}/vector", np.asarray(values(bias)).reshape(-1))
-    activation = int(found.add.option("fusedActivationFunction", 0))
-    y = output
-    if found.reshape is not None:
-        y = edit.activation(f"{output.name}/image", convolution.outputs[0].shape, output)
-    edit.twin(convolution, (*convolution.inputs[:2], bias), (y,), fusedActivationFunction=activation)
-    if found.reshape is not None:
-        write_reshape(edit, found.reshape, y, output)
-
-
 _CONVOLUTION = Pattern("convolution", _CONVOLUTIONS)
 FOLDED_BIAS = tuple(
-    Rule("folded_bias", Pattern("add", ("ADD",), {slot: inner}), _check_folded_bias, _rewrite_folded_bias)
+    Rule("folded_bias", Pattern("add", ("ADD",), {slot: inner}), _folded_bias)
     for slot in (0, 1)
     for inner in (_CONVOLUTION, Pattern("reshape", _RESHAPES, {0: _CONVOLUTION}))
 )
@@ -351,7 +340,7 @@ For the constant on either side, with a reshape between and without.
 _FLAGS = ("adjX", "adjY")
 
 
-def _check_widened_constant(is_needed: bool, match: Match) -> Folded | str | None:
+def _widened_constant(is_needed: bool, match: Match) -> Answer:
     source, output = match.anchor.inputs[0], match.anchor.outputs[0]
     if source is None or not source.is_constant or output.dtype is not DType.FLOAT32:
         return None
@@ -361,7 +350,7 @@ def _check_widened_constant(is_needed: bool, match: Match) -> Folded | str | Non
     if match.is_returned(output):
         return f"it writes '{output.name}', which the graph returns"
     found = _widened(source)
-    return "its values are sparse, in blocks, or without a scale" if found is None else Folded(((output, found),))
+    return "its values are sparse, in blocks, or without a scale" if found is None else _folded(match.anchor, [found])
 
 
 def _widened(source: Tensor) -> Array | None:
@@ -393,9 +382,7 @@ def _widened(source: Tensor) -> Array | None:
 
 
 _STORED: Mapping[DType, str] = {DType.INT8: "<i1", DType.UINT8: "<u1", DType.INT16: "<i2"}
-WIDENED_CONSTANT = Rule(
-    "widened_constant", Pattern("widen", ("DEQUANTIZE",)), partial(_check_widened_constant, False), fold
-)
+WIDENED_CONSTANT = Rule("widened_constant", Pattern("widen", ("DEQUANTIZE",)), partial(_widened_constant, False))
 """Store a quantized constant, or one of float16, in float32, as its DEQUANTIZE returns it; the file grows.
 
     w (int8, int4, int16, uint8, float16) -- DEQUANTIZE -- CONV_2D        =>        w (float32) -- CONV_2D
@@ -405,21 +392,10 @@ what is stored. TFLM has all values of such weights in the arena, and computes t
 at up to eight times the size of the integers. ``--keep-quantized`` leaves those that TFLM dequantizes rightly: it has
 no float16 and no DEQUANTIZE of int4, and takes the first scale of a constant for all of its channels.
 """
-NEEDED_WIDENING = replace(WIDENED_CONSTANT, check=partial(_check_widened_constant, True))  # of what TFLM does not
+NEEDED_WIDENING = replace(WIDENED_CONSTANT, check=partial(_widened_constant, True))  # of what TFLM does not
 
 
-@dataclass(frozen=True)
-class AdjointMatmul:
-    """The product, which of its sides is transposed, how, and the new order of the dimensions of ``source``."""
-
-    product: Operator
-    slot: int
-    transpose: Operator
-    source: Tensor
-    order: tuple[int, ...]
-
-
-def _check_adjoint_matmul(slot: int, match: Match) -> AdjointMatmul | str | None:
+def _adjoint_matmul(slot: int, match: Match) -> Answer:
     product, transpose = match.anchor, match["transpose"]
     if bool(product.option(_FLAGS[slot], False)) != (slot == 0):
         return None  # the kernel keeps no copy of this side
@@ -437,25 +413,23 @@ def _check_adjoint_matmul(slot: int, match: Match) -> AdjointMatmul | str | None
     if None in axes:
         return None
     *outer, rows, columns = (axis for axis in axes if axis is not None)
-    return AdjointMatmul(product, slot, transpose, source, (*outer, columns, rows))
+    turned_order = (*outer, columns, rows)
 
+    def write(edit: Editor) -> None:
+        turned = edit.activation(f"{made.name}/adjoint", [source.shape[axis] for axis in turned_order], made)
+        new = edit.constant(f"{turned.name}/order", np.asarray(turned_order, np.int32))
+        edit.twin(transpose, (source, new), (turned,))
+        inputs = tuple(turned if at == slot else tensor for at, tensor in enumerate(product.inputs))
+        edit.twin(product, inputs, product.outputs, **{_FLAGS[slot]: slot == 1})
 
-def _rewrite_adjoint_matmul(found: AdjointMatmul, edit: Editor) -> None:
-    side = found.product.required(found.slot)
-    shape = [found.source.shape[axis] for axis in found.order]
-    turned = edit.activation(f"{side.name}/adjoint", shape, side)
-    order = edit.constant(f"{turned.name}/order", np.asarray(found.order, np.int32))
-    edit.twin(found.transpose, (found.source, order), (turned,))
-    inputs = tuple(turned if slot == found.slot else tensor for slot, tensor in enumerate(found.product.inputs))
-    edit.twin(found.product, inputs, found.product.outputs, **{_FLAGS[found.slot]: found.slot == 1})
+    return Proposal(write)
 
 
 ADJOINT_MATMUL = tuple(
     Rule(
         "adjoint_matmul",
         Pattern("product", ("BATCH_MATMUL",), {slot: Pattern("transpose", ("TRANSPOSE",))}),
-        partial(_check_adjoint_matmul, slot),
-        _rewrite_adjoint_matmul,
+        partial(_adjoint_matmul, slot),
     )
     for slot in (1, 0)
 )

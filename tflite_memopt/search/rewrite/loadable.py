@@ -32,11 +32,11 @@ from ...model.io import offline_plan, plan_label
 from ...model.ir.change import EXACTNESS, STATIC_LISTS, UNCALLED, WEIGHTS_INLINE, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures
 from ...model.ir.editor import Editor
-from ...model.ir.model import Buffer, DType, Model, Operator, Quantization, Tensor
+from ...model.ir.model import Buffer, DType, Model, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
 from ...operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
-from .engine import AnyRule, Driver, Match, Pattern, Rule
+from .engine import Answer, Driver, Match, Pattern, Proposal, Rule
 from .folding import FOLDED_SHAPES, NEEDED_WIDENING
 from .pixels import BROADCAST, REPEATED_PIXELS
 from .slices import SLICE_OF_LONG_CONCATENATION
@@ -115,17 +115,7 @@ def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
     return replace(support, reasons=tuple(reasons))
 
 
-@dataclass(frozen=True)
-class Tiles:
-    """A TILE as BROADCAST_TO: its input with an axis of size 1 before each that is repeated, and what is made of it."""
-
-    tile: Operator
-    source: Tensor
-    narrow: tuple[int, ...]
-    wide: tuple[int, ...]
-
-
-def _check_tiles(match: Match) -> Tiles | str:
+def _tiles(match: Match) -> Answer:
     tile = match.anchor
     source, chosen = operands(tile, 2)
     times, output = integers(chosen), tile.outputs[0]
@@ -149,21 +139,20 @@ def _check_tiles(match: Match) -> Tiles | str:
         )
     if len(joined) > _MOST_AXES:
         return f"it takes more than the {_MOST_AXES} dimensions of TFLM's BROADCAST_TO"
-    narrow, wide = (tuple(axis[at] for axis in joined) or (1,) for at in (0, 1))
-    return Tiles(tile, source, narrow, wide)
+    few, many = (tuple(axis[at] for axis in joined) or (1,) for at in (0, 1))
+
+    def write(edit: Editor) -> None:
+        narrow = edit.activation(f"{output.name}/narrow", few, source)
+        wide = edit.activation(f"{output.name}/wide", many, output)
+        edit.reshape(source, narrow)
+        shape = edit.constant(f"{output.name}/shape", np.asarray(many, np.int32))
+        edit.operator("BROADCAST_TO", (narrow, shape), (wide,), "BroadcastToOptions")
+        edit.reshape(wide, output)
+
+    return Proposal(write)
 
 
-def _rewrite_tiles(found: Tiles, edit: Editor) -> None:
-    source, output = found.source, found.tile.outputs[0]
-    narrow = edit.activation(f"{output.name}/narrow", found.narrow, source)
-    wide = edit.activation(f"{output.name}/wide", found.wide, output)
-    edit.reshape(source, narrow)
-    shape = edit.constant(f"{output.name}/shape", np.asarray(found.wide, np.int32))
-    edit.operator("BROADCAST_TO", (narrow, shape), (wide,), "BroadcastToOptions")
-    edit.reshape(wide, output)
-
-
-TILES = Rule("tiles", Pattern("tile", ("TILE",)), _check_tiles, _rewrite_tiles)
+TILES = Rule("tiles", Pattern("tile", ("TILE",)), _tiles)
 """Replace a TILE by a BROADCAST_TO of at most five dimensions.
 
     x (2, 3) -- TILE (2, 1) -- y (4, 3)    =>    x -- RESHAPE (1, 6) -- BROADCAST_TO (2, 6) -- RESHAPE (4, 3) -- y
@@ -172,17 +161,7 @@ Exact: both copy the same elements.
 """
 
 
-@dataclass(frozen=True)
-class Shifted:
-    """A SELECT between ``x + by``, where ``condition`` holds, and ``x``."""
-
-    select: Operator
-    condition: Tensor
-    x: Tensor
-    by: Tensor
-
-
-def _check_shifted(match: Match) -> Shifted | str | None:
+def _shifted(match: Match) -> Answer:
     select, add = match.anchor, match["add"]
     condition, _, x = operands(select, 3)
     output = select.outputs[0]
@@ -194,16 +173,14 @@ def _check_shifted(match: Match) -> Shifted | str | None:
         return "it does not choose between a tensor and the same tensor moved by a constant"
     if add.option("fusedActivationFunction", 0):
         return "the sum has an activation"
-    return Shifted(select, condition, x, by)
 
+    def write(edit: Editor) -> None:
+        is_moved, distance = (edit.integers(f"{output.name}/{name}", output.shape) for name in ("is_moved", "distance"))
+        edit.operator("CAST", (condition,), (is_moved,), "CastOptions", inDataType=_BOOL, outDataType=_INT32)
+        edit.operator("MUL", (is_moved, by), (distance,), "MulOptions")
+        edit.operator("ADD", (x, distance), (output,), "AddOptions")
 
-def _rewrite_shifted(found: Shifted, edit: Editor) -> None:
-    output = found.select.outputs[0]
-    is_moved, distance = (edit.integers(f"{output.name}/{name}", output.shape) for name in ("is_moved", "distance"))
-    types = {"inDataType": _BOOL, "outDataType": _INT32}
-    edit.operator("CAST", (found.condition,), (is_moved,), "CastOptions", **types)
-    edit.operator("MUL", (is_moved, found.by), (distance,), "MulOptions")
-    edit.operator("ADD", (found.x, distance), (output,), "AddOptions")
+    return Proposal(write)
 
 
 _BOOL, _INT32 = 6, 2
@@ -211,8 +188,7 @@ _BOOL, _INT32 = 6, 2
 SHIFTED = Rule(
     "shifted_positions",
     Pattern("select", ("SELECT", "SELECT_V2"), {1: Pattern("add", ("ADD",))}),
-    _check_shifted,
-    _rewrite_shifted,
+    _shifted,
 )
 """Replace the SELECT between positions and positions from the end (Embedding of Keras 3) by a sum.
 
@@ -222,7 +198,7 @@ Exact: c is 0 or 1. TFLM has no SELECT, and no SELECT_V2 of integers of 32 bits.
 """
 
 
-def _check_chosen(match: Match) -> Operator | str | None:
+def _chosen(match: Match) -> Answer:
     select = match.anchor
     condition, *chosen = operands(select, 3)
     output = select.outputs[0]
@@ -231,14 +207,12 @@ def _check_chosen(match: Match) -> Operator | str | None:
     if not OPERATORS["SELECT_V2"].tflm.takes(output.dtype):
         return f"TFLM has no SELECT_V2 of {output.dtype.label} either"
     alike = (each is not None and quantized_alike(each.quantization, output.quantization) for each in chosen)
-    return select if all(alike) else f"'{output.name}' is quantized otherwise than what it chooses from"
+    if not all(alike):
+        return f"'{output.name}' is quantized otherwise than what it chooses from"
+    return Proposal(lambda edit: edit.operator("SELECT_V2", (condition, *chosen), (output,), "SelectV2Options"))
 
 
-def _rewrite_chosen(select: Operator, edit: Editor) -> None:
-    edit.operator("SELECT_V2", tuple(operands(select, 3)), (select.outputs[0],), "SelectV2Options")
-
-
-CHOSEN = Rule("chosen", Pattern("select", ("SELECT",)), _check_chosen, _rewrite_chosen)
+CHOSEN = Rule("chosen", Pattern("select", ("SELECT",)), _chosen)
 """A SELECT of operands of one shape, as of Keras's selu, is a SELECT_V2, which TFLM has.
 
     SELECT(c, x, y)        =>        SELECT_V2(c, x, y)
@@ -251,19 +225,14 @@ def _has_kernel(operator: Operator, source: Tensor, build: TflmBuild) -> bool:
     return OPERATORS[operator.name].tflm.takes(source.dtype) and lacking(operator, build) is None
 
 
-def _check_added_axis(build: TflmBuild, match: Match) -> Operator | None:
-    expand = match.anchor
-    source = expand.inputs[0]
-    return None if source is None or _has_kernel(expand, source, build) else expand
+def _added_axis(build: TflmBuild, match: Match) -> Answer:
+    source, output = match.anchor.inputs[0], match.anchor.outputs[0]
+    if source is None or _has_kernel(match.anchor, source, build):
+        return None
+    return Proposal(lambda edit: edit.reshape(source, output))
 
 
-def _rewrite_added_axis(expand: Operator, edit: Editor) -> None:
-    edit.reshape(expand.required(0), expand.outputs[0])
-
-
-ADDED_AXIS = Rule(
-    "added_axis", Pattern("expand", ("EXPAND_DIMS",)), partial(_check_added_axis, PRESENT), _rewrite_added_axis
-)
+ADDED_AXIS = Rule("added_axis", Pattern("expand", ("EXPAND_DIMS",)), partial(_added_axis, PRESENT))
 """Replace an EXPAND_DIMS of a type that TFLM does not support, such as positions or masks, by a RESHAPE.
 
     x (1, 6) int32 -- EXPAND_DIMS -- y (1, 6, 1)        =>        x -- RESHAPE -- y
@@ -272,28 +241,27 @@ Exact: both copy the same bytes, whatever they mean.
 """
 
 
-def _check_unpacked(build: TflmBuild, match: Match) -> Operator | str | None:
+def _unpacked(build: TflmBuild, match: Match) -> Answer:
     unpack = match.anchor
     source = unpack.inputs[0]
     if source is None or _has_kernel(unpack, source, build):
         return None
-    return (
-        unpack if OPERATORS["SLICE"].tflm.takes(source.dtype) else f"TFLM has no SLICE of {source.dtype.label} either"
-    )
-
-
-def _rewrite_unpacked(unpack: Operator, edit: Editor) -> None:
-    source = unpack.required(0)
+    if not OPERATORS["SLICE"].tflm.takes(source.dtype):
+        return f"TFLM has no SLICE of {source.dtype.label} either"
     axis = int(unpack.option("axis", 0)) % len(source.shape)
     size = tuple(1 if at == axis else length for at, length in enumerate(source.shape))
-    for number, output in enumerate(unpack.outputs):
-        begin = [number if at == axis else 0 for at in range(len(size))]
-        cut = edit.activation(f"{output.name}/cut", size, source)
-        edit.slice(source, begin, size, cut)
-        edit.reshape(cut, output)
+
+    def write(edit: Editor) -> None:
+        for number, output in enumerate(unpack.outputs):
+            begin = [number if at == axis else 0 for at in range(len(size))]
+            cut = edit.activation(f"{output.name}/cut", size, source)
+            edit.slice(source, begin, size, cut)
+            edit.reshape(cut, output)
+
+    return Proposal(write)
 
 
-UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), partial(_check_unpacked, PRESENT), _rewrite_unpacked)
+UNPACKED = Rule("unpacked", Pattern("unpack", ("UNPACK",)), partial(_unpacked, PRESENT))
 """Replace an UNPACK of a type that TFLM does not support, such as a mask, by a SLICE and a RESHAPE per output.
 
     x (1, 6) bool -- UNPACK -- six of (1)        =>        x -- SLICE (1, 1) -- RESHAPE (1), six times
@@ -302,16 +270,7 @@ Exact: both copy the same bytes.
 """
 
 
-@dataclass(frozen=True)
-class DenseProduct:
-    """A BATCH_MATMUL by a constant of ``values``, units by depth, each unit with a scale of its own."""
-
-    product: Operator
-    values: Array
-    scales: Quantization
-
-
-def _check_dense_product(match: Match) -> DenseProduct | str | None:
+def _dense_product(is_real: bool, match: Match) -> Answer:
     product = match.anchor
     x, weights = operands(product, 2)
     found = None if weights is None else weights.quantization
@@ -323,23 +282,28 @@ def _check_dense_product(match: Match) -> DenseProduct | str | None:
         return "its sides are not int8 activations and an int8 constant, as FULLY_CONNECTED takes them"
     if prod(weights.shape[:-2]) != 1 or found.axis != rank - (2 if is_turned else 1) or found.zero_point.any():
         return "its constant is several matrices, or has no scale per column and zero points of 0"
-    rows = stored.reshape(weights.shape[-2:])
-    return DenseProduct(product, np.ascontiguousarray(rows if is_turned else rows.T), replace(found, axis=0))
+    rows, output = stored.reshape(weights.shape[-2:]), product.outputs[0]
+    by_unit, scales = np.ascontiguousarray(rows if is_turned else rows.T), replace(found, axis=0)
+
+    def write(edit: Editor) -> None:
+        dense = edit.constant(f"{output.name}/weights", by_unit, scales)
+        edit.operator("FULLY_CONNECTED", (x, dense, None), (output,), "FullyConnectedOptions", keepNumDims=True)
+
+    def write_in_real_numbers(edit: Editor) -> None:
+        real, made = (
+            edit.graph.add_tensor(Tensor(edit.unique(f"{each.name}/real"), each.shape, DType.FLOAT32, Buffer()))
+            for each in (x, output)
+        )
+        values_of_units = (scales.scale[:, None] * by_unit).astype(np.float32)
+        edit.operator("DEQUANTIZE", (x,), (real,), "DequantizeOptions")
+        inputs = (real, edit.constant(f"{output.name}/real/weights", values_of_units))
+        edit.twin(product, inputs, (made,), adjY=True)
+        edit.operator("QUANTIZE", (made,), (output,), "QuantizeOptions")
+
+    return Proposal(write_in_real_numbers if is_real else write, "approximates")
 
 
-def _rewrite_dense_product(found: DenseProduct, edit: Editor) -> None:
-    x, output = found.product.required(0), found.product.outputs[0]
-    weights = edit.constant(f"{output.name}/weights", found.values, found.scales)
-    edit.operator("FULLY_CONNECTED", (x, weights, None), (output,), "FullyConnectedOptions", keepNumDims=True)
-
-
-DENSE_PRODUCT = Rule(
-    "dense_product",
-    Pattern("product", ("BATCH_MATMUL",)),
-    _check_dense_product,
-    _rewrite_dense_product,
-    lambda _: "approximates",
-)
+DENSE_PRODUCT = Rule("dense_product", Pattern("product", ("BATCH_MATMUL",)), partial(_dense_product, False))
 """Write a BATCH_MATMUL of int8 by a constant with a scale per column as a FULLY_CONNECTED, which has these.
 
     BATCH_MATMUL(x, w (depth, units))        =>        FULLY_CONNECTED(x, w (units, depth)), keepNumDims
@@ -363,22 +327,10 @@ def with_dense_products(model: Model) -> Mended | None:
     return Mended(copied, (RewriteUse(DENSE_PRODUCT.name, names, "approximates", 0),), before, support_of(copied))
 
 
-def _rewrite_in_real_numbers(found: DenseProduct, edit: Editor) -> None:
-    x, output = found.product.required(0), found.product.outputs[0]
-    real, made = (
-        edit.graph.add_tensor(Tensor(edit.unique(f"{each.name}/real"), each.shape, DType.FLOAT32, Buffer()))
-        for each in (x, output)
-    )
-    weights = (found.scales.scale[:, None] * found.values).astype(np.float32)
-    edit.operator("DEQUANTIZE", (x,), (real,), "DequantizeOptions")
-    edit.twin(found.product, (real, edit.constant(f"{output.name}/real/weights", weights)), (made,), adjY=True)
-    edit.operator("QUANTIZE", (made,), (output,), "QuantizeOptions")
-
-
 def in_real_numbers(model: Model) -> Model:
     """Return a copy whose products by constants with a scale per column are of floats, as the file says."""
     copied = copy_model(model)
-    rule = replace(DENSE_PRODUCT, name="in_real_numbers", rewrite=_rewrite_in_real_numbers)
+    rule = replace(DENSE_PRODUCT, name="in_real_numbers", check=partial(_dense_product, True))
     Driver(copied, EXACTNESS).apply_everywhere((rule,))
     drop_dead_tensors(copied)
     offline_plan.detach(copied)
@@ -386,7 +338,7 @@ def in_real_numbers(model: Model) -> Model:
     return copied
 
 
-_RULES: tuple[tuple[AnyRule, ...], ...] = (
+_RULES: tuple[tuple[Rule, ...], ...] = (
     BROADCAST,
     (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, *REPEATED_PIXELS, SLICE_OF_LONG_CONCATENATION),
     (LEGAL_CONCATENATION,),
@@ -395,9 +347,9 @@ _RULES: tuple[tuple[AnyRule, ...], ...] = (
 """In this order: copies and joins that nobody needs are not made at all. With the second ones go the rules of types."""
 
 
-def _rules_of_types(build: TflmBuild) -> tuple[AnyRule, ...]:
+def _rules_of_types(build: TflmBuild) -> tuple[Rule, ...]:
     """Return the rules for operators of types that a build of TFLM lacks."""
     return (
-        replace(ADDED_AXIS, check=partial(_check_added_axis, build)),
-        replace(UNPACKED, check=partial(_check_unpacked, build)),
+        replace(ADDED_AXIS, check=partial(_added_axis, build)),
+        replace(UNPACKED, check=partial(_unpacked, build)),
     )

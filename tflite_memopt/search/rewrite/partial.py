@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.change import Exactness
 from ...model.ir.editor import Array, Editor
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import affine_of, per_tensor, values
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
-from .engine import Match, Pattern, Rule
+from .engine import Answer, Match, Pattern, Proposal, Rule
 
 Floats = npt.NDArray[np.float64]
 
@@ -205,7 +205,7 @@ class PartialSums:
     integers: _Integers | None
 
 
-def _check_partial_convolution(match: Match) -> PartialSums | str:
+def _partial_convolution(match: Match) -> Answer:
     parts = channel_parts(match[ROLE])
     if isinstance(parts, str):
         return parts
@@ -220,7 +220,10 @@ def _check_partial_convolution(match: Match) -> PartialSums | str:
     if reader.bias is not None and (bias is None or bias.size != weights.shape[0]):
         return "its bias is not one constant for each output channel"
     integers = None if reader.x.dtype is DType.FLOAT32 else _integers(reader)
-    return integers if isinstance(integers, str) else PartialSums(reader, parts, weights, bias, integers)
+    if isinstance(integers, str):
+        return integers
+    found = PartialSums(reader, parts, weights, bias, integers)
+    return Proposal(partial(_write_sums, found), "reassociates" if integers is None else "approximates")
 
 
 def _operands(operator: Operator) -> _Operands | str:
@@ -267,11 +270,7 @@ def _values_of(tensor: Tensor) -> Values | None:
     return Values(found.scale, found.zero_point, int(limits.min), int(limits.max))
 
 
-def _exactness(found: PartialSums) -> Exactness:
-    return "reassociates" if found.integers is None else "approximates"
-
-
-def _rewrite_partial_convolution(found: PartialSums, edit: Editor) -> None:
+def _write_sums(found: PartialSums, edit: Editor) -> None:
     reader = found.reader
     weights = [found.weights[..., part.start : part.start + part.channels] for part in found.parts]
     of_parts, of_sums = _quantizations(found, weights)
@@ -340,14 +339,15 @@ def _quantizations(
     return [output.quantization(each) for each in parts], [output.quantization(each) for each in running[1:]]
 
 
-def _rule_partial_convolution(readers: Sequence[str], slot: int) -> Rule[PartialSums]:
-    pattern = Pattern("convolution", readers, {slot: CONCATENATION})
-    return Rule("partial_convolution", pattern, _check_partial_convolution, _rewrite_partial_convolution, _exactness)
-
-
-PARTIAL_CONVOLUTION = _rule_partial_convolution(("CONV_2D", "FULLY_CONNECTED"), _DATA_SLOTS["CONV_2D"])
+PARTIAL_CONVOLUTION = Rule(
+    "partial_convolution",
+    Pattern("convolution", ("CONV_2D", "FULLY_CONNECTED"), {0: CONCATENATION}),
+    _partial_convolution,
+)
 """Replace a convolution or FULLY_CONNECTED of a concatenation by one for each part, and ADDs of their results."""
 
 
-PARTIAL_TRANSPOSED_CONVOLUTION = _rule_partial_convolution(("TRANSPOSE_CONV",), _DATA_SLOTS["TRANSPOSE_CONV"])
+PARTIAL_TRANSPOSED_CONVOLUTION = replace(
+    PARTIAL_CONVOLUTION, pattern=Pattern("convolution", ("TRANSPOSE_CONV",), {2: CONCATENATION})
+)
 """Replace a TRANSPOSE_CONV of a concatenation in the same way."""

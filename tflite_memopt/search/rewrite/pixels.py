@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
+from ...kernels.relations import Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from ...model.ir.editor import SAME, VALID, Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import integers, is_quantized, quantized_alike, same_padding, values
-from .engine import CopyReader, Match, Pattern, Rule, source_for_one_reader, source_of
+from .engine import Answer, Match, Pattern, Proposal, Rule, read_instead, source_for_one_reader, source_of
 from .shapes import write_reshape
 
 Array = npt.NDArray[Any]
 
 
-def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor, output: Tensor) -> None:
+def write_slice(like: Operator, grid: Grid, source: Tensor, output: Tensor, edit: Editor) -> None:
     """A slice of ``source`` that takes the elements of ``grid`` and keeps all dimensions, by the code of ``like``."""
     first, stride, count = (np.asarray(each, np.int32) for each in (grid.first, grid.stride, grid.count))
     limits = {"begin": first, "end": first + stride * (count - 1) + 1, "strides": stride}
@@ -29,7 +29,7 @@ def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor, output
     edit.twin(like, (source, *operands), (output,), beginMask=0, endMask=0, shrinkAxisMask=0)
 
 
-def _check_same_padding(match: Match) -> CopyReader | str | None:
+def _same_padding(match: Match) -> Answer:
     pad, convolution = match["pad"], match.anchor
     source, weights = pad.inputs[0], operands(convolution, 2)[1]
     amounts = integers(operands(pad, 2)[1])
@@ -47,8 +47,7 @@ def _check_same_padding(match: Match) -> CopyReader | str | None:
         found = values(weights)
         if weights.dtype is not DType.FLOAT32 or found is None or not np.isfinite(found).all():
             return "its weights are computed, not finite, or of another type than its input"
-    kept = source_for_one_reader(match, pad)
-    return kept if isinstance(kept, str) else CopyReader(convolution, kept)
+    return read_instead(convolution, source_for_one_reader(match, pad), padding=SAME)
 
 
 def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: list[int]) -> bool:
@@ -62,8 +61,7 @@ def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: li
 SAME_PADDING = Rule(
     "same_padding",
     Pattern("convolution", ("CONV_2D", "DEPTHWISE_CONV_2D"), {0: Pattern("pad", ("PAD",))}),
-    _check_same_padding,
-    partial(CopyReader.read_source, padding=SAME),
+    _same_padding,
 )
 """Move a PAD that equals SAME padding into the convolution that reads it.
 
@@ -82,19 +80,7 @@ a copy of the image out of the arena.
 _TYPES_JOINED_PADDING = {DType.FLOAT32: np.float32, DType.INT8: np.int8, DType.INT16: np.int16}
 
 
-@dataclass(frozen=True)
-class RowsOfPadding:
-    """A PAD, its input, and how many rows of which value it adds before and after along ``axis``."""
-
-    pad: Operator
-    source: Tensor
-    axis: int
-    before: int
-    after: int
-    value: float
-
-
-def _check_joined_padding(match: Match) -> RowsOfPadding | str | None:
+def _joined_padding(match: Match) -> Answer:
     pad = match.anchor
     x, chosen, given = operands(pad, 3)
     paddings, output = integers(chosen), pad.outputs[0]
@@ -109,8 +95,17 @@ def _check_joined_padding(match: Match) -> RowsOfPadding | str | None:
     value = _value(pad, source, given)
     if source.dtype not in _TYPES_JOINED_PADDING or value is None:
         return "its value is computed, or its type has no constants here"
-    before, after = (int(amount) for amount in paddings.reshape(-1, 2)[padded[0]])
-    return RowsOfPadding(pad, source, padded[0], before, after, value)
+    (axis,), quantization, dtype = padded, source.quantization, _TYPES_JOINED_PADDING[source.dtype]
+    shapes = [(*x.shape[:axis], int(count), *x.shape[axis + 1 :]) for count in paddings.reshape(-1, 2)[axis]]
+
+    def write(edit: Editor) -> None:
+        above, below = (
+            [edit.constant(f"{output.name}/{where}", np.full(shape, value, dtype), quantization)] if shape[axis] else []
+            for where, shape in zip(("above", "below"), shapes, strict=True)
+        )
+        edit.join([*above, x, *below], output, axis)
+
+    return Proposal(write)
 
 
 def _value(pad: Operator, source: Tensor, given: Tensor | None) -> float | None:
@@ -122,26 +117,7 @@ def _value(pad: Operator, source: Tensor, given: Tensor | None) -> float | None:
     return float(quantization.zero_point[0]) if quantization is not None and is_quantized(quantization) else 0.0
 
 
-def _rewrite_joined_padding(found: RowsOfPadding, edit: Editor) -> None:
-    source, (output,) = found.source, found.pad.outputs
-    parts = [_rows(found, edit, "above", found.before), source, _rows(found, edit, "below", found.after)]
-    present = [part for part in parts if part is not None]
-    edit.join(present, output, found.axis)
-
-
-def _rows(found: RowsOfPadding, edit: Editor, where: str, count: int) -> Tensor | None:
-    """Return the rows of padding; None without any."""
-    if not count:
-        return None
-    source = found.source
-    shape = [count if axis == found.axis else size for axis, size in enumerate(source.shape)]
-    rows = np.full(shape, found.value, _TYPES_JOINED_PADDING[source.dtype])
-    return edit.constant(f"{found.pad.outputs[0].name}/{where}", rows, source.quantization)
-
-
-JOINED_PADDING = Rule(
-    "joined_padding", Pattern("pad", ("PAD", "PADV2")), _check_joined_padding, _rewrite_joined_padding
-)
+JOINED_PADDING = Rule("joined_padding", Pattern("pad", ("PAD", "PADV2")), _joined_padding)
 """Replace a PAD of whole rows by a concatenation of constant rows and the image, which can be a view.
 
     x -- PAD by 2 rows above        =>        0 0 --+
@@ -157,25 +133,13 @@ Exact: the constant has the value that PAD writes, the zero point of integers (m
 """
 
 
-@dataclass(frozen=True)
-class UnpaddedSlice:
-    """A slice, the tensor before it is padded, and what the slice takes of that."""
-
-    slice: Operator
-    source: Tensor
-    grid: Grid
-
-
-def _check_slice_of_padding(match: Match) -> UnpaddedSlice | str | None:
-    grid = _unpadded(match["pad"], match.anchor)
+def _slice_of_padding(match: Match) -> Answer:
+    cut = match.anchor
+    grid = _unpadded(match["pad"], cut)
     if grid is None:
         return None
     source = source_for_one_reader(match, match["pad"])
-    return source if isinstance(source, str) else UnpaddedSlice(match.anchor, source, grid)
-
-
-def _rewrite_slice_of_padding(found: UnpaddedSlice, edit: Editor) -> None:
-    write_slice(edit, found.slice, found.grid, found.source, found.slice.outputs[0])
+    return source if isinstance(source, str) else Proposal(partial(write_slice, cut, grid, source, cut.outputs[0]))
 
 
 def _unpadded(pad: Operator, cut: Operator) -> Grid | None:
@@ -194,8 +158,7 @@ def _unpadded(pad: Operator, cut: Operator) -> Grid | None:
 SLICE_OF_PADDING = Rule(
     "slice_of_padding",
     Pattern("slice", ("STRIDED_SLICE",), {0: Pattern("pad", ("MIRROR_PAD", "PAD", "PADV2"))}),
-    _check_slice_of_padding,
-    _rewrite_slice_of_padding,
+    _slice_of_padding,
 )
 """Cut a slice that contains no padding out of the tensor before the PAD.
 
@@ -205,17 +168,7 @@ Exact: PAD copies ``x`` into its output, and the slice takes elements of that co
 """
 
 
-@dataclass(frozen=True)
-class Subsampled:
-    """A slice of a tensor, the operator that skips its pixels, and the elements that it leaves."""
-
-    slice: Operator
-    source: Tensor
-    pointwise: Operator
-    grid: Grid
-
-
-def _check_subsampled_slice(match: Match) -> Subsampled | str | None:
+def _subsampled_slice(match: Match) -> Answer:
     cut, pointwise = match["slice"], match.anchor
     if not _skips_pixels(pointwise):
         return None
@@ -231,14 +184,13 @@ def _check_subsampled_slice(match: Match) -> Subsampled | str | None:
     thin = _thinned(grid, pointwise)
     if thin.count[:3] != pointwise.outputs[0].shape[:3]:
         return "its output does not have the pixels that its stride leaves"
-    return Subsampled(cut, source, pointwise, thin)
 
+    def write(edit: Editor) -> None:
+        fewer = edit.activation(f"{between.name}/thinned", thin.count, between)
+        write_slice(cut, thin, source, fewer, edit)
+        edit.twin(pointwise, (fewer, *pointwise.inputs[1:]), pointwise.outputs, strideH=1, strideW=1)
 
-def _rewrite_subsampled_slice(found: Subsampled, edit: Editor) -> None:
-    between, pointwise = found.slice.outputs[0], found.pointwise
-    fewer = edit.activation(f"{between.name}/thinned", found.grid.count, between)
-    write_slice(edit, found.slice, found.grid, found.source, fewer)
-    edit.twin(pointwise, (fewer, *pointwise.inputs[1:]), pointwise.outputs, strideH=1, strideW=1)
+    return Proposal(write)
 
 
 def _skips_pixels(operator: Operator) -> bool:
@@ -268,8 +220,7 @@ def _has_window_of_one(operator: Operator) -> bool:
 SUBSAMPLED_SLICE = Rule(
     "subsampled_slice",
     Pattern("pointwise", ("AVERAGE_POOL_2D", "CONV_2D", "MAX_POOL_2D"), {0: Pattern("slice", ("STRIDED_SLICE",))}),
-    _check_subsampled_slice,
-    _rewrite_subsampled_slice,
+    _subsampled_slice,
 )
 """Let a slice skip the pixels that the pointwise operator behind it would skip.
 
@@ -287,16 +238,7 @@ _TYPES_PLAIN_SLICE = (DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.
 """Types that TFLM's SLICE copies."""
 
 
-@dataclass(frozen=True)
-class PlainSlice:
-    """A slice, what it is cut from, and where."""
-
-    slice: Operator
-    source: Tensor
-    box: Box
-
-
-def _check_plain_slice(match: Match) -> PlainSlice | str | None:
+def _plain_slice(match: Match) -> Answer:
     cut = match.anchor
     source, output, box = cut.inputs[0], cut.outputs[0], strided_slice_box(cut)
     if source is None or box is None:
@@ -305,15 +247,10 @@ def _check_plain_slice(match: Match) -> PlainSlice | str | None:
         return "it takes a dimension out, which SLICE cannot"
     if source.dtype not in _TYPES_PLAIN_SLICE:
         return f"TFLM's SLICE does not copy {source.dtype.label}"
-    return PlainSlice(cut, source, box)
+    return Proposal(lambda edit: edit.slice(source, box.first, box.count, output))
 
 
-def _rewrite_plain_slice(found: PlainSlice, edit: Editor) -> None:
-    (output,) = found.slice.outputs
-    edit.slice(found.source, found.box.first, found.box.count, output)
-
-
-PLAIN_SLICE = Rule("plain_slice", Pattern("slice", ("STRIDED_SLICE",)), _check_plain_slice, _rewrite_plain_slice)
+PLAIN_SLICE = Rule("plain_slice", Pattern("slice", ("STRIDED_SLICE",)), _plain_slice)
 """Replace a STRIDED_SLICE without strides by a SLICE, which needs 108 bytes less in the tail.
 
     x -- STRIDED_SLICE [2:5, 1:9]        =>        x -- SLICE from (2, 1), of 3 x 8
@@ -329,27 +266,16 @@ _TYPES_SKIPPING_CONVOLUTION = (DType.INT8, DType.INT16)
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
-@dataclass(frozen=True)
-class PickedPixels:
-    """A pointwise convolution, the image whose pixels it reads, the first of them, and the steps between them."""
-
-    convolution: Operator
-    picking: Operator
-    source: Tensor
-    first: tuple[int, int]
-    stride: tuple[int, int]
-
-
-def _check_skipping_convolution(match: Match) -> PickedPixels | str | None:
+def _skipping_convolution(match: Match) -> Answer:
     picking, convolution = match["picking"], match.anchor
     weights = operands(convolution, 2)[1]
     grid = _grid_of(picking)
     if weights is None or len(weights.shape) != 4 or weights.shape[1:3] != (1, 1) or grid is None:
         return None
-    source = source_for_one_reader(match, picking)
+    source, taps = source_for_one_reader(match, picking), values(weights)
     if isinstance(source, str):
         return source
-    if source.dtype not in _TYPES_SKIPPING_CONVOLUTION or weights.dtype is not DType.INT8 or values(weights) is None:
+    if source.dtype not in _TYPES_SKIPPING_CONVOLUTION or weights.dtype is not DType.INT8 or taps is None:
         return "its values are no integers, or its weights are computed or packed"
     if weights.shape[3] != source.shape[3]:
         return "it is grouped"
@@ -358,25 +284,21 @@ def _check_skipping_convolution(match: Match) -> PickedPixels | str | None:
     stride = steps[0] * own[0], steps[1] * own[1]
     if not _fits(source, convolution.outputs[0], first, stride):
         return "what is picked is not what a window that begins at the first pixel would meet"
-    return PickedPixels(convolution, picking, source, first, stride)
 
+    def write(edit: Editor) -> None:
+        filters = weights
+        if any(first):
+            window = np.zeros((weights.shape[0], first[0] + 1, first[1] + 1, weights.shape[3]), taps.dtype)
+            window[:, first[0], first[1], :] = taps[:, 0, 0, :]
+            filters = edit.constant(f"{weights.name}/window", window, weights.quantization)
+        # A dilation means nothing to a window of one tap, and would spread the taps of a larger one.
+        fields = {"strideH": stride[0], "strideW": stride[1], "dilationHFactor": 1, "dilationWFactor": 1}
+        # Where the pixels were picked, so that the image lives no longer than it did.
+        edit.position = edit.graph.operators.index(picking)
+        inputs = (source, filters, *convolution.inputs[2:])
+        edit.twin(convolution, inputs, convolution.outputs, padding=VALID, **fields)
 
-def _rewrite_skipping_convolution(found: PickedPixels, edit: Editor) -> None:
-    convolution, weights = found.convolution, found.convolution.inputs[1]
-    whole = None if weights is None else values(weights)
-    if weights is not None and whole is not None and any(found.first):
-        rows, columns = found.first
-        shape = (whole.shape[0], rows + 1, columns + 1, whole.shape[3])
-        window = np.zeros(shape, whole.dtype)
-        window[:, rows, columns, :] = whole[:, 0, 0, :]
-        weights = edit.constant(f"{weights.name}/window", window, weights.quantization)
-    inputs: Sequence[Tensor | None] = (found.source, weights, *convolution.inputs[2:])
-    strides = {"strideH": found.stride[0], "strideW": found.stride[1]}
-    # A dilation means nothing to a window of one tap, and would spread the taps of a larger one.
-    fields = {"padding": VALID, **strides, "dilationHFactor": 1, "dilationWFactor": 1}
-    # Where the pixels were picked, so that the image lives no longer than it did.
-    edit.position = edit.graph.operators.index(found.picking)
-    edit.twin(convolution, inputs, convolution.outputs, **fields)
+    return Proposal(write)
 
 
 def _grid_of(picking: Operator) -> Grid | None:
@@ -407,8 +329,7 @@ def _fits(source: Tensor, output: Tensor, first: tuple[int, int], stride: tuple[
 SKIPPING_CONVOLUTION = Rule(
     "skipping_convolution",
     Pattern("convolution", ("CONV_2D",), {0: Pattern("picking", (*_POOLS, "STRIDED_SLICE"))}),
-    _check_skipping_convolution,
-    _rewrite_skipping_convolution,
+    _skipping_convolution,
 )
 """Let a 1x1 convolution skip pixels with its stride, instead of a slice or a pool of one pixel before it.
 
@@ -433,41 +354,39 @@ _MOST_MOVED = 1 << 24
 _COPIES = ("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", _RESIZE, "SQUEEZE", "TILE")
 
 
-@dataclass(frozen=True)
-class RepeatedPixels:
-    """An image, and the output that has its pixels several times."""
-
-    source: Tensor
-    output: Tensor
-
-
-def _check_repeated_pixels(match: Match) -> RepeatedPixels | str | None:
+def _repeated_pixels(match: Match) -> Answer:
     output = match.anchor.outputs[0]
     if len(output.shape) != 4:
         return "it repeats no image"
     for source, place in moved_from(output):
         if len(source.shape) == 4 and _is_repeated(source, output, place):
-            reason = _reason_against_values_repeated_pixels(source, output)
-            return reason or RepeatedPixels(source, output)
+            return _resized(source, output)
     return "it repeats other things than rows or columns, or a number of times that is computed"
 
 
-def _check_joined(match: Match) -> RepeatedPixels | str | None:
+def _joined_resizes(match: Match) -> Answer:
     first, second = match["first"], match.anchor
     source, between, output = first.inputs[0], first.outputs[0], second.outputs[0]
     if source is None or any(_centers(each) or each.option("alignCorners", False) for each in (first, second)):
         return None
     if len(between.uses) > 1 or match.is_returned(between):
         return f"'{between.name}' is needed by others too"
-    if not (_repeats(source, between) and _repeats(between, output)):
-        return None
-    return _reason_against_values_repeated_pixels(source, output) or RepeatedPixels(source, output)
+    return _resized(source, output) if _repeats(source, between) and _repeats(between, output) else None
 
 
-def _rewrite_repeated_pixels(found: RepeatedPixels, edit: Editor) -> None:
-    size = edit.constant(f"{found.output.name}/size", np.asarray(found.output.shape[1:3], np.int32))
-    fields = {"alignCorners": False, "halfPixelCenters": False}
-    edit.operator(_RESIZE, (found.source, size), (found.output,), "ResizeNearestNeighborOptions", **fields)
+def _resized(source: Tensor, output: Tensor) -> Proposal | str:
+    """Propose that the output is the source with each pixel repeated."""
+    if source.dtype not in _TYPES_REPEATED_PIXELS or not quantized_alike(source.quantization, output.quantization):
+        return f"'{output.name}' is of another type or scale than '{source.name}', or TFLM cannot resize it"
+    if not _repeats(source, output):
+        return "float32 does not find the right pixel"
+
+    def write(edit: Editor) -> None:
+        size = edit.constant(f"{output.name}/size", np.asarray(output.shape[1:3], np.int32))
+        fields = {"alignCorners": False, "halfPixelCenters": False}
+        edit.operator(_RESIZE, (source, size), (output,), "ResizeNearestNeighborOptions", **fields)
+
+    return Proposal(write)
 
 
 def moved_from(output: Tensor) -> Iterator[tuple[Tensor, Array]]:
@@ -522,12 +441,6 @@ def _is_repeated(source: Tensor, output: Tensor, place: Array) -> bool:
     return bool((np.repeat(np.repeat(whole, times[1], 1), times[2], 2) == place).all())
 
 
-def _reason_against_values_repeated_pixels(source: Tensor, output: Tensor) -> str | None:
-    if source.dtype not in _TYPES_REPEATED_PIXELS or not quantized_alike(source.quantization, output.quantization):
-        return f"'{output.name}' is of another type or scale than '{source.name}', or TFLM cannot resize it"
-    return None if _repeats(source, output) else "float32 does not find the right pixel"
-
-
 def _repeats(source: Tensor, output: Tensor) -> bool:
     """Tell whether RESIZE_NEAREST_NEIGHBOR makes every pixel as often as every other one."""
     return all(_repeats_along(source.shape[axis], output.shape[axis]) for axis in (1, 2))
@@ -548,14 +461,12 @@ REPEATED_PIXELS = (
     Rule(
         "repeated_pixels",
         Pattern("flat", ("RESHAPE", "SQUEEZE"), {0: Pattern("tile", ("BROADCAST_TO", "TILE"))}),
-        _check_repeated_pixels,
-        _rewrite_repeated_pixels,
+        _repeated_pixels,
     ),
     Rule(
         "repeated_pixels",
         Pattern("second", (_RESIZE,), {0: Pattern("first", (_RESIZE,))}),
-        _check_joined,
-        _rewrite_repeated_pixels,
+        _joined_resizes,
     ),
 )
 """Replace a TILE of rows or columns (UpSampling2D of Keras 3) by a RESIZE_NEAREST_NEIGHBOR.
@@ -573,16 +484,7 @@ A TILE, and two resizes in a row.
 """
 
 
-@dataclass(frozen=True)
-class Broadcast:
-    """An operator, one of its two inputs, and the tensor whose elements that input repeats."""
-
-    reader: Operator
-    slot: int
-    source: Tensor
-
-
-def _check_broadcast(slot: int, match: Match) -> Broadcast | str | None:
+def _broadcast(slot: int, match: Match) -> Answer:
     reader, copied = match.anchor, match["copy"].outputs[0]
     other, output = reader.inputs[1 - slot], reader.outputs[0]
     if len(copied.uses) > 1 or match.is_returned(copied):
@@ -595,12 +497,10 @@ def _check_broadcast(slot: int, match: Match) -> Broadcast | str | None:
             is_like = all(size in (1, made) for size, made in zip(source.shape, output.shape, strict=True))
             whole = np.arange(source.elements).reshape(source.shape)
             least = source if is_like and (np.broadcast_to(whole, output.shape) == place).all() else least
-    return "it repeats its elements in another order" if least is None else Broadcast(reader, slot, least)
-
-
-def _rewrite_broadcast(found: Broadcast, edit: Editor) -> None:
-    inputs = [found.source if at == found.slot else each for at, each in enumerate(found.reader.inputs)]
-    edit.twin(found.reader, inputs, found.reader.outputs)
+    if least is None:
+        return "it repeats its elements in another order"
+    inputs = [least if at == slot else each for at, each in enumerate(reader.inputs)]
+    return Proposal(lambda edit: edit.twin(reader, inputs, reader.outputs))
 
 
 _REPEATING = Pattern("repeat", ("BROADCAST_TO", "TILE"))
@@ -608,8 +508,7 @@ BROADCAST = tuple(
     Rule(
         "broadcast",
         Pattern("reader", ("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), {slot: copy}),
-        partial(_check_broadcast, slot),
-        _rewrite_broadcast,
+        partial(_broadcast, slot),
     )
     for slot in (0, 1)
     for copy in (
@@ -629,16 +528,7 @@ For either input, and with a RESHAPE behind the copies.
 """
 
 
-@dataclass(frozen=True)
-class PixelByPixel:
-    """A pointwise convolution, its input, and its filter."""
-
-    convolution: Operator
-    source: Tensor
-    filters: Tensor
-
-
-def _check_dense_pixels(match: Match) -> PixelByPixel | str | None:
+def _dense_pixels(match: Match) -> Answer:
     convolution = match.anchor
     source, filters, bias = operands(convolution, 3)
     if source is None or filters is None or len(filters.shape) != 4 or filters.shape[1:3] != (1, 1):
@@ -649,22 +539,19 @@ def _check_dense_pixels(match: Match) -> PixelByPixel | str | None:
         return "it skips pixels"
     if filters.shape[3] != source.shape[-1]:
         return "it is grouped"
-    if values(filters) is None or (bias is not None and not bias.is_constant):
-        return "its weights are computed"
-    return PixelByPixel(convolution, source, filters)
-
-
-def _rewrite_dense_pixels(found: PixelByPixel, edit: Editor) -> None:
-    filters, convolution = found.filters, found.convolution
     whole = values(filters)
-    assert whole is not None
-    flat = edit.constant(f"{filters.name}/dense", np.reshape(whole, (filters.shape[0], -1)), filters.quantization)
-    fields = {"keepNumDims": True, "fusedActivationFunction": convolution.option("fusedActivationFunction", 0)}
-    inputs = (found.source, flat, operands(convolution, 3)[2])
-    edit.operator("FULLY_CONNECTED", inputs, convolution.outputs, "FullyConnectedOptions", **fields)
+    if whole is None or (bias is not None and not bias.is_constant):
+        return "its weights are computed"
+
+    def write(edit: Editor) -> None:
+        flat = edit.constant(f"{filters.name}/dense", np.reshape(whole, (len(whole), -1)), filters.quantization)
+        fields = {"keepNumDims": True, "fusedActivationFunction": convolution.option("fusedActivationFunction", 0)}
+        edit.operator("FULLY_CONNECTED", (source, flat, bias), convolution.outputs, "FullyConnectedOptions", **fields)
+
+    return Proposal(write)
 
 
-DENSE_PIXELS = Rule("dense_pixels", Pattern("convolution", ("CONV_2D",)), _check_dense_pixels, _rewrite_dense_pixels)
+DENSE_PIXELS = Rule("dense_pixels", Pattern("convolution", ("CONV_2D",)), _dense_pixels)
 """Replace a float 1x1 convolution by a FULLY_CONNECTED per pixel, which needs fewer bytes in the tail.
 
     x -- CONV_2D 1x1, stride 1        =>        x -- FULLY_CONNECTED of each pixel
@@ -708,25 +595,7 @@ class DilatedAxis:
     after: int
 
 
-@dataclass(frozen=True)
-class Dilated:
-    """The convolution, its axes H and W with dilation, and what is around it where blocks have three dimensions.
-
-    ``image`` and ``result`` are the shapes that the convolution takes and makes.
-    """
-
-    source: Tensor
-    output: Tensor
-    convolution: Operator
-    axes: tuple[DilatedAxis, ...]
-    padding: int | None
-    image: tuple[int, ...]
-    result: tuple[int, ...]
-    expand: Operator | None
-    restore: Operator | None
-
-
-def _check_restored_dilation(match: Match) -> Dilated | str:
+def _restored_dilation(match: Match) -> Answer:
     blocks, convolution, joined = match["blocks"], match["convolution"], match.anchor
     expand, restore = (match.operators.get(role) for role in ("expand", "restore"))
     # The blocks may have other readers: as a rule convolutions of which the same holds.
@@ -746,33 +615,28 @@ def _check_restored_dilation(match: Match) -> Dilated | str:
         return "it crops more pixels than it pads: it is a slice of a dilated convolution"
     image = (source.shape[0], *(axis.size for axis in cut), source.shape[-1])
     result = (source.shape[0], *(axis.outputs for axis in cut), output.shape[-1])
-    return Dilated(source, output, convolution, axes, _padding(cut, axes), image, result, expand, restore)
+    padding = _padding(cut, axes)
 
+    def write(edit: Editor) -> None:
+        x, y = source, output
+        if expand is not None:
+            x = edit.activation(f"{source.name}/image", image, source)
+            write_reshape(edit, expand, source, x)
+        if padding is None:
+            amounts = [(0, 0), *((axis.before, axis.after) for axis in axes), (0, 0)]
+            shape = [size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True)]
+            padded = edit.activation(f"{source.name}/padded", shape, x)
+            edit.pad(x, amounts, padded)
+            x = padded
+        if restore is not None:
+            y = edit.activation(f"{output.name}/image", result, output)
+        fields = {"padding": VALID if padding is None else padding}
+        fields |= {f"dilation{letter}Factor": axis.dilation for letter, axis in zip("HW", axes, strict=True)}
+        edit.twin(convolution, (x, *convolution.inputs[1:]), (y,), **fields)
+        if restore is not None:
+            write_reshape(edit, restore, y, output)
 
-def _rewrite_restored_dilation(found: Dilated, edit: Editor) -> None:
-    convolution, x = found.convolution, found.source
-    if found.expand is not None:
-        x = edit.activation(f"{found.source.name}/image", found.image, found.source)
-        write_reshape(edit, found.expand, found.source, x)
-    if found.padding is None:
-        x = _padded(edit, found, x)
-    y = found.output
-    if found.restore is not None:
-        y = edit.activation(f"{found.output.name}/image", found.result, found.output)
-    fields = {"padding": VALID if found.padding is None else found.padding}
-    fields |= {f"dilation{letter}Factor": axis.dilation for letter, axis in zip("HW", found.axes, strict=True)}
-    edit.twin(convolution, (x, *convolution.inputs[1:]), (y,), **fields)
-    if found.restore is not None:
-        write_reshape(edit, found.restore, y, found.output)
-
-
-def _padded(edit: Editor, found: Dilated, x: Tensor) -> Tensor:
-    amounts = [(0, 0), *((axis.before, axis.after) for axis in found.axes), (0, 0)]
-    y = edit.activation(
-        f"{found.source.name}/padded", [size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True)], x
-    )
-    edit.pad(x, amounts, y)
-    return y
+    return Proposal(write)
 
 
 def _reason_against_values_restored_dilation(
@@ -860,8 +724,7 @@ RESTORED_DILATION = tuple(
     Rule(
         "restored_dilation",
         Pattern("joined", ("BATCH_TO_SPACE_ND",), {0: inner}),
-        _check_restored_dilation,
-        _rewrite_restored_dilation,
+        _restored_dilation,
     )
     for inner in (Pattern("convolution", _CONVOLUTION, {0: _BLOCKS}), _RESTORED)
 )

@@ -15,37 +15,24 @@ of it need less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from ...kernels.relations import operands
 from ...kernels.support import MAX_PARTS
 from ...model.ir.change import Changed, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import Editor
-from ...model.ir.model import DType, Model, Operator, Tensor
+from ...model.ir.model import DType, Model
 from ...model.ir.tensors import has_several_scales, integers
 from ...operators.table import OPERATORS
-from .engine import Driver, Match, Pattern, Rule, source_of
+from .engine import Answer, Driver, Match, Pattern, Proposal, Rule, source_of
 
-Array = npt.NDArray[Any]
 _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 """Types that TFLM transposes, splits, joins, and cuts into stripes."""
 _TO_LAST = [0, 2, 3, 1]
 
 
-@dataclass(frozen=True)
-class Planes:
-    """A TRANSPOSE from channels first to last, and its input."""
-
-    transpose: Operator
-    source: Tensor
-
-
-def _check_planes(match: Match) -> Planes | str | None:
+def _planes(match: Match) -> Answer:
     transpose = match.anchor
     x, chosen = operands(transpose, 2)
     order = integers(chosen)
@@ -58,26 +45,27 @@ def _check_planes(match: Match) -> Planes | str | None:
         return f"it has {channels} channels, and TFLM joins at most {MAX_PARTS} tensors"
     if x.dtype not in _TYPES or x.is_constant or has_several_scales(x.quantization):
         return f"'{x.name}' is {x.dtype.label}, a constant, or has several scales"
-    source = source_of(x, transpose.outputs[0])
-    return source if isinstance(source, str) else Planes(transpose, source)
+    y = transpose.outputs[0]
+    source = source_of(x, y)
+    if isinstance(source, str):
+        return source
+
+    def write(edit: Editor) -> None:
+        rows = edit.activation(f"{y.name}/rows", (1, channels * height, 1, width), x)
+        edit.reshape(x, rows)
+        names = (f"{y.name}/plane{at + 1}of{channels}" for at in range(channels))
+        planes = [edit.activation(name, (1, height, 1, width), x, is_piece=True) for name in names]
+        axis = edit.constant(f"{y.name}/axis", np.asarray(1, np.int32))
+        edit.operator("SPLIT", (axis, rows), planes, "SplitOptions", numSplits=channels)
+        joined = edit.activation(f"{y.name}/joined", (1, height, channels, width), x)
+        edit.join(planes, joined, 2)
+        order = edit.constant(f"{y.name}/order", np.asarray((0, 1, 3, 2), np.int32))
+        edit.twin(transpose, (joined, order), (y,))
+
+    return Proposal(write)
 
 
-def _rewrite_planes(found: Planes, edit: Editor) -> None:
-    x, y = found.source, found.transpose.outputs[0]
-    _, channels, height, width = x.shape
-    rows = edit.activation(f"{y.name}/rows", (1, channels * height, 1, width), x)
-    edit.reshape(x, rows)
-    names = (f"{y.name}/plane{at + 1}of{channels}" for at in range(channels))
-    planes = [edit.activation(name, (1, height, 1, width), x, is_piece=True) for name in names]
-    axis = edit.constant(f"{y.name}/axis", np.asarray(1, np.int32))
-    edit.operator("SPLIT", (axis, rows), planes, "SplitOptions", numSplits=channels)
-    joined = edit.activation(f"{y.name}/joined", (1, height, channels, width), x)
-    edit.join(planes, joined, 2)
-    order = edit.constant(f"{y.name}/order", np.asarray((0, 1, 3, 2), np.int32))
-    edit.twin(found.transpose, (joined, order), (y,))
-
-
-TRANSPOSED_PLANES = Rule("transposed_planes", Pattern("transpose", ("TRANSPOSE",)), _check_planes, _rewrite_planes)
+TRANSPOSED_PLANES = Rule("transposed_planes", Pattern("transpose", ("TRANSPOSE",)), _planes)
 """Transpose an image with channels first row by row, from the planes of its channels.
 
     x (1, C, H, W) -- TRANSPOSE -- y (1, H, W, C)
@@ -88,20 +76,7 @@ the image, of which they copy the rows that they read.
 """
 
 
-@dataclass(frozen=True)
-class TransposedFirst:
-    """A TRANSPOSE from channels first to last, the operator before it, and the input of that.
-
-    ``amounts``: of a PAD, in the order that they have behind the TRANSPOSE.
-    """
-
-    transpose: Operator
-    before: Operator
-    source: Tensor
-    amounts: Array | None
-
-
-def _check_transposed_first(match: Match) -> TransposedFirst | str | None:
+def _transposed_first(match: Match) -> Answer:
     transpose, before = match.anchor, match["before"]
     order, between, source = integers(operands(transpose, 2)[1]), before.outputs[0], before.inputs[0]
     if order is None or order.tolist() != _TO_LAST or source is None or len(source.shape) != len(_TO_LAST):
@@ -112,24 +87,25 @@ def _check_transposed_first(match: Match) -> TransposedFirst | str | None:
         return f"'{source.name}' is {source.dtype.label}, a constant, or a variable"
     if has_several_scales(source.quantization) or has_several_scales(between.quantization):
         return f"'{source.name}' or '{between.name}' has several scales"
-    alike = source_of(between, transpose.outputs[0])
+    y, amounts = transpose.outputs[0], None
+    alike = source_of(between, y)
     if isinstance(alike, str):
         return alike
-    if before.name not in _PADS:
-        is_unary = len(before.inputs) == 1 and source.shape == between.shape
-        return TransposedFirst(transpose, before, source, None) if is_unary else "it has other operands"
-    amounts = integers(before.inputs[1])
-    if amounts is None or amounts.size != 2 * len(_TO_LAST):
-        return "its paddings are computed"
-    return TransposedFirst(transpose, before, source, amounts.reshape(-1, 2)[_TO_LAST].astype(np.int32))
+    if before.name in _PADS:
+        amounts = integers(before.inputs[1])
+        if amounts is None or amounts.size != 2 * len(_TO_LAST):
+            return "its paddings are computed"
+    elif len(before.inputs) != 1 or source.shape != between.shape:
+        return "it has other operands"
 
+    def write(edit: Editor) -> None:
+        turned = edit.activation(f"{y.name}/first", [source.shape[axis] for axis in _TO_LAST], source)
+        edit.twin(transpose, (source, transpose.inputs[1]), (turned,))
+        behind = None if amounts is None else amounts.reshape(-1, 2)[_TO_LAST].astype(np.int32)
+        others = () if behind is None else (edit.constant(f"{y.name}/paddings", behind), *before.inputs[2:])
+        edit.twin(before, (turned, *others), (y,))
 
-def _rewrite_transposed_first(found: TransposedFirst, edit: Editor) -> None:
-    x, y, before = found.source, found.transpose.outputs[0], found.before
-    turned = edit.activation(f"{y.name}/first", [x.shape[axis] for axis in _TO_LAST], x)
-    edit.twin(found.transpose, (x, found.transpose.inputs[1]), (turned,))
-    said = () if found.amounts is None else (edit.constant(f"{y.name}/paddings", found.amounts), *before.inputs[2:])
-    edit.twin(before, (turned, *said), (y,))
+    return Proposal(write)
 
 
 _PADS = ("PAD", "PADV2")
@@ -137,8 +113,7 @@ _ON_ELEMENTS = tuple(name for name, kind in OPERATORS.items() if kind.is_by_chan
 TRANSPOSED_FIRST = Rule(
     "transposed_first",
     Pattern("transpose", ("TRANSPOSE",), {0: Pattern("before", (*_PADS, *_ON_ELEMENTS))}),
-    _check_transposed_first,
-    _rewrite_transposed_first,
+    _transposed_first,
 )
 """Let a TRANSPOSE from channels first to last come before a PAD, or before an operator on single elements.
 

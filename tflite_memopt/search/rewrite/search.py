@@ -27,7 +27,7 @@ from ...model.ir.editor import label
 from ...model.ir.model import Graph, Model, Operator
 from ...solvers.graph.side_by_side import side_by_side
 from .channels import channel_tiles
-from .engine import AnyRule, Applied, Driver
+from .engine import Applied, Driver, Rule
 
 
 @dataclass(frozen=True, order=True)
@@ -114,7 +114,7 @@ class Start:
     """
 
     model: Model
-    rules: Sequence[AnyRule]
+    rules: Sequence[Rule]
     allowed: Collection[Exactness]
     names: Mapping[int, str]
     tiles: tuple[int, ...] = (0,)
@@ -150,7 +150,7 @@ def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
     return model, tuple(uses)
 
 
-def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator: Operator, tiles: int) -> None:
+def _take_apart(driver: Driver, rules: Sequence[Rule], graph: Graph, operator: Operator, tiles: int) -> None:
     if not tiles:
         driver.apply_below(rules, graph, operator)
         return

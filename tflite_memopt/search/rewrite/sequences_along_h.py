@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from ...model.ir.model import Graph, Model, Operator, Tensor, Use
 from ...model.ir.tensors import integers, quantized_alike, values
 from ...operators.overrides import laid_along_h
 from ...operators.table import AlongH, kind_of
-from .engine import Driver, Match, Pattern, Rule
+from .engine import Answer, Driver, Match, Pattern, Proposal, Rule
 from .shapes import shape_is_said
 
 _HEADS_FIRST = (0, 2, 1, 3)
@@ -62,7 +63,7 @@ class Attention:
         return (*self.before, self.turn, *self.chain[:-1], *self.behind)
 
 
-def _check(match: Match) -> Attention | None:
+def _attention(match: Match) -> Answer:
     """Return the attention whose second product is the anchor. Nothing is said of other products.
 
     queries -- turn --+
@@ -85,7 +86,7 @@ def _check(match: Match) -> Attention | None:
     behind = (back,) if then is None or not _is_free_reshape(match, then) else (back, then)
     before = _steps_to(match, queries, turn)
     found = Attention(queries, before, turn, chain, (keys, values_of_heads), behind)
-    return found if _is_of_one_image(found) else None
+    return Proposal(partial(_split_heads, found)) if _is_of_one_image(found) else None
 
 
 def _is_of_one_image(found: Attention) -> bool:
@@ -126,7 +127,7 @@ def _swap(operator: Operator | None) -> Operator | None:
     return operator if order is not None and tuple(order.tolist()) == _HEADS_FIRST else None
 
 
-def _rewrite(found: Attention, edit: Editor) -> None:
+def _split_heads(found: Attention, edit: Editor) -> None:
     for operator in found.gone:
         edit.remove(operator)
     matrices = [[_matrix(edit, found, each, at) for each in found.matrices] for at in range(found.heads)]
@@ -230,7 +231,7 @@ def _slice(edit: Editor, x: Tensor, begin: Sequence[int], size: Sequence[int], n
     return cut
 
 
-SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODUCT,)), _check, _rewrite)
+SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODUCT,)), _attention)
 """Split the heads of an attention, so that the queries of each head form one sequence that stripes can cut.
 
     q (1, L, H, d) -- TRANSPOSE (1, H, L, d) --+

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +11,19 @@ from ...kernels.relations import RESHAPES, axis_of, operands, slice_box, strided
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import integers, is_quantized
-from .engine import Copy, CopyReader, Match, Pattern, Rule, is_dead, is_shape_computed, source_for_one_reader, source_of
+from .engine import (
+    Answer,
+    Match,
+    Pattern,
+    Proposal,
+    Rule,
+    is_dead,
+    is_shape_computed,
+    leave_out,
+    read_instead,
+    source_for_one_reader,
+    source_of,
+)
 
 
 def shape_is_said(operator: Operator) -> bool:
@@ -42,15 +53,12 @@ def _makes(like: Operator, x: Tensor, y: Tensor) -> bool:
     return many.shape[at] == 1 and (*many.shape[:at], *many.shape[at + 1 :]) == few.shape
 
 
-def _check_dead_operators(match: Match) -> Match | None:
-    return match if is_dead(match.graph, match.anchor) else None
+def _dead_operators(match: Match) -> Answer:
+    # The anchor is out of the graph already when a proposal is carried out.
+    return Proposal(lambda _: None) if is_dead(match.graph, match.anchor) else None
 
 
-def _rewrite_dead_operators(_: Match, __: Editor) -> None:
-    """The operator is out of the graph already, and none of its outputs is read."""
-
-
-DEAD_OPERATORS = Rule("dead_operators", Pattern("dead", ()), _check_dead_operators, _rewrite_dead_operators)
+DEAD_OPERATORS = Rule("dead_operators", Pattern("dead", ()), _dead_operators)
 r"""Drop operators whose results nothing reads.
 
     x --> op --> y           x --> op --> y
@@ -65,7 +73,7 @@ or is custom. Tensors that only the dropped operator has read are dead as well, 
 _INTEGERS = (DType.INT8, DType.INT16)
 
 
-def _check_identity(match: Match) -> Copy | str | None:
+def _identity(match: Match) -> Answer:
     operator = match.anchor
     x = _source(operator)
     if x is None or len(operator.outputs) != 1:
@@ -75,8 +83,7 @@ def _check_identity(match: Match) -> Copy | str | None:
         return None
     if match.is_returned(y):
         return f"it writes '{y.name}', which the graph returns"
-    source = source_of(x, y)
-    return source if isinstance(source, str) else Copy(source, y)
+    return leave_out(source_of(x, y), y)
 
 
 def _source(operator: Operator) -> Tensor | None:
@@ -152,7 +159,7 @@ _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
 }
 """Tell whether an operator with one output, of the shape and type of its input, keeps every element where it was."""
 
-IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _check_identity, Copy.leave_out)
+IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _identity)
 """Drop operators that change nothing.
 
     x -- RESHAPE to the shape of x -- y -- op        =>        x -- op
@@ -175,19 +182,17 @@ where either was.
 """
 
 
-def _check_consecutive_reshapes(match: Match) -> CopyReader | str:
+def _consecutive_reshapes(match: Match) -> Answer:
     first, second = match["first"], match.anchor
     if is_shape_computed(first) or is_shape_computed(second):
         return "a shape is computed"
-    source = source_for_one_reader(match, first)
-    return source if isinstance(source, str) else CopyReader(second, source)
+    return read_instead(second, source_for_one_reader(match, first))
 
 
 CONSECUTIVE_RESHAPES = Rule(
     "consecutive_reshapes",
     Pattern("second", ("RESHAPE",), {0: Pattern("first", RESHAPES)}),
-    _check_consecutive_reshapes,
-    CopyReader.read_source,
+    _consecutive_reshapes,
 )
 """Merge two consecutive reshapes.
 
@@ -198,7 +203,7 @@ other kernel than before.
 """
 
 
-def _check_undone_reshapes(match: Match) -> Copy | str | None:
+def _undone_reshapes(match: Match) -> Answer:
     first, second = match["first"], match.anchor
     x, output = first.inputs[0], second.outputs[0]
     if x is None or x.shape != output.shape:
@@ -208,15 +213,13 @@ def _check_undone_reshapes(match: Match) -> Copy | str | None:
     if match.is_returned(output):
         return f"it writes '{output.name}', which the graph returns"
     between = source_of(first.outputs[0], output)
-    source = between if isinstance(between, str) else source_of(x, between)
-    return source if isinstance(source, str) else Copy(source, output)
+    return leave_out(between if isinstance(between, str) else source_of(x, between), output)
 
 
 UNDONE_RESHAPES = Rule(
     "undone_reshapes",
     Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}),
-    _check_undone_reshapes,
-    Copy.leave_out,
+    _undone_reshapes,
 )
 """Drop two reshapes of which the second one undoes the first.
 
@@ -232,16 +235,7 @@ MOST_DIMENSIONS = 4
 """Of what kernels of TFLM broadcast, reduce, or pad."""
 
 
-@dataclass(frozen=True)
-class ReducedReshape:
-    """The reduction, the source of its reshaped input, and the dimensions of that to reduce."""
-
-    reduction: Operator
-    source: Tensor
-    axes: tuple[int, ...]
-
-
-def _check_reduced_reshape(match: Match) -> ReducedReshape | str | None:
+def _reduced_reshape(match: Match) -> Answer:
     reduction, reshape = match.anchor, match["reshape"]
     shaped, chosen = operands(reduction, 2)
     if shaped is None or reduction.option("keepDims", False):
@@ -249,14 +243,19 @@ def _check_reduced_reshape(match: Match) -> ReducedReshape | str | None:
     given = integers(chosen)
     if given is None or is_shape_computed(reshape):
         return "its dimensions or a shape are computed"
-    source = source_for_one_reader(match, reshape)
+    source, output = source_for_one_reader(match, reshape), reduction.outputs[0]
     if isinstance(source, str):
         return source
     taken = {axis_of(int(axis), len(shaped.shape)) for axis in given.ravel()}
-    axes = _axes_in(source.shape, shaped.shape, taken, reduction.outputs[0].shape)
+    axes = _axes_in(source.shape, shaped.shape, taken, output.shape)
     if axes is None:
         return "the reshape does more than add or drop dimensions of 1"
-    return ReducedReshape(reduction, source, axes)
+
+    def write(edit: Editor) -> None:
+        chosen = edit.constant(f"{output.name}/axes", np.asarray(axes, np.int32))
+        edit.twin(reduction, (source, chosen), (output,))
+
+    return Proposal(write)
 
 
 def _axes_in(
@@ -281,17 +280,10 @@ def _subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
         yield from combinations(reversed(axes), count)
 
 
-def _rewrite_reduced_reshape(found: ReducedReshape, edit: Editor) -> None:
-    (output,) = found.reduction.outputs
-    axes = edit.constant(f"{output.name}/axes", np.asarray(found.axes, np.int32))
-    edit.twin(found.reduction, (found.source, axes), (output,))
-
-
 REDUCED_RESHAPE = Rule(
     "reduced_reshape",
     Pattern("reduction", _REDUCTIONS, {0: Pattern("reshape", RESHAPES)}),
-    _check_reduced_reshape,
-    _rewrite_reduced_reshape,
+    _reduced_reshape,
 )
 """Drop a reshape that adds or removes dimensions of 1 before MEAN, SUM, REDUCE_MAX, or REDUCE_MIN.
 
@@ -303,7 +295,7 @@ that keep their dimensions are left alone: for images TFLM has a sum of its own 
 """
 
 
-def _check_flattened_input(match: Match) -> CopyReader | str | None:
+def _flattened_input(match: Match) -> Answer:
     dense, reshape = match.anchor, match["reshape"]
     weights, output = dense.inputs[1], dense.outputs[0]
     if dense.option("keepNumDims", False) or len(output.shape) != 2:
@@ -317,14 +309,13 @@ def _check_flattened_input(match: Match) -> CopyReader | str | None:
         return source
     if source.elements != output.shape[0] * weights.shape[-1]:
         return "its input has more than the rows that it multiplies"
-    return CopyReader(dense, source)
+    return read_instead(dense, source)
 
 
 FLATTENED_INPUT = Rule(
     "flattened_input",
     Pattern("dense", ("FULLY_CONNECTED",), {0: Pattern("reshape", RESHAPES)}),
-    _check_flattened_input,
-    CopyReader.read_source,
+    _flattened_input,
 )
 """Drop a reshape before FULLY_CONNECTED, whose kernel flattens its input.
 
@@ -341,16 +332,7 @@ _EXPANDED = (DType.FLOAT32, DType.INT8, DType.INT16)
 """Types that TFLM's EXPAND_DIMS copies."""
 
 
-@dataclass(frozen=True)
-class Reshaped:
-    """A reshape, its input, and the dimension of 1 that it adds, if that is all that it does."""
-
-    reshape: Operator
-    source: Tensor
-    added: int | None
-
-
-def _check_lean_reshape(match: Match) -> Reshaped | str | None:
+def _lean_reshape(match: Match) -> Answer:
     reshape = match.anchor
     source, output = reshape.inputs[0], reshape.outputs[0]
     said = [tensor for tensor in reshape.inputs[1:] if tensor is not None]
@@ -359,7 +341,14 @@ def _check_lean_reshape(match: Match) -> Reshaped | str | None:
     if source.elements != output.elements or min((*source.shape, *output.shape), default=0) < 1:
         return "a shape is not known"
     at = added_dimension(source.shape, output.shape) if source.dtype in _EXPANDED else None
-    return Reshaped(reshape, source, at) if said or at is not None else None
+    if at is None:
+        return Proposal(lambda edit: edit.reshape(source, output, has_operand=False)) if said else None
+
+    def write(edit: Editor) -> None:
+        axis = edit.constant(f"{output.name}/axis", np.asarray(at, np.int32))
+        edit.operator("EXPAND_DIMS", (source, axis), (output,), "ExpandDimsOptions")
+
+    return Proposal(write)
 
 
 def added_dimension(shape: tuple[int, ...], longer: tuple[int, ...]) -> int | None:
@@ -373,16 +362,7 @@ def added_dimension(shape: tuple[int, ...], longer: tuple[int, ...]) -> int | No
     return max(places, default=None)
 
 
-def _rewrite_lean_reshape(found: Reshaped, edit: Editor) -> None:
-    (output,) = found.reshape.outputs
-    if found.added is None:
-        edit.reshape(found.source, output, has_operand=False)
-        return
-    axis = edit.constant(f"{output.name}/axis", np.asarray(found.added, np.int32))
-    edit.operator("EXPAND_DIMS", (found.source, axis), (output,), "ExpandDimsOptions")
-
-
-LEAN_RESHAPE = Rule("lean_reshape", Pattern("reshape", ("RESHAPE",)), _check_lean_reshape, _rewrite_lean_reshape)
+LEAN_RESHAPE = Rule("lean_reshape", Pattern("reshape", ("RESHAPE",)), _lean_reshape)
 """Replace a RESHAPE by an EXPAND_DIMS, or leave out its shape operand: TFLM keeps fewer bytes for them.
 
     x (1, 8, 4) -- RESHAPE (1, 8, 1, 4)        =>        x -- EXPAND_DIMS at 2

@@ -14,7 +14,7 @@ from ...kernels.support import MAX_PARTS
 from ...model.ir.editor import Editor
 from ...model.ir.model import Operator, Tensor
 from .channels import joined_axis
-from .engine import Copy, Match, Pattern, Rule, is_shape_computed, source_of
+from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, source_of
 
 _CUTS = {"SLICE": slice_box, "STRIDED_SLICE": strided_slice_box}
 _JOINS = ("CONCATENATION", "PACK")
@@ -33,7 +33,7 @@ class TakenParts:
     box: Box | None
 
 
-def _check_slice_of_concatenation(least: int, match: Match) -> TakenParts | str | None:
+def _slice_of_concatenation(least: int, match: Match) -> Answer:
     found = _taken_by(match.anchor)
     if found is None or isinstance(found, str) or len(found.join.inputs) < least:
         return found if isinstance(found, str) else None
@@ -48,7 +48,7 @@ def _check_slice_of_concatenation(least: int, match: Match) -> TakenParts | str 
             return f"'{joined.name}' is needed by others too"
         if other.box is not None and len(other.parts) > 1 and len(readers) > 1:
             return f"several slices of '{joined.name}', of which one cuts through what it joins"
-    return found
+    return Proposal(partial(_write_parts, found))
 
 
 def _taken_by(cut: Operator) -> TakenParts | str | None:
@@ -139,17 +139,15 @@ def _spanned(
     return tuple(parts[low : high + 1]), start, int(ends[high]) - start
 
 
-def _rewrite_slice_of_concatenation(found: TakenParts, edit: Editor) -> None:
+def _write_parts(found: TakenParts, edit: Editor) -> None:
     output = found.cut.outputs[0]
-    source = found.parts[0]
-    if len(found.parts) > 1:
-        source = _joined(found, edit)
+    source = _joined(found, edit) if len(found.parts) > 1 else found.parts[0]
     if found.box is not None:
-        _write_cut(found, source, edit)
+        _write_cut(found.cut, found.box, source, edit)
     elif source is not output:
         is_returned = any(output is each for each in edit.graph.outputs)
         if source.shape == output.shape and not is_returned:
-            Copy(source, output).leave_out(edit)
+            edit.graph.replace_uses(output, source)
         else:
             edit.reshape(source, output)
 
@@ -167,10 +165,7 @@ def _joined(found: TakenParts, edit: Editor) -> Tensor:
     return joined
 
 
-def _write_cut(found: TakenParts, source: Tensor, edit: Editor) -> None:
-    cut, box = found.cut, found.box
-    if box is None:
-        return
+def _write_cut(cut: Operator, box: Box, source: Tensor, edit: Editor) -> None:
     output = cut.outputs[0]
     if cut.name == "SLICE":
         edit.slice(source, box.first, box.count, output)
@@ -182,10 +177,7 @@ def _write_cut(found: TakenParts, source: Tensor, edit: Editor) -> None:
 
 
 SLICE_OF_CONCATENATION = Rule(
-    "slice_of_concatenation",
-    Pattern("cut", tuple(_CUTS)),
-    partial(_check_slice_of_concatenation, 1),
-    _rewrite_slice_of_concatenation,
+    "slice_of_concatenation", Pattern("cut", tuple(_CUTS)), partial(_slice_of_concatenation, 1)
 )
 r"""Let a slice of joined tensors read those of them that it takes elements of.
 
@@ -203,5 +195,5 @@ such slices, so it goes; what they read instead are pieces of it, which were ali
 """
 
 SLICE_OF_LONG_CONCATENATION = replace(  # of more tensors than TFLM joins at once, which then need not be nested
-    SLICE_OF_CONCATENATION, check=partial(_check_slice_of_concatenation, MAX_PARTS + 1)
+    SLICE_OF_CONCATENATION, check=partial(_slice_of_concatenation, MAX_PARTS + 1)
 )

@@ -32,7 +32,7 @@ from ...options import SearchOptions
 from .boundary import take_channels_last, take_integers
 from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE, SPLIT_GROUPED_CONVOLUTION
 from .dead_channels import drop_dead_channels
-from .engine import AnyRule, Driver
+from .engine import Driver, Rule
 from .folding import (
     ADJOINT_MATMUL,
     CONSTANT_FOLDING,
@@ -68,7 +68,7 @@ from .slices import SLICE_OF_CONCATENATION
 from .steps_in_a_loop import roll_up
 from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, transposes_in
 
-CLEAN_UP: tuple[AnyRule, ...] = (
+CLEAN_UP: tuple[Rule, ...] = (
     DEAD_OPERATORS,
     FOLDED_SHAPES,
     NEEDED_WIDENING,
@@ -89,10 +89,10 @@ CLEAN_UP: tuple[AnyRule, ...] = (
 )
 """Always an improvement: applied everywhere, before the search."""
 
-WITHOUT_TRANSPOSES: tuple[AnyRule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
+WITHOUT_TRANSPOSES: tuple[Rule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
 """Applied everywhere after the clean-up, where fewer transposes are left of it."""
 
-SPLITS: tuple[AnyRule, ...] = (
+SPLITS: tuple[Rule, ...] = (
     SPLIT_GROUPED_CONVOLUTION,
     PARTIAL_CONVOLUTION,
     PARTIAL_TRANSPOSED_CONVOLUTION,
@@ -102,7 +102,7 @@ SPLITS: tuple[AnyRule, ...] = (
 )
 """Take a concatenation apart: applied where the cost falls."""
 
-AFTER_STRIPES: tuple[tuple[AnyRule, ...], ...] = (
+AFTER_STRIPES: tuple[tuple[Rule, ...], ...] = (
     (SKIPPING_CONVOLUTION,),
     (JOINED_PADDING,),
     (FLATTENED_INPUT, LEAN_RESHAPE, PLAIN_SLICE, REDUCED_RESHAPE),
@@ -201,7 +201,7 @@ def _search(start: Start, profile: KernelProfile, options: SearchOptions, work: 
     return search(start, cost, limit)
 
 
-def start_of(model: Model, rules: Sequence[AnyRule], options: SearchOptions) -> Start:
+def start_of(model: Model, rules: Sequence[Rule], options: SearchOptions) -> Start:
     """Concatenations may be taken apart by these rules, as far as the options let values change."""
     names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
     return Start(model, rules, EXACTNESS if options.allow_approximate else EXACTNESS[:2], names)

@@ -33,8 +33,8 @@ from ...options import SearchOptions
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
-from .channels import fan_out
-from .engine import AnyRule, Driver
+from .channels import reason_against_groups
+from .engine import Driver, Rule
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search
 from .stage import AFTER_STRIPES, SPLITS, start_of, with_sites, within
 
@@ -208,7 +208,7 @@ class TileSearch:
 def simplified(
     model: Model,
     cost: Cost,
-    rules: Sequence[AnyRule],
+    rules: Sequence[Rule],
     profile: KernelProfile,
     options: SearchOptions,
     most_macs: int,
@@ -238,7 +238,7 @@ def simplified(
 
 def _is_whole_fan_out(operator: Operator) -> bool:
     """Tell whether it may be made in tiles: not what is a tile or another piece already."""
-    return not isinstance(fan_out(operator), str) and not operator.outputs[0].is_piece
+    return reason_against_groups(operator) is None and not operator.outputs[0].is_piece
 
 
 def _tensors_gone(start: Start, position: int) -> set[str]:

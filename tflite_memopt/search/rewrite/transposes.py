@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, combinations
 from math import prod
 from typing import Any
@@ -16,7 +17,7 @@ from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
 from ...operators.table import OPERATORS
-from .engine import Copy, Match, Pattern, Rule, is_shape_computed, source_of
+from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of
 from .shapes import MOST_DIMENSIONS
 
 Array = npt.NDArray[Any]
@@ -108,35 +109,23 @@ def _regrouped(sizes: Sequence[int], order: list[int], shape: Sequence[int]) -> 
     return None if order else tuple(places)
 
 
-@dataclass(frozen=True)
-class Reordered:
-    """An output, and the source whose elements it has in the order of ``order``, all dimensions of the source."""
+def write_reordered(source: Tensor, output: Tensor, axes: Sequence[int], edit: Editor) -> None:
+    """Write an output by a transpose, a reshape, or both: what is needed of them.
 
-    source: Tensor
-    output: Tensor
-    order: tuple[int, ...]
-
-
-def write_reordered(found: Reordered, edit: Editor) -> None:
-    """Write the output by a transpose, a reshape, or both: what is needed of them."""
-    source, output = found.source, found.output
-    long = [axis for axis in found.order if source.shape[axis] > 1]
+    It has the elements of the source in the order of ``axes``, all dimensions of the source.
+    """
+    long = [axis for axis in axes if source.shape[axis] > 1]
     if long != sorted(long):
-        shape = tuple(source.shape[axis] for axis in found.order)
+        shape = tuple(source.shape[axis] for axis in axes)
         turned = output if shape == output.shape else edit.activation(f"{output.name}/turned", shape, output)
-        order = edit.constant(f"{output.name}/order", np.asarray(found.order, np.int32))
+        order = edit.constant(f"{output.name}/order", np.asarray(axes, np.int32))
         edit.operator("TRANSPOSE", (source, order), (turned,), "TransposeOptions")
         source = turned
     if source is not output:
         edit.reshape(source, output)
 
 
-def _whole_order(source: Tensor, order: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions of one element before the others, where they change nothing."""
-    return (*(axis for axis in range(len(source.shape)) if axis not in order), *order)
-
-
-def _check_consecutive_transposes(match: Match) -> Copy | Reordered | str | None:
+def _consecutive_transposes(match: Match) -> Answer:
     anchor = match.anchor
     output, found = anchor.outputs[0], origin_of(anchor.outputs[0])
     if found is None or len(found.path) < 2:
@@ -144,7 +133,7 @@ def _check_consecutive_transposes(match: Match) -> Copy | Reordered | str | None
     if found.keeps_order and found.source.shape == output.shape:
         if match.is_returned(output):
             return f"it writes '{output.name}', which the graph returns"
-        return Copy(found.source, output)
+        return leave_out(found.source, output)
     is_one_too_many = sum(operator.name == "TRANSPOSE" for operator in found.path) > 1
     if anchor.name != "TRANSPOSE" or not (found.keeps_order or is_one_too_many):
         return None
@@ -152,22 +141,12 @@ def _check_consecutive_transposes(match: Match) -> Copy | Reordered | str | None
     read = next((tensor for tensor in between if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
     if read is not None and not found.keeps_order:
         return f"'{read.name}' is needed by others too"
-    return Reordered(found.source, output, _whole_order(found.source, found.order))
+    # Dimensions of one element come before the others, where they change nothing.
+    ones = (axis for axis in range(len(found.source.shape)) if axis not in found.order)
+    return Proposal(partial(write_reordered, found.source, output, (*ones, *found.order)))
 
 
-def _rewrite_consecutive_transposes(found: Copy | Reordered, edit: Editor) -> None:
-    if isinstance(found, Copy):
-        found.leave_out(edit)
-    else:
-        write_reordered(found, edit)
-
-
-CONSECUTIVE_TRANSPOSES: Rule[Copy | Reordered] = Rule(
-    "consecutive_transposes",
-    Pattern("last", _MOVERS),
-    _check_consecutive_transposes,
-    _rewrite_consecutive_transposes,
-)
+CONSECUTIVE_TRANSPOSES = Rule("consecutive_transposes", Pattern("last", _MOVERS), _consecutive_transposes)
 """Join transposes with nothing but reshapes between, and drop those that undo each other.
 
     x (1, 1, 64, 16) -- TRANSPOSE (1, 16, 1, 64) -- RESHAPE (1, 16, 64) -- TRANSPOSE (1, 64, 16) -- op
@@ -192,21 +171,6 @@ class NewConstant:
 
 
 @dataclass(frozen=True)
-class Lowered:
-    """An operator as it reads the sources, and what its output is made of.
-
-    ``shape``: of what it then makes; ``order``: the dimensions of that in the order of the old output. ``fields``:
-    options that are others.
-    """
-
-    operator: Operator
-    inputs: tuple[Tensor | NewConstant | None, ...]
-    shape: tuple[int, ...]
-    order: tuple[int, ...]
-    fields: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class _Site:
     """An operator behind transposes. ``axes``: the dimension of the source for each of its input's, if it is longer
     than one element.
@@ -224,12 +188,33 @@ class _Site:
         self,
         inputs: Sequence[Tensor | NewConstant | None],
         shape: Sequence[int] | None = None,
+        order: Sequence[int] | None = None,
         **fields: Any,
-    ) -> Lowered:
-        """The operator on these inputs, whose output has the source's dimensions; ``shape`` where they have changed."""
-        order = [axis for axis in self.axes if axis is not None]
-        rest = [axis for axis in range(len(self.sizes)) if axis not in order]
-        return Lowered(self.operator, tuple(inputs), tuple(shape or self.sizes), (*rest, *order), fields)
+    ) -> Proposal:
+        """Propose the operator on these inputs, and its old output made of what it makes then.
+
+        ``shape``: of what it makes, the source's where that has not changed; ``order``: the dimensions of that in the
+        order of the old output. ``fields``: options that are others.
+        """
+        long = [axis for axis in self.axes if axis is not None]
+        rest = (axis for axis in range(len(self.sizes)) if axis not in long)
+        axes = (*rest, *long) if order is None else tuple(order)
+        made_shape, output = tuple(self.sizes if shape is None else shape), self.operator.outputs[0]
+
+        def write(edit: Editor) -> None:
+            new = [
+                edit.constant(f"{each.like.name}/source_order", each.array, each.like.quantization)
+                if isinstance(each, NewConstant)
+                else each
+                for each in inputs
+            ]
+            is_same = made_shape == output.shape and list(axes) == sorted(axes)
+            made = output if is_same else edit.activation(f"{output.name}/source_order", made_shape, output)
+            edit.twin(self.operator, new, (made,), **fields)
+            if made is not output:
+                write_reordered(made, output, axes, edit)
+
+        return Proposal(write)
 
     def by_source(self, of_input: Sequence[Any], other: Any) -> list[Any]:
         """Values of the input's dimensions in the order of the source's; ``other`` for those of one element."""
@@ -240,7 +225,7 @@ class _Site:
         return found
 
 
-def _check_lowered_transpose(match: Match) -> Lowered | str | None:
+def _lowered_transpose(match: Match) -> Answer:
     operator = match.anchor
     found = [None if tensor is None or tensor.is_constant else origin_of(tensor) for tensor in operator.inputs]
     origin = next((each for each in found if each is not None and not each.keeps_order), None)
@@ -254,7 +239,7 @@ def _check_lowered_transpose(match: Match) -> Lowered | str | None:
     return _LOWERED[operator.name](site)
 
 
-def _elementwise(site: _Site) -> Lowered | str:
+def _elementwise(site: _Site) -> Answer:
     operator, rank = site.operator, len(site.axes)
     if len(operator.outputs[0].shape) != rank:
         return "its output has other dimensions"
@@ -290,7 +275,7 @@ def _in_source_order(site: _Site, tensor: Tensor) -> Tensor | NewConstant | str:
     return NewConstant(tensor, turned.reshape(site.by_source(wide.shape, 1)))
 
 
-def _padded(site: _Site) -> Lowered | str:
+def _padded(site: _Site) -> Answer:
     chosen = operands(site.operator, 2)[1]
     amounts = integers(chosen)
     if chosen is None or amounts is None or amounts.size != 2 * len(site.axes):
@@ -304,7 +289,7 @@ def _padded(site: _Site) -> Lowered | str:
     return site.lowered((site.origin.source, paddings, *site.operator.inputs[2:]), shape)
 
 
-def _cut(site: _Site) -> Lowered | str:
+def _cut(site: _Site) -> Answer:
     box, (_, begin, size) = slice_box(site.operator), operands(site.operator, 3)
     if box is None or begin is None or size is None:
         return "its operands are computed"
@@ -313,7 +298,7 @@ def _cut(site: _Site) -> Lowered | str:
     return site.lowered((site.origin.source, *said), count)
 
 
-def _joined(site: _Site) -> Lowered | str:
+def _joined(site: _Site) -> Answer:
     at = axis_of(int(site.operator.option("axis", 0)), len(site.axes))
     axis = None if at is None else site.axes[at]
     if axis is None:
@@ -332,7 +317,7 @@ def _joined(site: _Site) -> Lowered | str:
     return site.lowered(sources, shape, axis=axis)
 
 
-def _reduced(site: _Site) -> Lowered | str:
+def _reduced(site: _Site) -> Answer:
     operator, source = site.operator, site.origin.source
     chosen = operands(operator, 2)[1]
     given = integers(chosen)
@@ -350,11 +335,11 @@ def _reduced(site: _Site) -> Lowered | str:
     for more in chain.from_iterable(combinations(reversed(short), count) for count in range(len(short) + 1)):
         if tuple(size for axis, size in enumerate(site.sizes) if axis not in {*taken, *more}) == wanted:
             axes = NewConstant(chosen, np.asarray(sorted({*taken, *more}), np.int32))
-            return Lowered(operator, (source, axes), wanted, tuple(range(len(wanted))), {})
+            return site.lowered((source, axes), wanted, range(len(wanted)))
     return "its output has other dimensions than the source leaves"
 
 
-_LOWERED: Mapping[str, Callable[[_Site], Lowered | str]] = {
+_LOWERED: Mapping[str, Callable[[_Site], Answer]] = {
     **dict.fromkeys(_BY_ELEMENT, _elementwise),
     **dict.fromkeys(_REDUCTIONS, _reduced),
     "CONCATENATION": _joined,
@@ -364,26 +349,7 @@ _LOWERED: Mapping[str, Callable[[_Site], Lowered | str]] = {
 }
 
 
-def _rewrite_lowered_transpose(found: Lowered, edit: Editor) -> None:
-    (output,) = found.operator.outputs
-    inputs = [_written(each, edit) if isinstance(each, NewConstant) else each for each in found.inputs]
-    is_same = found.shape == output.shape and list(found.order) == sorted(found.order)
-    made = output if is_same else edit.activation(f"{output.name}/source_order", found.shape, output)
-    edit.twin(found.operator, inputs, (made,), **found.fields)
-    if made is not output:
-        write_reordered(Reordered(made, output, found.order), edit)
-
-
-def _written(constant: NewConstant, edit: Editor) -> Tensor:
-    return edit.constant(f"{constant.like.name}/source_order", constant.array, constant.like.quantization)
-
-
-LOWERED_TRANSPOSE = Rule(
-    "lowered_transpose",
-    Pattern("lowered", tuple(_LOWERED)),
-    _check_lowered_transpose,
-    _rewrite_lowered_transpose,
-)
+LOWERED_TRANSPOSE = Rule("lowered_transpose", Pattern("lowered", tuple(_LOWERED)), _lowered_transpose)
 """Let an operator read what is behind a transpose, and transpose its output instead.
 
     x -- TRANSPOSE -- RESHAPE -- PAD -- y        =>        x -- PAD -- TRANSPOSE -- RESHAPE -- y
