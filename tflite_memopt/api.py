@@ -31,6 +31,7 @@ from .model.io import offline_plan, plan_label
 from .model.io.files import Source, load
 from .model.io.reader import read_model
 from .model.io.writer import write_model
+from .model.ir.copying import copy_model
 from .model.ir.model import Model
 from .options import Options
 from .report.answer import Planner
@@ -66,8 +67,8 @@ def analyze(
         device = label.device
     build = build_of(label, tflm, target)
     profile, used = profile_for(target, kernels, build=build), device_use(device)
-    found = mended(model, build)
-    if found is None or not found.after.runs:
+    found = mended(copy_model(model), build)
+    if not found.uses or not found.after.runs:
         analysis = build_analysis(model, name, data, profile, used, budget=budget, build=build)
     else:
         analysis = build_analysis(found.model, name, data, profile, used, found.before, True, budget, build)
@@ -140,7 +141,7 @@ def _verify_calls(
     """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
     found = mended(read_model(whole))
     proof, differences = judged_calls(read_model(whole), read_model(step), ties, slides)
-    loaded = whole if found is None else write_model(found.model)  # what TFLM does not load may hang there
+    loaded = write_model(found.model) if found.uses else whole  # what TFLM does not load may hang there
     runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
     in_file = verdict_in_file(differences)
     return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in runs.items()}}

@@ -54,8 +54,8 @@ _OTHERS: dict[str, object] = {
     change.STATIC_LISTS: static_lists,
     change.ONE_STEP: one_step,
     change.ONE_HOP: slide,
-    "dead_tensors": copying.drop_dead_tensors,
-    "share_constants": copying.share_constants,
+    change.DEAD_TENSORS: copying.drop_dead_tensors,
+    change.SHARED_CONSTANTS: copying.share_constants,
 }
 """Rewrites that are no rules, with what describes them."""
 _SAID = ("BOUNDARY", "CHANNELS_LAST", "UNCALLED", "WEIGHTS_INLINE", "FOREIGN_PLAN", "INFERRED_SHAPES")

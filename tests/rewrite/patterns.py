@@ -20,6 +20,7 @@ from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.proof import Status, prove
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.model.ir.change import Changed
 from tflite_memopt.model.ir.model import DType, Model, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.search.rewrite.engine import Driver, Rule
@@ -148,6 +149,11 @@ def assert_same_bits(
         verdict = compare_models(runtime, original, rewritten, samples, ARENA)
         owner = None if verdict.difference is None else f"branch {owners[verdict.difference.output]}, seed {seed}"
         assert verdict.equal, (runtime, verdict.reason, owner)
+
+
+def names_of(changed: Changed) -> tuple[str, ...]:
+    """The names of all that a pass has changed."""
+    return tuple(name for use in changed.uses for name in use.operators)
 
 
 def refusals(model: Model, rule: Rule) -> list[str]:

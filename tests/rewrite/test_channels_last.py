@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import tflite_memopt
 from tests.faults import differs_on, raises, wrong_option
 from tests.model_builder import ModelBuilder, per_channel
+from tests.rewrite.patterns import names_of
 from tflite_memopt import EquivalenceError, Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import ErrorKind
@@ -114,7 +115,7 @@ def test_the_transposes_go_and_all_else_stays(build: Callable[[], Model], names:
     model, before = build(), build()
     found = take_channels_last(model, ("*",))
     check_model(model)
-    assert (found.changed, found.refused) == (names, ())
+    assert (names_of(found), found.refused) == (names, ())
     assert "TRANSPOSE" not in [operator.name for operator in model.main.operators]
     for side in ("inputs", "outputs"):
         for old, new in zip(getattr(before.main, side), getattr(model.main, side), strict=True):
@@ -170,7 +171,7 @@ def test_the_signature_stays() -> None:
 
 def test_inputs_by_name() -> None:
     model = two_images()
-    assert take_channels_last(model, ("right",)).changed == ("right",)
+    assert names_of(take_channels_last(model, ("right",))) == ("right",)
     assert [each.shape for each in model.main.inputs] == [(1, 3, 8, 6), (1, 8, 6, 3)]
     with raises(UsageError, ErrorKind.NAME, "middle", "'left'", "'right'"):
         take_channels_last(model, ("middle",))
@@ -314,7 +315,7 @@ def test_what_is_left_alone_says_why(build: Callable[[], Model], said: str) -> N
     model = build()
     before = [operator.name for operator in model.main.operators]
     found = take_channels_last(model, ("x",))
-    assert not found.changed
+    assert not found.uses
     assert [(each.operator, said in each.reason) for each in found.refused] == [("x", True)]
     assert [operator.name for operator in model.main.operators] == before
 

@@ -41,7 +41,7 @@ def between_vectors(write: Callable[[ModelBuilder, Tensor], Tensor]) -> Model:
 
 def assert_turned(model: Model) -> None:
     laid = copy_model(model)
-    assert lay_in_one_row(laid)
+    assert lay_in_one_row(laid).uses
     check_model(laid)
     assert not [each for each in laid.main.tensors if len(each.shape) == 4 and each.shape[1] > 1]
     laid = read_model(write_model(laid))
@@ -92,7 +92,7 @@ def test_what_is_computed_along_the_rows_of_three_dimensions_is_left_alone() -> 
 
     model = between_vectors(write)
     before = write_model(model)
-    assert not lay_in_one_row(model)
+    assert not lay_in_one_row(model).uses
     assert write_model(model) == before
 
 
@@ -138,8 +138,8 @@ def test_what_moves_columns_moves_rows(name: str) -> None:
 def test_what_keeps_its_shape_keeps_all_as_it_is() -> None:
     b = ModelBuilder()
     model = b.finish(b.add(*(b.input(name, COLUMN) for name in ("x", "z"))))
-    assert not lay_in_one_row(model, model.main.outputs)
-    assert not lay_in_one_row(model, model.main.inputs[1:])
+    assert not lay_in_one_row(model, model.main.outputs).uses
+    assert not lay_in_one_row(model, model.main.inputs[1:]).uses
     assert model.main.outputs[0].shape == COLUMN
-    assert lay_in_one_row(model)
+    assert lay_in_one_row(model).uses
     assert model.main.outputs[0].shape == (1, 1, ROWS, CHANNELS)

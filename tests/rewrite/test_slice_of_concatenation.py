@@ -195,7 +195,6 @@ def test_a_part_that_is_quantized_otherwise_stays_in_the_join() -> None:
 def test_a_long_join_is_not_nested_where_one_of_its_parts_is_all_that_is_read() -> None:
     """TFLM does not load the original."""
     found = mended(model((7, 8), sizes=[1] * 12))
-    assert found is not None
     assert names(found.model) == ["ADD", "ADD"]
     assert found.after.runs
 

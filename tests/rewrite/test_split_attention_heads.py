@@ -116,7 +116,6 @@ def test_the_same_values_lying_and_along_h(heads: int, dtype: DType) -> None:
 def test_both_rewrites_are_said() -> None:
     net = Attention(6, 2)
     found = sequences_along_h(net.b.finish(net.block(net.x)))
-    assert found is not None
     assert [use.rule for use in found.uses] == ["split_attention_heads + sequences_along_h"]
 
 

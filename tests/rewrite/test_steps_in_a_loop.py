@@ -33,9 +33,9 @@ FREE = Options(max_slowdown=1.0, cascade=False, samples=2)
 def rolled(model: Model) -> Model:
     """A copy with its steps in loops, as it is read from a file."""
     looped = copy_model(model)
-    uses, refused = roll_up(looped)
-    assert uses
-    assert not refused
+    done = roll_up(looped)
+    assert done.uses
+    assert not done.refused
     check_model(looped)
     return read_model(write_model(looped))
 
@@ -58,9 +58,9 @@ def test_the_same_bits_for_all_inputs(runtime: str, dtype: DType, axis: int, bac
 @pytest.mark.parametrize("steps", [6, 14])
 def test_slices_and_concatenations_are_rows_and_items(steps: int) -> None:
     model = unrolled(steps, is_folded=True, in_slices=True)
-    found = mended(model)
-    looped = rolled(model if found is None else found.model)
-    assert (found is not None) == (steps > 10)
+    found = mended(copy_model(model))
+    looped = rolled(found.model if found.uses else model)
+    assert bool(found.uses) == (steps > 10)
     assert sum(operator.name == "SLICE" for operator in looped.main.operators) == 1  # of the first step, outside
     assert prove(model, looped).status is Status.PROVED
     found_equal = compare_models("tflm", write_model(model), write_model(looped), seeded_inputs(model, 3, 1), ARENA)
@@ -69,11 +69,11 @@ def test_slices_and_concatenations_are_rows_and_items(steps: int) -> None:
 
 def test_a_concatenation_that_is_returned_stays() -> None:
     found = mended(unrolled(14, is_folded=True, in_slices=True))
-    assert found is not None
     inner = next(operator for operator in found.model.main.operators if operator.name == "CONCATENATION")
     found.model.main.outputs = (*found.model.main.outputs, inner.outputs[0])
-    uses, (refused,) = roll_up(copy_model(found.model))
-    assert not uses
+    done = roll_up(found.model)
+    (refused,) = done.refused
+    assert not done.uses
     assert "outside" in refused.reason
 
 
@@ -130,12 +130,14 @@ APART = (0.03, 0.04, 0.05)
 
 def test_steps_with_scales_of_their_own_stay_unless_values_may_change() -> None:
     model = unrolled(7, I8, scales=APART)
-    uses, (refusal,) = roll_up(copy_model(model))
-    assert (uses, refusal.cause) == ((), "needs_approximation")
+    done = roll_up(copy_model(model))
+    (refusal,) = done.refused
+    assert (done.uses, refusal.cause) == ((), "needs_approximation")
     assert "scales" in refusal.reason
     looped = copy_model(model)
-    (use,), refused = roll_up(looped, is_exact=False)
-    assert (use.exactness, refused) == ("approximates", ())
+    done = roll_up(looped, is_exact=False)
+    (use,) = done.uses
+    assert (use.exactness, done.refused) == ("approximates", ())
     sums = next(tensor for tensor in looped.graphs[2].tensors if tensor.name == "sum")
     affine = affine_of(sums)
     assert affine is not None
@@ -188,8 +190,9 @@ def test_a_bias_that_goes_with_another_scale_is_said() -> None:
         b.operator("FULLY_CONNECTED", (state, w, bias), (made,), "FullyConnectedOptions")
         state = b.tensor(f"sum{at}", (1, WIDTH), scale=0.2 + at / 100)
         b.operator("ADD", (made, row), (state,), "AddOptions")
-    uses, (refusal,) = roll_up(b.finish(state), is_exact=False)
-    assert uses == ()
+    done = roll_up(b.finish(state), is_exact=False)
+    (refusal,) = done.refused
+    assert not done.uses
     assert "scale" in refusal.reason
 
 
@@ -225,8 +228,9 @@ def chain(reads: str) -> Model:
 )
 def test_what_no_loop_gives_is_said(reads: str, reason: str) -> None:
     model = chain(reads)
-    uses, (refusal,) = roll_up(model)
-    assert (uses, refusal.reason) == ((), reason)
+    done = roll_up(model)
+    (refusal,) = done.refused
+    assert (done.uses, refusal.reason) == ((), reason)
 
 
 @pytest.mark.parametrize("reads", ["the last", "a row twice"])

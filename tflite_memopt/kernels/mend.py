@@ -29,7 +29,7 @@ from math import floor
 
 import numpy as np
 
-from ..model.ir.change import RewriteUse
+from ..model.ir.change import Changed, RewriteUse
 from ..model.ir.editor import SAME, VALID, Editor, stem
 from ..model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
 from ..model.ir.tensors import affine_of, integers, same_padding
@@ -46,10 +46,10 @@ Paddings = tuple[tuple[int, int], tuple[int, int]]
 """Before and after, of rows and of columns."""
 
 
-def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> tuple[RewriteUse, ...]:
-    """Write the operators that meet a fault of the profile's libraries otherwise, in all graphs, in place.
+def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> Changed:
+    """Write the operators that meet a fault of the profile's libraries otherwise, in all graphs.
 
-    Return what was done; operators without another way stay. ``kept``: forms whose operators stay as well.
+    Operators without another way stay. ``kept``: forms whose operators stay as well.
     """
     done = []
     for graph in model.graphs:
@@ -65,7 +65,7 @@ def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> t
             if amounts is not None:
                 _write_apart(model, graph, operator, amounts)
                 done.append(RewriteUse(PADDING, (operator.outputs[0].name,), "exact", 0))
-    return tuple(done)
+    return Changed(model, tuple(done))
 
 
 def _amounts(operator: Operator, profile: KernelProfile) -> Paddings | None:

@@ -86,7 +86,6 @@ def without_foreign_plan(data: bytes, name: str | None = None) -> tuple[bytes, s
     if wrong is None:
         return data, None
     check_model(model)
-    offline_plan.detach(model)
     plan_label.detach(model)
     return write_model(model), wrong
 

@@ -16,9 +16,9 @@ from ..memory.problems import with_ties
 from ..memory.reserve import LibraryNeed
 from ..memory.work import WorkLimit, instructions
 from ..model.analysis.macs import model_macs
-from ..model.io import offline_plan, plan_label
+from ..model.io import plan_label
 from ..model.io.writer import write_model
-from ..model.ir.change import Changed, Decision, Exactness, RewriteUse, loosest
+from ..model.ir.change import Changed, Decision, Exactness, loosest
 from ..model.ir.check import check_model
 from ..model.ir.copying import copy_model, drop_unused_codes
 from ..model.ir.model import Model
@@ -35,13 +35,12 @@ from ..solvers.graph.limits import StageClock
 Progress = Callable[[str], None]
 
 
-def _rows_along_h(model: Model) -> Changed | None:
-    """Return the form in which sequences and images with channels first have rows; None where there are none."""
-    laid = sequences_along_h(model)
-    turned = planes_along_h(model if laid is None else laid.model)
-    if laid is None or turned is None:
-        return laid or turned
-    return replace(turned, uses=(*laid.uses, *turned.uses))
+def _rows_along_h(model: Model) -> Changed:
+    """Let sequences and images with channels first have rows."""
+    laid = sequences_along_h(copy_model(model))
+    laid = laid if laid.uses else Changed(model)
+    turned = planes_along_h(copy_model(laid.model))
+    return laid.then(turned) if turned.uses else laid
 
 
 _ALONG_H = OtherForm(_rows_along_h, in_one_row)
@@ -162,9 +161,8 @@ def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
     key = run.profile, replace(options, cascade=True, budget=None)
     if key not in run.rewritten:
         found = rewrite(_given(run, options), run.profile, options, run.progress)
-        offline_plan.detach(found.model)
         plan_label.detach(found.model)
-        run.rewritten[key] = replace(found, uses=(*found.uses, *_mended(run, found.model)))
+        run.rewritten[key] = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
     return replace(run.rewritten[key], model=copy_model(run.rewritten[key].model))
 
 
@@ -180,16 +178,15 @@ def _given(run: RunContext, options: SearchOptions) -> Model:
 
 def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: int | None = None) -> Changed:
     """In stripes within what is left of the limit on run time: rewrites may have used some of it, or saved time."""
-    uses = _mended(run, model)  # with channels in tiles it has other operators
+    mended = _mended(run, model)  # with channels in tiles it has other operators
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
         options = replace(options, max_slowdown=work.left_for(model))
-    found = cascade(model, run.profile, options, run.progress, below, run.measured, _ALONG_H)
-    return replace(found, uses=(*uses, *found.uses)) if uses else found
+    return mended.then(cascade(model, run.profile, options, run.progress, below, run.measured, _ALONG_H))
 
 
-def _mended(run: RunContext, model: Model) -> tuple[RewriteUse, ...]:
-    """Write what a kernel library computes wrongly otherwise, in place.
+def _mended(run: RunContext, model: Model) -> Changed:
+    """Write what a kernel library computes wrongly otherwise.
 
     For any library what came so stays, but for faults of TFLM itself: users of another library than the faulty one
     would pay for it.

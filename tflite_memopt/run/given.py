@@ -13,7 +13,7 @@ from ..evidence.equivalence.verification import infer_shapes, verify_result
 from ..evidence.proof import prove
 from ..kernels.as_it_came import AsItCame, as_it_came, said_of_wrong, with_plan
 from ..kernels.since import has_operators, needed_since
-from ..kernels.support import TflmSupport, said_of, support_of
+from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import operator_kinds
 from ..memory.file import read_planned, without_foreign_plan
 from ..memory.problems import with_ties
@@ -21,13 +21,13 @@ from ..memory.reserve import LibraryNeed, needs_by_library
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
-from ..model.ir.change import FOREIGN_PLAN, RewriteUse
+from ..model.ir.change import FOREIGN_PLAN, Changed, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.copying import copy_model
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import ModelFacts, facts_of
-from ..search.rewrite.loadable import Mended, in_real_numbers, mended, with_dense_products
+from ..search.rewrite.loadable import Mended, mended, with_dense_products
 from .candidate import Progress
 from .steps import InSteps, in_hops, in_steps
 
@@ -68,10 +68,12 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
         uses = (*uses, *found.uses)
         data = write_model(found.model)
         model = read_planned(data)
-    dense, reference = with_dense_products(model) if options.allow_approximate else None, None
-    if dense is not None:
-        check_as_one(dense, is_called)
-        uses, reference = (*uses, *dense.uses), write_model(in_real_numbers(model))
+    if is_called:
+        check_as_one(model, options)
+    reference, dense = None, with_dense_products(copy_model(model)) if options.allow_approximate else Changed(model)
+    if dense.uses:
+        uses = (*uses, *dense.uses)
+        reference = write_model(with_dense_products(copy_model(model), are_real=True).model)
         data = write_model(dense.model)
         model = read_planned(data)
     facts = facts_of(model, name, original, options)
@@ -85,15 +87,15 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, facts, libraries)
 
 
-def check_as_one(dense: Mended | None, is_cut: bool) -> None:
+def check_as_one(model: Model, options: Options) -> None:
     """Raise UnsupportedModelError for steps, hops, or parts of a model that no runtime computes as its file says.
 
     They are compared with the original, and this one cannot be a measure.
     """
-    if dense is not None and is_cut:
+    if options.allow_approximate and with_dense_products(copy_model(model)).uses:
         raise UnsupportedModelError(
-            f"LiteRT and TFLM compute this model otherwise: {said_of_wrong(dense.before.wrong)}; first make one model "
-            "of it with --allow-approximate alone, and then steps or parts of that",
+            f"LiteRT and TFLM compute this model otherwise: {said_of_wrong(as_it_came(model).wrong)}; first make one "
+            "model of it with --allow-approximate alone, and then steps or parts of that",
             ErrorKind.FORM,
         )
 
@@ -105,10 +107,10 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     """
     if is_fixed_by_npu(model):
         return None
-    found = mended(model, options.build)
-    if found is None or found.before.support.runs:  # with its weights inline it is the same graph
-        check_runs(support_of(model, options.build) if found is None else found.after, options)
-        return found
+    found = mended(copy_model(model), options.build)
+    if not found.uses or found.before.support.runs:  # with its weights inline it is the same graph
+        check_runs(found.after, options)
+        return found if found.uses else None
     new = operator_kinds(found.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
@@ -120,9 +122,8 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
-        found = (
-            mended(replace(read_model(shapes.data), constants_behind=model.constants_behind), options.build) or found
-        )
+        again = mended(replace(read_model(shapes.data), constants_behind=model.constants_behind), options.build)
+        found = again if again.uses else found
     written = write_model(found.model)
     proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:

@@ -113,8 +113,8 @@ def in_rows(model: Model, options: Options) -> Model:
     model = copy_model(model)
     if options.rewrite:
         clean_up(model, options.profile, options.keep_quantized)
-    laid = sequences_along_h(model)
-    return model if laid is None else laid.model
+    laid = sequences_along_h(copy_model(model))
+    return laid.model if laid.uses else model
 
 
 def fed_input(model: Model, name: str | None = None, flag: str = "--feed") -> int:

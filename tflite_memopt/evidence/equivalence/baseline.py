@@ -14,6 +14,7 @@ from ...model.io import offline_plan
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
 from ...model.ir.check import is_work_memory
+from ...model.ir.editor import positions_in
 from ...model.ir.model import DType, Model
 from ...model.ir.tensors import in_head
 from ...options import Options
@@ -24,7 +25,7 @@ from .external_runner import RUNNER
 from .inputs import samples_for
 from .interface import steps_of
 from .runner import Interpreters, ModelRunner, WithKernels
-from .runtimes import BetweenRuntimes, between_runtimes, numbers_of, said_of
+from .runtimes import BetweenRuntimes, between_runtimes, said_of
 from .shapes import InferredModel, computed_tensors, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -140,7 +141,7 @@ def _between(
     litert, tflm = (runs[name].run if name in runs else None for name in (LITERT, "tflm"))
     if litert is None or tflm is None or not runs["tflm"].is_sound:
         return None
-    numbers = None if named is None else numbers_of(named)
+    numbers = None if named is None else positions_in(named)
     return between_runtimes(shaped.data, samples, litert, tflm, partial(_rerun, interpreters["tflm"]), numbers)
 
 
@@ -175,7 +176,7 @@ def run_on_litert(
         return BaselineRun(run, f"{OPTIMIZED_KERNELS}: {failed}", OPTIMIZED_KERNELS)
     if not run.ran:
         return BaselineRun(reference, None, REFERENCE)
-    numbers = None if named is None else numbers_of(named)
+    numbers = None if named is None else positions_in(named)
     inside = between_runtimes(data, samples, run, reference, partial(_rerun, runner), numbers)
     steps = None if inside is None or inside.most is None else inside.most.gap.max_lsb_diff
     if steps is not None and 0 < steps <= _ROUNDED.lsb:

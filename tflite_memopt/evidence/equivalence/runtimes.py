@@ -62,7 +62,7 @@ def between_runtimes(
     judge: ModelRun,
     other: ModelRun,
     rerun: Rerun,
-    numbers: Mapping[str, int] | None = None,
+    numbers: Mapping[tuple[int, str], int] | None = None,
 ) -> BetweenRuntimes | None:
     """Compare the run of a model on LiteRT, with its ``tensors``, with another one; None where they agree.
 
@@ -73,13 +73,8 @@ def between_runtimes(
         return None
     most = _divergence(data, samples, judge.tensors, rerun)
     if most is not None and numbers is not None:
-        most = replace(most, number=numbers.get(most.operator.outputs[0].name))
+        most = replace(most, number=numbers.get((0, most.operator.outputs[0].name)))
     return BetweenRuntimes(gap_between(judge.outputs, other.outputs, {}), len(samples), most)
-
-
-def numbers_of(model: Model) -> dict[str, int]:
-    """Return the positions of the main graph's operators, by the name of the first output."""
-    return {each.outputs[0].name: at for at, each in enumerate(model.main.operators) if each.outputs}
 
 
 def _divergence(data: bytes, samples: list[Sample], values: Values, rerun: Rerun) -> Divergence | None:

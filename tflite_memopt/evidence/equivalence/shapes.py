@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...errors import ErrorKind, UnsupportedModelError
-from ...model.io import offline_plan, plan_label
+from ...model.io import plan_label
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
 from ...model.ir.check import check_model, describe
@@ -74,7 +74,6 @@ def shaped_by(data: bytes, model: Model, run: ModelRun) -> InferredModel:
     for position, each in wrong.items():
         restored.main.tensors[position].shape = each.inferred
     # Its offsets are for tensors of other sizes.
-    offline_plan.detach(restored)
     plan_label.detach(restored)
     check_model(restored)
     return InferredModel(write_model(restored), restored, tuple(wrong.values()))

@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import ErrorKind, ModelFormatError
 from ..ir.change import CHANNELS_LAST
 from ..ir.model import Model
+from . import offline_plan
 from .metadata import remove_entries, replace_entry
 
 LABEL_NAME = "tflite_memopt.plan"
@@ -79,5 +80,6 @@ def attach(model: Model, label: PlanLabel | None) -> None:
 
 
 def detach(model: Model) -> None:
-    """Remove every label, and the buffers that only labels use."""
+    """Remove every plan and its label, and the buffers that only these use."""
+    offline_plan.detach(model)
     remove_entries(model, LABEL_NAME)

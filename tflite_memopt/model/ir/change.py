@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from ...errors import ErrorKind, UsageError
@@ -137,6 +138,10 @@ BOUNDARY = "boundary"
 """Remove QUANTIZE and DEQUANTIZE at inputs and outputs (``--io int8``)."""
 CHANNELS_LAST = "channels_last"
 """Remove the TRANSPOSE at inputs and outputs, which then have their channels last (``--io channels-last``)."""
+DEAD_TENSORS = "dead_tensors"
+"""Drop tensors and constants that nothing reads."""
+SHARED_CONSTANTS = "share_constants"
+"""Store equal constants once."""
 UNCALLED = "uncalled_subgraphs"
 """Drop subgraphs that nothing calls, such as those of a second signature."""
 WEIGHTS_INLINE = "weights_inline"
@@ -188,17 +193,34 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Changed:
-    """The model that a stage hands on, what was done to it, and what was not for which reason.
+    """What a pass made of a model, what it did, and what it did not do for which reason.
+
+    A *pass* takes a model and changes that model itself: whoever needs it as it was passes a copy. ``uses`` is empty
+    where the pass did nothing that is worth keeping.
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
-    ``decision``: what the stage's search chose, with which the same stage does the same again.
+    ``decision``: what the pass chose by a search, with which it does the same again.
     """
 
     model: Model
-    uses: tuple[RewriteUse, ...]
-    refused: tuple[Refusal, ...]
+    uses: tuple[RewriteUse, ...] = ()
+    refused: tuple[Refusal, ...] = ()
     least: int | None = None
     decision: Decision = NOTHING_DECIDED
+
+    def then(self, *later: Changed) -> Changed:
+        """Return this and what later passes did as the work of one; model and decision are the last one's."""
+        every = (self, *later)
+        uses, refused = (
+            tuple(chain.from_iterable(each)) for each in zip(*((x.uses, x.refused) for x in every), strict=True)
+        )
+        return replace(every[-1], uses=uses, refused=refused)
+
+
+def changed(model: Model, rule: str, names: Iterable[str], refused: Iterable[Refusal] = ()) -> Changed:
+    """Return what a pass with one rule did, exactly, to the operators or tensors with these names."""
+    done = tuple(names)
+    return Changed(model, (RewriteUse(rule, done, "exact", 0),) if done else (), tuple(refused))
 
 
 def loosest(found: Iterable[Exactness]) -> Exactness:

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from .change import DEAD_TENSORS, SHARED_CONSTANTS, UNCALLED, Changed, changed
 from .check import reachable, renumber_subgraphs
 from .model import Buffer, Graph, Model, Operator, Quantization, Signature, Tensor
 
@@ -88,18 +89,15 @@ def _copy_operator(operator: Operator, twins: dict[Tensor, Tensor]) -> Operator:
     return twin
 
 
-def drop_dead_tensors(model: Model) -> tuple[Tensor, ...]:
-    """Remove tensors and constants that nothing reads.
-
-    Returns the removed tensors.
-    """
+def drop_dead_tensors(model: Model) -> Changed:
+    """Remove tensors and constants that nothing reads."""
     kept, removed = tensors_to_keep(model), list[Tensor]()
     for graph in model.graphs:
         dead = [t for t in graph.tensors if t.producer is None and not t.uses and id(t) not in kept]
         graph.remove_tensors(dead)
         removed += dead
     _drop_buffers(model, removed)
-    return tuple(removed)
+    return changed(model, DEAD_TENSORS, (tensor.name for tensor in removed))
 
 
 def drop_uncalled(model: Model) -> tuple[Graph, ...]:
@@ -116,11 +114,12 @@ def drop_uncalled(model: Model) -> tuple[Graph, ...]:
     return dropped
 
 
-def drop_uncalled_signatures(model: Model) -> tuple[str, ...]:
-    """Drop the subgraphs that the first one does not call; returns the keys of their signatures, or their names."""
+def drop_uncalled_signatures(model: Model) -> Changed:
+    """Drop the subgraphs that the first one does not call; named by their signatures, if they have any."""
     signatures = model.signatures or []
     graphs = drop_uncalled(model)
-    return tuple([each.key for each in signatures if each.graph in graphs] or [graph.name for graph in graphs])
+    keys = [each.key for each in signatures if each.graph in graphs]
+    return changed(model, UNCALLED, keys or (graph.name for graph in graphs))
 
 
 def drop_unused_codes(model: Model) -> None:
@@ -147,14 +146,12 @@ def _drop_buffers(model: Model, removed: list[Tensor]) -> None:
     model.buffers = [buffer for buffer in model.buffers if id(buffer) not in orphans]
 
 
-def share_constants(model: Model, most_bytes: int | None = None) -> tuple[Tensor, ...]:
-    """Store equal constants once.
-
-    ``most_bytes``: the largest constant that is merged; None for any. Returns the tensors that are no longer there.
-    """
+def share_constants(model: Model, most_bytes: int | None = None) -> Changed:
+    """Store equal constants once. ``most_bytes``: the largest constant that is merged; None for any."""
     _share_buffers(model, most_bytes)
     kept = tensors_to_keep(model)
-    return tuple(tensor for graph in model.graphs for tensor in _share_tensors(graph, kept))
+    merged = [tensor.name for graph in model.graphs for tensor in _share_tensors(graph, kept)]
+    return changed(model, SHARED_CONSTANTS, merged)
 
 
 def _share_buffers(model: Model, most_bytes: int | None) -> None:

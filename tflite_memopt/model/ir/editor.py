@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,21 @@ from .model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOption
 def label(operator: Operator) -> str:
     """Name an operator as reports do, by its first output."""
     return operator.outputs[0].name if operator.outputs else operator.opcode.label
+
+
+def positions_in(model: Model) -> dict[tuple[int, str], int]:
+    """Return the positions of operators by subgraph and name of the first output, to tell what becomes of them.
+
+    Those that share a name, as in a file without names, are left out.
+    """
+    every = [
+        ((number, operator.outputs[0].name), position)
+        for number, graph in enumerate(model.graphs)
+        for position, operator in enumerate(graph.operators)
+        if operator.outputs
+    ]
+    count = Counter(key for key, _ in every)
+    return {key: position for key, position in every if count[key] == 1}
 
 
 def stem(tensor: Tensor) -> str:

@@ -122,7 +122,7 @@ def check_program(original: bytes, program: Program, parts: Sequence[bytes]) -> 
     """
     model = read_planned(original)
     found = mended(model)
-    data = original if found is None else write_model(found.model)
+    data = write_model(found.model) if found.uses else original
     labels = [label for label in map(label_in_force, map(read_planned, parts)) if label is not None]
     made_for = {(label.target, label.kernels) for label in labels}
     if not made_for <= {(program.target, program.kernels)}:

@@ -17,13 +17,12 @@ from ...kernels.as_it_came import as_it_came, with_plan
 from ...memory.arrange import arrange
 from ...memory.file import read_planned, without_foreign_plan
 from ...memory.work import instructions
-from ...model.io import offline_plan, plan_label
+from ...model.io import plan_label
 from ...model.io.files import Source, load, write_folder
 from ...model.io.writer import write_model
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...options import Effort, Options
-from ...search.rewrite.loadable import with_dense_products
 from ...search.rewrite.stage import clean_up
 from ..candidate import Cache, Progress
 from ..given import check_as_one, loadable
@@ -117,7 +116,7 @@ def optimize_in_parts(
     if mends is not None:
         data = write_model(mends.model)
         given = read_planned(data)
-    check_as_one(with_dense_products(given) if options.allow_approximate else None, True)
+    check_as_one(given, options)
     fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
     whole = replace(whole, report=replace(whole.report, as_it_came=came))
@@ -260,7 +259,6 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
         model = in_rows(model, options)
     elif options.rewrite:
         clean_up(model, options.profile, options.keep_quantized)
-    offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options.search, ORDER_WORK).schedule.order)
     if fed is not None:

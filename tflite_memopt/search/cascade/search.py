@@ -70,10 +70,10 @@ Progress = Callable[[str], None]
 class OtherForm:
     """Another form of a model that computes the same, in which more can be cut.
 
-    ``of`` returns it, or None; ``finish`` returns the form in which a model that is cut is written.
+    ``of`` is the pass that makes it; ``finish`` returns the form in which a model that is cut is written.
     """
 
-    of: Callable[[Model], Changed | None] = lambda _: None
+    of: Callable[[Model], Changed] = Changed
     finish: Finish = as_it_is
 
 
@@ -139,8 +139,8 @@ def _variant_of(form: Changed, is_along_h: bool, options: SearchOptions, finish:
 
 def _along_h(model: Model, profile: KernelProfile, options: SearchOptions, other_form: OtherForm) -> _Variant | None:
     """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
-    form = other_form.of(model)
-    if form is None:
+    form = other_form.of(copy_model(model))
+    if not form.uses:
         return None
     limit = WorkLimit(instructions(model, profile), options.max_slowdown, profile)
     finished = other_form.finish(form.model, profile)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import ErrorKind, UsageError
-from ...model.ir.change import BOUNDARY, CHANNELS_LAST, Refusal
+from ...model.ir.change import BOUNDARY, CHANNELS_LAST, Changed, Refusal, changed
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import Editor, label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
@@ -43,21 +43,13 @@ from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, origin_of, tr
 _INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
 
 
-@dataclass(frozen=True)
-class Boundary:
-    """Names of the inputs and outputs that have changed, and of those that could not, with reasons."""
-
-    changed: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-
-
-def take_integers(model: Model) -> Boundary:
-    """Remove what converts at the inputs and outputs of the entry graph; the model is changed.
+def take_integers(model: Model) -> Changed:
+    """Remove what converts at the inputs and outputs of the entry graph.
 
     The tensors of the old types stay behind without reader and writer.
     """
     graph = model.main
-    changed, refused = [], []
+    done, refused = [], []
     inputs = [tensor for tensor in dict.fromkeys(graph.inputs) if _is_converted_input(tensor)]
     outputs = [tensor for tensor in dict.fromkeys(graph.outputs) if _is_converted_output(tensor)]
     for outer in dict.fromkeys((*inputs, *outputs)):
@@ -65,13 +57,13 @@ def take_integers(model: Model) -> Boundary:
         if isinstance(found, str):
             refused.append(Refusal(BOUNDARY, outer.name, found))
             continue
-        changed.append(outer.name)
+        done.append(outer.name)
         for converter in found.converters:
             graph.remove_operator(converter)
             if converter.outputs[0] not in (outer, found.inner):
                 graph.replace_uses(converter.outputs[0], found.inner)
         _take_place(model, outer, found.inner)
-    return Boundary(tuple(changed), tuple(refused))
+    return changed(model, BOUNDARY, done, refused)
 
 
 @dataclass(frozen=True)
@@ -169,8 +161,8 @@ _RULES: tuple[tuple[Rule, ...], ...] = (
 """Tried one after another: operators stay where they are if that is enough."""
 
 
-def take_channels_last(model: Model, names: Collection[str]) -> Boundary:
-    """Give inputs and outputs of the entry graph their channels last, where that saves a TRANSPOSE, in place.
+def take_channels_last(model: Model, names: Collection[str]) -> Changed:
+    """Give inputs and outputs of the entry graph their channels last, where that saves a TRANSPOSE.
 
     ``names``: of those that are asked for, or ALL_PORTS. Raises UsageError for a name that the interface does not have.
     """
@@ -182,18 +174,18 @@ def take_channels_last(model: Model, names: Collection[str]) -> Boundary:
         raise UsageError(
             f"--io channels-last={strange}: no input or output has this name; there are {said}", ErrorKind.NAME
         )
-    changed, refused = [], []
+    done, refused = [], []
     for name in dict.fromkeys(known):
         if name not in names and ALL_PORTS not in names:
             continue
         reason = _reason_against_turning(model, name) or _turn(model, name)
         if reason is None:
-            changed.append(name)
+            done.append(name)
         else:
             refused.append(Refusal(CHANNELS_LAST, name, reason))
-    if ALL_PORTS in names and changed:
+    if ALL_PORTS in names and done:
         refused = [each for each in refused if each.operator in names]  # nobody has asked for these
-    return Boundary(tuple(changed), tuple(refused))
+    return changed(model, CHANNELS_LAST, done, refused)
 
 
 def _reason_against_turning(model: Model, name: str) -> str | None:

@@ -22,13 +22,14 @@ deleted as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...model.analysis.ranges import silent_channels
+from ...model.ir.change import DEAD_CHANNELS, Changed, changed
 from ...model.ir.editor import add_buffer
 from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
 from ...model.ir.tensors import integers, is_per_channel, values
@@ -46,25 +47,17 @@ _ELEMENTWISE = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
 _INTEGERS = (DType.INT8, DType.INT16)
 
 
-@dataclass(frozen=True)
-class DeadChannels:
-    """``removed`` of ``channels`` that convolutions and dense layers compute; ``names``: outputs that have fewer."""
-
-    removed: int
-    channels: int
-    names: tuple[str, ...]
-
-
-def drop_dead_channels(model: Model, block: int = 1) -> DeadChannels | None:
-    """Delete the channels of the entry graph that nothing reads, in place; None where every channel is needed."""
+def drop_dead_channels(model: Model, block: int = 1) -> Changed:
+    """Delete the channels of the entry graph that nothing reads."""
     masks = _Masks(model.main)
     masks.settle(block)
-    made = [op for op in model.main.operators if op.name in _SUMS and masks.is_free(op.outputs[0])]
+    every = [op for op in model.main.operators if op.name in _SUMS and op.outputs[0].shape]
+    made = [op for op in every if masks.is_free(op.outputs[0])]
     removed = sum(int((~masks.of(op.outputs[0])).sum()) for op in made)
     if not removed:
-        return None
+        return Changed(model)
     fewer = [op.outputs[0].name for op in made if not masks.of(op.outputs[0]).all()]
-    channels = sum(op.outputs[0].shape[-1] for op in model.main.operators if op.name in _SUMS and op.outputs[0].shape)
+    channels = sum(op.outputs[0].shape[-1] for op in every)
     for operator in model.main.operators:
         _shrink_operands(model, operator, masks)
     for tensor in model.main.tensors:
@@ -73,7 +66,7 @@ def drop_dead_channels(model: Model, block: int = 1) -> DeadChannels | None:
             signature = tensor.extras.get("shapeSignature")
             if signature is not None:
                 tensor.extras = {**tensor.extras, "shapeSignature": np.asarray((*signature[:-1], tensor.shape[-1]))}
-    return DeadChannels(removed, channels, tuple(fewer))
+    return changed(model, f"{DEAD_CHANNELS}: {removed:,} of {channels:,} channels", fewer)
 
 
 class _Masks:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...model.analysis.side_effects import has_side_effects
-from ...model.ir.change import Exactness, Refusal
+from ...model.ir.change import Exactness, Refusal, RewriteUse, loosest
 from ...model.ir.check import check_model
 from ...model.ir.editor import Editor, label
 from ...model.ir.model import Graph, Model, Operator, Tensor
@@ -214,6 +214,16 @@ class Driver:
             self.refused.pop((rule.name, name), None)
             return True
         return False
+
+    def uses(self) -> tuple[RewriteUse, ...]:
+        """Return the rules that were applied, and to what, in the order of their first operators."""
+        by_rule: dict[str, list[Applied]] = {}
+        for each in self.applied:
+            by_rule.setdefault(each.rule, []).append(each)
+        return tuple(
+            RewriteUse(rule, tuple(one.operator for one in every), loosest(one.exactness for one in every), 0)
+            for rule, every in by_rule.items()
+        )
 
     def _check(self) -> None:
         # A check looks at the whole model. After each of many rewrites it would take nearly all of the time.

@@ -18,6 +18,7 @@ import numpy as np
 from ...kernels.faults import new_faults
 from ...kernels.profile import KernelProfile
 from ...memory.work import instructions, slowest
+from ...model.ir.change import Changed, changed
 from ...model.ir.copying import copy_model, drop_dead_tensors, unlinked_twin
 from ...model.ir.editor import Array, Editor, add_buffer
 from ...model.ir.model import Graph, Model, Operator, Tensor
@@ -44,14 +45,14 @@ def in_one_row(model: Model, profile: KernelProfile) -> Model:
     """
     if any(map(_is_column, (*model.main.inputs, *model.main.outputs))):
         return model
-    laid = copy_model(model)
-    if not lay_in_one_row(laid) or slowest(instructions(model, profile), instructions(laid, profile)) > 0:
+    laid = lay_in_one_row(copy_model(model))
+    if not laid.uses or slowest(instructions(model, profile), instructions(laid.model, profile)) > 0:
         return model
-    return model if new_faults(laid, model, profile) else laid
+    return model if new_faults(laid.model, model, profile) else laid.model
 
 
-def lay_in_one_row(model: Model, keeps: Collection[Tensor] = ()) -> bool:
-    """Lay all images of one column in one row, in place, and return whether it was possible.
+def lay_in_one_row(model: Model, keeps: Collection[Tensor] = ()) -> Changed:
+    """Lay all images of one column in one row.
 
     Nothing is changed where an operator that reads or writes one of them also has another image, where one of its
     operands is computed, or where one of them ``keeps`` its shape. Other inputs and outputs of the model are turned.
@@ -59,11 +60,11 @@ def lay_in_one_row(model: Model, keeps: Collection[Tensor] = ()) -> bool:
     columns = {each for graph in model.graphs for each in graph.tensors if _is_column(each)}
     over = {each: None for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))}
     if not columns or not columns.isdisjoint(keeps) or not all(map(_can_turn, over)):
-        return False
+        return Changed(model)
     places = {(operator, slot): _constant(operator.inputs[slot]) for operator in over for slot in _slots(operator)}
     constants = [tensor for tensor in dict.fromkeys(places.values()) if tensor is not None]
     if None in places.values() or not all(_holds_places_alone(each, places) for each in constants):
-        return False
+        return Changed(model)
     for tensor in constants:
         tensor.buffer = add_buffer(model, _turned_places(tensor))
     for tensor in columns:
@@ -74,7 +75,7 @@ def lay_in_one_row(model: Model, keeps: Collection[Tensor] = ()) -> bool:
             _turn_short_constants(model, graph, operator)
         _drop_copies(graph, over)
     drop_dead_tensors(model)
-    return True
+    return changed(model, "in_one_row", sorted(tensor.name for tensor in columns))
 
 
 def _turned_places(constant: Tensor) -> Array:

@@ -15,7 +15,6 @@ which it never places (micro_allocation_info.cc).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -24,14 +23,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.as_it_came import AsItCame, as_it_came
+from ...kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame, as_it_came
 from ...kernels.relations import operands
 from ...kernels.since import PRESENT, TflmBuild, lacking
-from ...kernels.support import TflmSupport, support_of
-from ...model.io import offline_plan, plan_label
-from ...model.ir.change import EXACTNESS, STATIC_LISTS, UNCALLED, WEIGHTS_INLINE, RewriteUse
-from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures
-from ...model.ir.editor import Editor
+from ...kernels.support import RUNS, TflmSupport, support_of
+from ...model.io import plan_label
+from ...model.ir.change import EXACTNESS, WEIGHTS_INLINE, Changed, changed
+from ...model.ir.copying import drop_dead_tensors, drop_uncalled_signatures
+from ...model.ir.editor import Editor, positions_in
 from ...model.ir.model import Buffer, DType, Model, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
 from ...operators.table import OPERATORS
@@ -48,71 +47,36 @@ _MOST_AXES = 5
 
 
 @dataclass(frozen=True)
-class Mended:
-    """A model, what was done to it, what TFLM made of it before, and what still keeps TFLM from loading it.
+class Mended(Changed):
+    """What TFLM made of a model before, and what still keeps TFLM from loading it: both name operators of the file."""
 
-    Both name operators of the file.
-    """
-
-    model: Model
-    uses: tuple[RewriteUse, ...]
-    before: AsItCame
-    after: TflmSupport
+    before: AsItCame = RUNS_AS_IT_CAME
+    after: TflmSupport = RUNS
 
 
-def mended(model: Model, build: TflmBuild = PRESENT) -> Mended | None:
-    """Return a copy that TFLM has fewer reasons not to load, or not to read; None where there is nothing to mend.
+def mended(model: Model, build: TflmBuild = PRESENT) -> Mended:
+    """Write otherwise what TFLM does not load, or does not read.
 
     ``build``: the firmware's TFLM, which may lack what the present one has. An operator that TFLM computes wrongly is
     written otherwise by the search, which knows the memory that it takes (``folding.NEEDED_WIDENING``,
     ``kernels/mend.py``).
     """
-    before = as_it_came(model, build=build)
-    inline = (RewriteUse(WEIGHTS_INLINE, model.constants_behind, "exact", 0),) if model.constants_behind else ()
-    copied = replace(copy_model(model), constants_behind=())
+    before, places = as_it_came(model, build=build), positions_in(model)
+    done = changed(model, WEIGHTS_INLINE, model.constants_behind)
+    model.constants_behind = ()
     if before.support.runs:
-        return Mended(copied, inline, before, before.support) if inline else None
-    dropped = drop_uncalled_signatures(copied)
-    lists = make_lists_static(copied)
-    driver = Driver(copied)
+        return Mended(model, done.uses, before=before, after=before.support)
+    done = done.then(drop_uncalled_signatures(model), make_lists_static(model))
+    driver = Driver(model)
     for rules in (*_RULES[:1], (*_RULES[1], *_rules_of_types(build)), *_RULES[2:]):
         driver.apply_everywhere(rules)
-    drop_dead_tensors(copied)
-    if not dropped and not lists and not driver.applied and not inline:
-        return None
-    # Its offsets are for other tensors.
-    offline_plan.detach(copied)
-    plan_label.detach(copied)
-    found: dict[str, list[str]] = {UNCALLED: [*dropped]} if dropped else {}
-    if lists:
-        found[STATIC_LISTS] = list(lists)
-    for each in driver.applied:
-        found.setdefault(each.rule, []).append(each.operator)
-    uses = tuple(RewriteUse(rule, tuple(names), "exact", 0) for rule, names in found.items())
-    return Mended(copied, (*inline, *uses), before, _as_in_the_file(support_of(copied, build), model))
-
-
-def places_in_the_file(model: Model) -> Mapping[tuple[int, str, str], int]:
-    """Return the positions of a file's operators by subgraph, kind, and first output, to name what became of them.
-
-    Those that share all three, as in a file without names, are left out.
-    """
-    places: dict[tuple[int, str, str], list[int]] = {}
-    for number, graph in enumerate(model.graphs):
-        for position, operator in enumerate(graph.operators):
-            for output in operator.outputs[:1]:
-                places.setdefault((number, operator.opcode.label, output.name), []).append(position)
-    return {key: found[0] for key, found in places.items() if len(found) == 1}
-
-
-def _as_in_the_file(support: TflmSupport, model: Model) -> TflmSupport:
-    """What still keeps TFLM from loading a model, by the operators' positions before the rewrites, where known."""
-    places = places_in_the_file(model)
-    reasons = (
-        replace(each, index=places.get((each.subgraph, each.operator, each.output), each.index))
-        for each in support.reasons
-    )
-    return replace(support, reasons=tuple(reasons))
+    drop_dead_tensors(model)
+    uses = (*done.uses, *driver.uses())
+    if uses:
+        plan_label.detach(model)  # its offsets are for other tensors
+    after = support_of(model, build)
+    reasons = (replace(each, index=places.get((each.subgraph, each.output), each.index)) for each in after.reasons)
+    return Mended(model, uses, before=before, after=replace(after, reasons=tuple(reasons)))
 
 
 def _tiles(match: Match) -> Answer:
@@ -270,7 +234,7 @@ Exact: both copy the same bytes.
 """
 
 
-def _dense_product(is_real: bool, match: Match) -> Answer:
+def _dense_product(are_real: bool, match: Match) -> Answer:
     product = match.anchor
     x, weights = operands(product, 2)
     found = None if weights is None else weights.quantization
@@ -300,7 +264,7 @@ def _dense_product(is_real: bool, match: Match) -> Answer:
         edit.twin(product, inputs, (made,), adjY=True)
         edit.operator("QUANTIZE", (made,), (output,), "QuantizeOptions")
 
-    return Proposal(write_in_real_numbers if is_real else write, "approximates")
+    return Proposal(write_in_real_numbers if are_real else write, "approximates")
 
 
 DENSE_PRODUCT = Rule("dense_product", Pattern("product", ("BATCH_MATMUL",)), partial(_dense_product, False))
@@ -309,33 +273,21 @@ DENSE_PRODUCT = Rule("dense_product", Pattern("product", ("BATCH_MATMUL",)), par
     BATCH_MATMUL(x, w (depth, units))        =>        FULLY_CONNECTED(x, w (units, depth)), keepNumDims
 
 Not exact: LiteRT and TFLM take the first scale for all columns, so that nothing runs what the file says. What it says,
-in floats, is what the result is held against (:func:`in_real_numbers`); outputs are rounded once.
+in floats, is what the result is held against; outputs are rounded once.
 """
 
 
-def with_dense_products(model: Model) -> Mended | None:
-    """Return a copy whose products no runtime computes wrongly; None where there is nothing to do."""
-    before, copied = as_it_came(model), copy_model(model)
-    driver = Driver(copied, EXACTNESS)
-    driver.apply_everywhere((DENSE_PRODUCT,))
-    if not driver.applied:
-        return None
-    drop_dead_tensors(copied)
-    offline_plan.detach(copied)
-    plan_label.detach(copied)
-    names = tuple(each.operator for each in driver.applied)
-    return Mended(copied, (RewriteUse(DENSE_PRODUCT.name, names, "approximates", 0),), before, support_of(copied))
+def with_dense_products(model: Model, are_real: bool = False) -> Changed:
+    """Write the products that no runtime computes as the file says otherwise.
 
-
-def in_real_numbers(model: Model) -> Model:
-    """Return a copy whose products by constants with a scale per column are of floats, as the file says."""
-    copied = copy_model(model)
-    rule = replace(DENSE_PRODUCT, name="in_real_numbers", check=partial(_dense_product, True))
-    Driver(copied, EXACTNESS).apply_everywhere((rule,))
-    drop_dead_tensors(copied)
-    offline_plan.detach(copied)
-    plan_label.detach(copied)
-    return copied
+    ``are_real``: as products of floats, which are what the file says.
+    """
+    driver = Driver(model, EXACTNESS)
+    driver.apply_everywhere((replace(DENSE_PRODUCT, check=partial(_dense_product, are_real)),))
+    if driver.applied:
+        drop_dead_tensors(model)
+        plan_label.detach(model)
+    return Changed(model, driver.uses())
 
 
 _RULES: tuple[tuple[Rule, ...], ...] = (

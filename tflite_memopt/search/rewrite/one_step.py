@@ -55,18 +55,21 @@ def one_step(model: Model, is_exact: bool = True) -> Stepped:
     ``is_exact``: unrolled steps with scales of their own are not written as one.
     """
     copied = copy_model(model)
-    uses, refused = roll_up(copied, is_exact)
+    rolled = roll_up(copied, is_exact)
     loops = {loop.operator: loop for loop in loops_of(copied)}
     iterations = {loop.iterations for loop in loops.values()}
     (count, *others) = iterations or (None,)
     if not count or others:
-        reasons = ("the model has neither a loop nor equal steps one after another", *(each.reason for each in refused))
+        reasons = (
+            "the model has neither a loop nor equal steps one after another",
+            *(each.reason for each in rolled.refused),
+        )
         raise _refused(reasons[-1] if not loops else "its loops have different numbers of steps")
     if len(copied.main.inputs) != 1:
         raise _refused(f"the model has {len(copied.main.inputs)} inputs; --step needs exactly one")
     lead = 0 if _frame_of(copied.main.inputs[0].shape, count) else 1
     stepped = _Stepper(copied, loops, lead, count + lead).run()
-    return replace(stepped, exactness=loosest(use.exactness for use in uses))
+    return replace(stepped, exactness=loosest(use.exactness for use in rolled.uses))
 
 
 def _refused(reason: str) -> UnsupportedModelError:

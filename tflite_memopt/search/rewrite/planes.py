@@ -19,8 +19,8 @@ import numpy as np
 
 from ...kernels.relations import operands
 from ...kernels.support import MAX_PARTS
-from ...model.ir.change import Changed, RewriteUse
-from ...model.ir.copying import copy_model, drop_dead_tensors
+from ...model.ir.change import Changed, changed
+from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model
 from ...model.ir.tensors import has_several_scales, integers
@@ -123,13 +123,10 @@ Exact: each element of y is made of the same element of x, or is padding. Then t
 """
 
 
-def planes_along_h(model: Model) -> Changed | None:
-    """Return a copy of a model whose images with channels first are transposed by rows; None where there are none."""
-    copied = copy_model(model)
-    driver = Driver(copied, is_trial=True)
+def planes_along_h(model: Model) -> Changed:
+    """Let images with channels first be transposed by rows."""
+    driver = Driver(model, is_trial=True)
     driver.apply_everywhere((TRANSPOSED_FIRST, TRANSPOSED_PLANES))
-    names = tuple(each.operator for each in driver.applied if each.rule == TRANSPOSED_PLANES.name)
-    if not names:
-        return None
-    drop_dead_tensors(copied)
-    return Changed(copied, (RewriteUse(TRANSPOSED_PLANES.name, names, "exact", 0),), ())
+    drop_dead_tensors(model)
+    names = (each.operator for each in driver.applied if each.rule == TRANSPOSED_PLANES.name)
+    return changed(model, TRANSPOSED_PLANES.name, names)

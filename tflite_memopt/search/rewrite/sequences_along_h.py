@@ -23,8 +23,8 @@ from functools import partial
 import numpy as np
 
 from ...kernels.relations import RESHAPES
-from ...model.ir.change import Changed, RewriteUse
-from ...model.ir.copying import copy_model, drop_dead_tensors
+from ...model.ir.change import Changed, changed
+from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Array, Editor, label
 from ...model.ir.model import Graph, Model, Operator, Tensor, Use
 from ...model.ir.tensors import integers, quantized_alike, values
@@ -256,22 +256,18 @@ NAME = "sequences_along_h"
 _SIGNATURE = "shapeSignature"
 
 
-def sequences_along_h(model: Model) -> Changed | None:
-    """Return a copy of the model with its sequences along H; None where it computes nothing along one.
-
-    The heads of attentions are split first.
-    """
-    driver = Driver(copy_model(model))
-    graph = driver.model.main
+def sequences_along_h(model: Model) -> Changed:
+    """Lay the sequences of a model along H. The heads of attentions are split first."""
+    driver, graph = Driver(model), model.main
     for operator in list(graph.operators):
         driver.apply_at((SPLIT_ATTENTION_HEADS,), graph, operator)
     found = _sequences(graph)
     if not any(_along_h(operator).is_worth_it for operator in found.operators):
-        return None
-    _Laying(driver.model, found).run()
-    drop_dead_tensors(driver.model)
+        return Changed(model)
+    _Laying(model, found).run()
+    drop_dead_tensors(model)
     rules = " + ".join(dict.fromkeys((*(each.rule for each in driver.applied), NAME)))
-    return Changed(driver.model, (RewriteUse(rules, tuple(map(label, _making(graph))), "exact", 0),), ())
+    return changed(model, rules, map(label, _making(graph)))
 
 
 def image_given(graph: Graph, at: int) -> Tensor:

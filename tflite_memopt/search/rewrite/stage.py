@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 
 from ...errors import ErrorKind, InfeasibleError
 from ...kernels.profile import KernelProfile
@@ -12,12 +11,8 @@ from ...kernels.since import operators_of, runs_on
 from ...memory.arrange import Cost, cost_of, estimate_of
 from ...memory.work import WorkLimit, instructions, slowest
 from ...model.ir.change import (
-    BOUNDARY,
-    CHANNELS_LAST,
-    DEAD_CHANNELS,
     EXACTNESS,
     NOTHING_DECIDED,
-    UNCALLED,
     Changed,
     Decision,
     Refusal,
@@ -120,59 +115,51 @@ _EFFORT = 40_000
 
 
 def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progress: Callable[[str], None]) -> Changed:
-    """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
+    """Rewrite a model. What the search for sites and for loops changes is a copy.
 
     No library gets slower than the limit on run time allows, but by what is always an improvement.
     """
     if is_fixed_by_npu(model):
-        return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
+        return Changed(model, refused=(Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
     cleaned = clean_up(model, profile, options.keep_quantized) if options.rewrite else _widened(model)
-    uncalled = drop_uncalled_signatures(model)
-    dead = drop_dead_tensors(model)
-    dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
-    dropped = (*((RewriteUse(UNCALLED, uncalled, "exact", 0),) if uncalled else ()), *dropped)
-    boundary = _boundary(model, options)
-    uses = (*cleaned.uses, *dropped, *boundary.uses)
-    refused = (*cleaned.refused, *boundary.refused)
+    done = cleaned.then(drop_uncalled_signatures(model), drop_dead_tensors(model), _boundary(model, options))
     if not options.rewrite:
-        return Changed(model, uses, refused)
+        return done
     now = instructions(model, profile)
     work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.max_slowdown, profile)
-    rolled = _rolled(model, profile, options, work)
-    model = rolled.model
-    changed = replace(rolled, uses=(*uses, *rolled.uses), refused=(*refused, *rolled.refused))
+    changed = done.then(_rolled(model, profile, options, work))
     if options.decision is not None:
         return _replayed(changed, options.decision, options)
-    start = start_of(model, SPLITS, options)
+    start = start_of(changed.model, SPLITS, options)
     if not start.names:
         return changed
     progress("looking for concatenations to take apart")
-    found = _confirmed(model, _search(start, profile, options, work), profile, options)
+    found = _confirmed(changed.model, _search(start, profile, options, work), profile, options)
     return with_sites(replace(changed, model=found.model, refused=(*changed.refused, *found.refused)), found.sites)
 
 
 def _rolled(model: Model, profile: KernelProfile, options: SearchOptions, work: WorkLimit) -> Changed:
     """The model with unrolled steps in loops, where that needs less within the limit on run time."""
     if not options.loops or (options.decision is not None and not options.decision.is_rolled):
-        return Changed(model, (), ())
-    looped = copy_model(model)
-    uses, refused = roll_up(looped, is_exact=not options.allow_approximate)
-    if options.decision is not None and not uses:
+        return Changed(model)
+    looped = roll_up(copy_model(model), is_exact=not options.allow_approximate)
+    if options.decision is not None and not looped.uses:
         raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal", ErrorKind.DECISION)
-    if not uses or not runs_on(operators_of(looped), options.build):
-        return Changed(model, (), refused)
-    decision = replace(NOTHING_DECIDED, is_rolled=True)
+    if not looped.uses or not runs_on(operators_of(looped.model), options.build):
+        return Changed(model, refused=looped.refused)
+    looped = replace(looped, decision=replace(NOTHING_DECIDED, is_rolled=True))
     if options.decision is not None:
-        return Changed(looped, uses, refused, decision=decision)
-    saved = estimate_of(model, profile, options).need - estimate_of(looped, profile, options).need
+        return looped
+    saved = estimate_of(model, profile, options).need - estimate_of(looped.model, profile, options).need
     reason = None if saved > 0 else "it does not lower the memory to reserve"
-    if not work.is_kept_by(looped):
-        added = slowest(work.before, instructions(looped, profile))
+    if not work.is_kept_by(looped.model):
+        added = slowest(work.before, instructions(looped.model, profile))
         reason = f"a loop would take {added:.0%} more instructions (--max-slowdown {100 * work.extra:.0f})"
     if reason is not None:
-        return Changed(model, (), (*refused, *(Refusal(use.rule, use.operators[-1], reason) for use in uses)))
-    return Changed(looped, tuple(replace(use, saved_bytes=saved) for use in uses), refused, decision=decision)
+        against = (Refusal(use.rule, use.operators[-1], reason) for use in looped.uses)
+        return Changed(model, refused=(*looped.refused, *against))
+    return replace(looped, uses=tuple(replace(use, saved_bytes=saved) for use in looped.uses))
 
 
 def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
@@ -227,31 +214,26 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
 
 
 def _boundary(model: Model, options: SearchOptions) -> Changed:
-    """The model itself with the interface that was asked for."""
-    uses, refused = list[RewriteUse](), list[Refusal]()
-    asked = {BOUNDARY: options.io != "keep", CHANNELS_LAST: bool(options.channels_last)}
-    for rule in (name for name, is_asked in asked.items() if is_asked):
-        done = take_integers(model) if rule == BOUNDARY else take_channels_last(model, options.channels_last)
+    """Give the model the interface that is asked for."""
+    done = Changed(model)
+    if options.io != "keep":
+        done = done.then(take_integers(model))
         drop_dead_tensors(model)
-        uses += [RewriteUse(rule, done.changed, "exact", 0)] if done.changed else []
-        refused += done.refused
-    return Changed(model, tuple(uses), tuple(refused))
+    if options.channels_last:
+        done = done.then(take_channels_last(model, options.channels_last))
+        drop_dead_tensors(model)
+    return done
 
 
 def _widened(model: Model) -> Changed:
-    """The model itself with what TFLM computes wrongly in float32, whatever else may be changed of it."""
+    """Write otherwise what TFLM computes wrongly in float32, whatever else may be changed of it."""
     driver = Driver(model)
     driver.apply_everywhere((NEEDED_WIDENING,))
-    return Changed(model, _uses_of(driver), ())
-
-
-def _uses_of(driver: Driver) -> tuple[RewriteUse, ...]:
-    by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
-    return tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+    return Changed(model, driver.uses())
 
 
 def clean_up(model: Model, profile: KernelProfile, keep_quantized: bool = False) -> Changed:
-    """The model itself after the rules that are always an improvement of RAM.
+    """Apply the rules that are always an improvement of RAM.
 
     ``keep_quantized``: constants that TFLM dequantizes rightly stay as they are, which takes less flash.
     """
@@ -259,15 +241,9 @@ def clean_up(model: Model, profile: KernelProfile, keep_quantized: bool = False)
     driver.apply_everywhere(CLEAN_UP if keep_quantized else (WIDENED_CONSTANT, *CLEAN_UP))
     if _has_fewer_transposes(model):
         driver.apply_everywhere(WITHOUT_TRANSPOSES)
-    uses = _uses_of(driver)
-    dead = drop_dead_channels(model, profile.block)
-    if dead is not None:
-        said = f"{DEAD_CHANNELS}: {dead.removed:,} of {dead.channels:,} channels"
-        uses = (*uses, RewriteUse(said, dead.names, "exact", 0))
-    shared = share_constants(model)
-    if shared:
-        uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
-    return Changed(model, uses, tuple(driver.refused.values()))
+    by_name = sorted(driver.uses(), key=lambda use: use.rule)
+    done = Changed(model, tuple(by_name), tuple(driver.refused.values()))
+    return done.then(drop_dead_channels(model, profile.block), share_constants(model))
 
 
 def _has_fewer_transposes(model: Model) -> bool:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.analysis.loops import integers_by_iteration, loops_of
+from ...model.ir.change import STATIC_LISTS, Changed, changed
 from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Editor, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
@@ -40,8 +41,8 @@ class _Item:
     at: Tensor
 
 
-def make_lists_static(model: Model) -> tuple[str, ...]:
-    """Write items of lists in place in all loops; the names of the lists. The model is changed."""
+def make_lists_static(model: Model) -> Changed:
+    """Write items of lists in place in all loops."""
     names: list[str] = []
     for loop in loops_of(model):
         known = integers_by_iteration(loop)
@@ -53,7 +54,7 @@ def make_lists_static(model: Model) -> tuple[str, ...]:
                 _drop_dead(loop.body)
     if names:
         drop_dead_tensors(model)
-    return tuple(names)
+    return changed(model, STATIC_LISTS, names)
 
 
 def _item_at(operator: Operator, graph: Graph, known: Iterations) -> _Item | None:

@@ -32,7 +32,7 @@ import numpy as np
 
 from ...kernels.relations import slice_box
 from ...model.analysis.side_effects import has_side_effects
-from ...model.ir.change import Exactness, Refusal, RewriteUse
+from ...model.ir.change import Changed, Exactness, Refusal, RewriteUse
 from ...model.ir.copying import drop_dead_tensors, share_constants
 from ...model.ir.editor import Array, Editor, iteration_condition, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Quantization, Tensor
@@ -434,8 +434,8 @@ _RANK = 4
 """Integers of a row of each table: the begin of a slice of up to so many dimensions."""
 
 
-def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...], tuple[Refusal, ...]]:
-    """Write all chains of equal steps as loops, in the model itself.
+def roll_up(model: Model, is_exact: bool = True) -> Changed:
+    """Write all chains of equal steps as loops.
 
     ``is_exact``: only those whose steps have the same scales.
     """
@@ -457,7 +457,7 @@ def roll_up(model: Model, is_exact: bool = True) -> tuple[tuple[RewriteUse, ...]
     if uses:
         drop_dead_tensors(model)
         share_constants(model)
-    return tuple(uses), tuple(refused)
+    return Changed(model, tuple(uses), tuple(refused))
 
 
 def _refusal(found: Steps, is_exact: bool) -> Refusal:
