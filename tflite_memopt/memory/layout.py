@@ -71,7 +71,7 @@ class MemoryLayout:
     def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> Groups:
         """Return the groups with these ties in place of the model's own."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        groups = [tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried]
+        groups = [tuple(numbers[tensor] for tensor in each) for each in self.loops.carried]
         for tie in ties:
             pair = {numbers[tensor] for tensor in tie}
             touched = [group for group in groups if not pair.isdisjoint(group)]

@@ -34,22 +34,23 @@ from ..model.ir.model import Graph, Model, Operator, Tensor
 from ..model.ir.tensors import in_head
 from ..solvers.graph.interval import intersect
 from ..solvers.plan.problem import Relation
-from .storage import reuses_of, storages
+from .storage import Storage, reuses_of, storages
 
 Reuses = Mapping[Operator, tuple[KernelReuse, ...]]
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Carried:
-    """Tensors that lie at one offset. ``is_constant``: none of them ever changes, so that they hold the same bytes."""
-
-    tensors: tuple[Tensor, ...]
-    is_constant: bool
+Carried = tuple[Tensor, ...]
+"""Tensors that lie at one offset."""
 
 
-def carried_in(graph: Graph, loops: Sequence[Loop], reuses: Reuses, timeline: Timeline) -> tuple[Carried, ...]:
-    """The storages that the loops of a graph carry; ``reuses`` are those of all graphs."""
+def carried_in(
+    graph: Graph, loops: Sequence[Loop], reuses: Reuses, timeline: Timeline
+) -> tuple[tuple[Carried, ...], tuple[Carried, ...]]:
+    """Return what the loops of a graph carry, and of that what never changes, so that it holds the same bytes.
+
+    ``reuses`` are those of all graphs.
+    """
     groups = _Groups()
     changing: set[Tensor] = set()
     for loop in loops:
@@ -65,53 +66,53 @@ def carried_in(graph: Graph, loops: Sequence[Loop], reuses: Reuses, timeline: Ti
             groups.join(whole, operator.outputs[0])
             changing.update((whole, operator.outputs[0]))
     found = [tuple(group) for group in groups.all() if len(group) > 1]
-    return tuple(Carried(group, not changing.intersection(group)) for group in found)
+    return tuple(found), tuple(group for group in found if changing.isdisjoint(group))
 
 
-def constant_views(carried: Iterable[Carried], loops: Sequence[Loop]) -> dict[Operator, tuple[KernelReuse, ...]]:
+def constant_views(constant: Iterable[Carried], loops: Sequence[Loop]) -> dict[Operator, tuple[KernelReuse, ...]]:
     """As views, what never changes: whatever is cut out of one of these tensors lies on all of them."""
-    if not loops:
-        return {}
-    views = [
-        KernelReuse(other, group.tensors[0], 0, "view")
-        for group in carried
-        if group.is_constant
-        for other in group.tensors[1:]
-    ]
+    views = [KernelReuse(other, first, 0, "view") for first, *others in constant for other in others]
     return {loops[0].operator: tuple(views)}
 
 
 def same_offsets(carried: Iterable[Carried], numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
     """All pairs of a storage, as relations between items by number."""
     for group in carried:
-        for a, b in combinations(group.tensors, 2):
+        for a, b in combinations(group, 2):
             yield Relation(numbers[a], numbers[b], 0, exact=True)
 
 
 def overlaps(
-    graph: Graph, loops: Sequence[Loop], carried: Sequence[Carried], reuses: Reuses, timeline: Timeline
+    graph: Graph,
+    loops: Sequence[Loop],
+    carried: tuple[Sequence[Carried], Collection[Carried]],
+    reuses: Reuses,
+    timeline: Timeline,
 ) -> tuple[KernelReuse, ...]:
-    """Return the permissions of loops' results to lie over their images, and over rows that are cut from those."""
+    """Return the permissions of loops' results to lie over their images, and over rows that are cut from those.
+
+    ``carried``: as :func:`carried_in` returns it.
+    """
     order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
-    views: dict[Tensor, list[Tensor]] = {}
-    for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
-        views.setdefault(place.storage, []).append(tensor)
+    views = storages(reuse for each in reuses.values() for reuse in each)
     found: list[KernelReuse] = []
-    for image, result in _images_and_results(loops, carried):
-        for read in (image.tensors, *((cut,) for cut in _cut_from(image, views.values()))):
-            distance = _distance(order, loops, read, result.tensors, graph.outputs)
-            found += [KernelReuse(x, y, distance, "overlap") for x in read for y in result.tensors]
+    for image, result in _images_and_results(loops, *carried):
+        for read in (image, *((cut,) for cut in _cut_from(image, views))):
+            distance = _distance(order, loops, read, result, graph.outputs)
+            found += [KernelReuse(x, y, distance, "overlap") for x in read for y in result]
     return tuple(each for each in found if each.distance < each.output.nbytes)
 
 
-def _images_and_results(loops: Sequence[Loop], carried: Sequence[Carried]) -> Iterator[tuple[Carried, Carried]]:
+def _images_and_results(
+    loops: Sequence[Loop], carried: Sequence[Carried], constant: Collection[Carried]
+) -> Iterator[tuple[Carried, Carried]]:
     """Pairs of what a loop is given and does not change, and what the same loop writes rows into."""
     by_loop = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
     for result in carried:
-        if result.is_constant:
+        if result in constant:
             continue
-        images = set[Tensor]().union(*(read for read, filled in by_loop if not filled.isdisjoint(result.tensors)))
-        yield from ((each, result) for each in carried if each is not result and not images.isdisjoint(each.tensors))
+        images = set[Tensor]().union(*(read for read, filled in by_loop if not filled.isdisjoint(result)))
+        yield from ((each, result) for each in carried if each is not result and not images.isdisjoint(each))
 
 
 def dead_in_body(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[KernelReuse, ...]:
@@ -210,10 +211,10 @@ def _read_alone(loop: Loop) -> set[Tensor]:
     return {read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made}
 
 
-def _cut_from(image: Carried, views: Iterable[Sequence[Tensor]]) -> list[Tensor]:
-    """Return the views of an image that lie at another offset; ``views``: tensors of one storage each."""
-    members = next((group for group in views if any(tensor in image.tensors for tensor in group)), ())
-    return [tensor for tensor in members if tensor not in image.tensors]
+def _cut_from(image: Carried, views: Iterable[Storage]) -> list[Tensor]:
+    """Return the views of an image that lie at another offset."""
+    members = next((storage for storage in views if any(tensor in image for tensor in storage)), {})
+    return [tensor for tensor in members if tensor not in image]
 
 
 class _Access(NamedTuple):
@@ -257,6 +258,15 @@ def _distance(
     is_of_result = np.concatenate([np.zeros(0, bool), *(each for each, _ in columns)])
     at = np.concatenate([np.zeros(0, np.int64), *(each for _, each in columns)])
     behind = 0 if any(tensor in returned for tensor in image) else size
+    return least_distance(is_of_result, at, size, behind)
+
+
+def least_distance(is_of_result: Flags, at: Integers, size: int, behind: int) -> int:
+    """Return the least distance for accesses to an image of ``size`` bytes and to a result, in the order of running.
+
+    ``is_of_result[k]``: access k writes the result before byte ``at[k]``; otherwise it is of the image from there on.
+    ``behind``: the lowest byte of the image that is read after all of them.
+    """
     reads = np.append(np.where(is_of_result, size, at), behind)
     lowest = np.minimum.accumulate(reads[::-1])[-2::-1]
     apart = (at - lowest)[is_of_result & (lowest < size)]
@@ -372,9 +382,9 @@ def loop_layout(model: Model, reuses: Reuses, timeline: Timeline, profile: Kerne
         for graph in (loop.condition, loop.body)
         for operator, found in reuses_of(graph, timeline, profile).items()
     }
-    carried = carried_in(model.main, loops, {**reuses, **inner}, timeline)
-    own = {**inner, **constant_views(carried, loops)}
-    over = overlaps(model.main, loops, carried, {**reuses, **own}, timeline)
+    carried, constant = carried_in(model.main, loops, {**reuses, **inner}, timeline)
+    own = {**inner, **constant_views(constant, loops)}
+    over = overlaps(model.main, loops, (carried, constant), {**reuses, **own}, timeline)
     returned = tuple(tensor for loop in loops for graph in (loop.condition, loop.body) for tensor in graph.outputs)
     return LoopLayout(loops, carried, own, over, dead_in_body(loops, inner, timeline), returned)
 

@@ -196,7 +196,7 @@ def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
 
     And none that an NPU's commands have addresses of: their place is given, and so is the order.
     """
-    carried = {tensor for each in layout.loops.carried for tensor in each.tensors}
+    carried = {tensor for each in layout.loops.carried for tensor in each}
     is_inside = any(graph in (loop.condition, loop.body) for loop in layout.loops.loops)
     elsewhere = carried.difference(_dead_in(graph, layout)) if is_inside else set()
     taken = [t for t in graph.tensors if in_head(t) and t not in elsewhere]
@@ -214,7 +214,7 @@ def _views_in(graph: Graph, layout: MemoryLayout) -> Mapping[Operator, tuple[Ker
     own = set(graph.tensors)
     born = layout.timeline.tensors
     carried = [
-        sorted((t for t in each.tensors if t in own and not t.is_placeholder), key=lambda t: born[t].start)
+        sorted((t for t in each if t in own and not t.is_placeholder), key=lambda t: born[t].start)
         for each in layout.loops.carried
     ]
     views = [KernelReuse(first, other, 0, "view") for first, *others in filter(None, carried) for other in others]
@@ -278,7 +278,7 @@ def _peak_inside(graph: Graph, layout: MemoryLayout) -> int:
 
 def _dead_in(graph: Graph, layout: MemoryLayout) -> tuple[Tensor, ...]:
     """Return the tensors that a body gets and gives back in slots that are free in between."""
-    carried = {tensor: number for number, each in enumerate(layout.loops.carried) for tensor in each.tensors}
+    carried = {tensor: number for number, each in enumerate(layout.loops.carried) for tensor in each}
     dead = {carried[each.input] for each in layout.loops.dead_in_body if each.input in carried}
     return tuple(tensor for tensor in (*graph.inputs, *graph.outputs) if carried.get(tensor) in dead)
 

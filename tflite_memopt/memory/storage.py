@@ -20,47 +20,39 @@ from ..kernels.profile import KernelProfile
 from ..kernels.relations import KernelReuse
 from ..model.analysis.lifetimes import Timeline
 from ..model.ir.model import Graph, Operator, Tensor
-from ..solvers.graph.alignment import aligned
+from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.interval import intersect
-from ..solvers.plan.problem import Item, Relation
+from ..solvers.plan.problem import Item, PlanProblem, Relation, most_shared
+
+Storage = Mapping[Tensor, int]
+"""Tensors that are views of the same bytes, each with the position of its first byte among them."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """The position of a tensor: at ``start`` bytes in the storage that is named by its first tensor."""
-
-    storage: Tensor
-    start: int
-
-
-def storages(reuses: Iterable[KernelReuse]) -> dict[Tensor, Place]:
-    """Return the place of each tensor that is a view or has one.
+def storages(reuses: Iterable[KernelReuse]) -> list[Storage]:
+    """Return the storages of all tensors that are a view or have one.
 
     A view is left out where the bytes would contradict another one's: the parts of two concatenations that share an
     input lie at the same place and differ.
     """
-    places: dict[Tensor, Place] = {}
-    members: dict[Tensor, list[Tensor]] = {}
+    home: dict[Tensor, dict[Tensor, int]] = {}
     for reuse in sorted(reuses, key=_is_cut):
         if reuse.kind != "view":
             continue
-        for tensor in (reuse.input, reuse.output):
-            if tensor not in places:
-                places[tensor] = Place(tensor, 0)
-                members[tensor] = [tensor]
-        kept, moved = places[reuse.output], places[reuse.input]
-        if kept.storage is moved.storage:
+        moved, kept = (home.setdefault(tensor, {tensor: 0}) for tensor in (reuse.input, reuse.output))
+        if kept is moved:
             continue
-        shift = kept.start + reuse.distance - moved.start
-        theirs = {tensor: (places[tensor].start + shift, tensor.nbytes) for tensor in members[moved.storage]}
-        ours = {tensor: (places[tensor].start, tensor.nbytes) for tensor in members[kept.storage]}
+        shift = kept[reuse.output] + reuse.distance - moved[reuse.input]
+        theirs = {tensor: (start + shift, tensor.nbytes) for tensor, start in moved.items()}
+        ours = {tensor: (start, tensor.nbytes) for tensor, start in kept.items()}
         linked = _common(theirs[reuse.input], ours[reuse.output])
         if any(not _within(_common(x, y), linked) for x in theirs.values() for y in ours.values()):
             continue
-        for tensor in members.pop(moved.storage):
-            places[tensor] = Place(kept.storage, places[tensor].start + shift)
-            members[kept.storage].append(tensor)
-    return places
+        kept.update((tensor, start) for tensor, (start, _) in theirs.items())
+        home.update(dict.fromkeys(theirs, kept))
+    found: dict[int, dict[Tensor, int]] = {}
+    for tensor, storage in home.items():  # in the order of the reuses
+        found.setdefault(id(storage), {})[tensor] = storage[tensor]
+    return [*found.values()]
 
 
 def _common(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
@@ -93,17 +85,15 @@ class Atoms:
 def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[KernelReuse, ...]]) -> Atoms:
     """Return the atoms of the head's tensors under the views among ``reuses``."""
     views = [reuse for each in reuses.values() for reuse in each if reuse.kind == "view"]
-    places = storages(views)
-    copied_from = {
-        (reuse.output, reuse.input) for reuse in views if _is_kept(places[reuse.input], places[reuse.output], reuse)
-    }
+    place = {tensor: (at, start) for at, each in enumerate(storages(views)) for tensor, start in each.items()}
+    copied_from = {(reuse.output, reuse.input) for reuse in views if _is_kept(place, reuse)}
     sizes: list[int] = []
     source: list[Tensor] = []
     of: dict[Tensor, list[int]] = {tensor: [] for tensor in tensors}
-    by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
+    by_storage: dict[int | Tensor, list[tuple[int, Tensor]]] = {}
     for tensor in tensors:
-        place = places.get(tensor, Place(tensor, 0))
-        by_storage.setdefault(place.storage, []).append((place.start, tensor))
+        storage, start = place.get(tensor, (tensor, 0))
+        by_storage.setdefault(storage, []).append((start, tensor))
     for members in by_storage.values():
         ends = sorted({end for start, t in members for end in (start, start + aligned(t.nbytes))})
         for low, high in pairwise(ends):
@@ -117,9 +107,10 @@ def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[Ke
     return Atoms(tuple(sizes), {tensor: tuple(found) for tensor, found in of.items()}, tuple(source))
 
 
-def _is_kept(input_place: Place, output_place: Place, reuse: KernelReuse) -> bool:
+def _is_kept(place: Mapping[Tensor, tuple[int, int]], reuse: KernelReuse) -> bool:
     """Tell whether the storages were laid out as this view would have it."""
-    return input_place.storage is output_place.storage and input_place.start - output_place.start == reuse.distance
+    (storage, start), (other, other_start) = place[reuse.input], place[reuse.output]
+    return storage == other and start - other_start == reuse.distance
 
 
 def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]]) -> Tensor:
@@ -159,11 +150,8 @@ def _views(
     reuses: Mapping[Operator, tuple[KernelReuse, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
 ) -> Iterable[Relation]:
     """Return all pairs of a storage that are alive together and overlap in it."""
-    by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
-    for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
-        by_storage.setdefault(place.storage, []).append((place.start, tensor))
-    for members in by_storage.values():
-        for (a_start, a), (b_start, b) in combinations(members, 2):
+    for storage in storages(reuse for each in reuses.values() for reuse in each):
+        for (a, a_start), (b, b_start) in combinations(storage.items(), 2):
             overlap = a_start < b_start + aligned(b.nbytes) and b_start < a_start + aligned(a.nbytes)
             if overlap and intersect(timeline.tensors[a], timeline.tensors[b]):
                 yield Relation(numbers[a], numbers[b], a_start - b_start, exact=True)
@@ -195,11 +183,6 @@ def shared_by_npu(tensors: Sequence[Tensor], items: Sequence[Item]) -> Iterator[
 
 def saved_bytes(reuse: KernelReuse) -> int:
     """Bytes that an input and an output save at best when they share as permitted; tensors are aligned to 16."""
-    first, second = aligned(reuse.input.nbytes), aligned(reuse.output.nbytes)
-    least = aligned(reuse.distance)
-    # Above the distance, the best place for the input is inside the output, or as near to that as allowed.
-    difference = least if reuse.exact else max(least, min(0, second - first))
-    if not reuse.exact and difference < 0 <= second - first:
-        difference = 0
-    span = max(second, difference + first) - min(0, difference)
-    return max(0, first + second - span)
+    items = tuple(Item(aligned(tensor.nbytes), 0, 1) for tensor in (reuse.input, reuse.output))
+    forbidden = PlanProblem(items, (Relation(0, 1, reuse.distance, reuse.exact),)).permissions.get(0, {}).get(1)
+    return 0 if forbidden is None else most_shared(items[0].size, items[1].size, forbidden, ARENA_ALIGNMENT)

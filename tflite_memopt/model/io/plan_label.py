@@ -73,7 +73,7 @@ def decode(model: Model) -> PlanLabel | None:
 
 def attach(model: Model, label: PlanLabel | None) -> None:
     """Make this the model's one label; None removes it."""
-    detach(model)
+    remove_entries(model, LABEL_NAME)
     if label is not None:
         text = json.dumps(asdict(label)).encode()
         replace_entry(model, LABEL_NAME, text.ljust(-(-len(text) // _MULTIPLE) * _MULTIPLE))

@@ -24,6 +24,7 @@ from ...kernels.profiles import PORTABLE_REUSES, portable_relations
 from ...kernels.relations import SHARED_CODE
 from ...kernels.requests import ILP32
 from ...memory.figures import ArenaTerms, params_bytes
+from ...memory.loops import least_distance
 from ...memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from ...model.analysis.macs import operator_macs
 from ...model.ir.model import Buffer, DType, OpCode, Operator, OperatorOptions, Tensor
@@ -479,14 +480,11 @@ def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
 
     No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
     """
-    reads = _starts(loop, tensor)
-    written, read = row_bytes(region.exit), row_bytes(tensor)
-    lowest, found = tensor.nbytes, 0
-    for iteration in range(len(loop.writes) - 1, -1, -1):
-        if lowest < tensor.nbytes:
-            found = max(found, (loop.writes[iteration] + loop.rows) * written - lowest)
-        lowest = min([lowest, *(starts[iteration] * read for starts in reads)])
-    return found
+    starts = [np.asarray(each, np.int64) * row_bytes(tensor) for each in _starts(loop, tensor)]
+    writes = (np.asarray(loop.writes, np.int64) + loop.rows) * row_bytes(region.exit)
+    at = np.stack([*starts, writes], axis=1)
+    is_of_result = np.arange(at.shape[1]) == len(starts)
+    return max(0, least_distance(np.tile(is_of_result, len(at)), at.ravel(), tensor.nbytes, tensor.nbytes))
 
 
 def _starts(loop: LoopRows, tensor: Tensor) -> list[Sequence[int]]:

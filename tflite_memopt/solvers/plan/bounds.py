@@ -8,7 +8,17 @@ from math import gcd
 
 from ..graph.alignment import aligned
 from ..graph.interval import covered
-from .problem import BoundCertificate, Container, Intervals, Item, Permissions, PlanProblem, SectionBound, Shares
+from .problem import (
+    BoundCertificate,
+    Container,
+    Intervals,
+    Item,
+    Permissions,
+    PlanProblem,
+    SectionBound,
+    Shares,
+    most_shared,
+)
 
 
 def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
@@ -108,7 +118,7 @@ def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int
                 continue
             if (i, j, unit) not in known:
                 sizes = aligned(problem.items[i].size, unit), aligned(problem.items[j].size, unit)
-                known[i, j, unit] = sum(sizes) - _pair_bytes(*sizes, permissions[i][j], unit)
+                known[i, j, unit] = most_shared(*sizes, permissions[i][j], unit)
             shares[i][j] = shares[j][i] = known[i, j, unit]
     return shares
 
@@ -167,19 +177,6 @@ class _Related:
                     for other, nbytes in self.shares[index].items():
                         common[other] += sign * nbytes
         return list(chosen)
-
-
-def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:
-    """Fewest bytes that two related items take together, over all differences that are not forbidden.
-
-    These bytes grow as the difference leaves the range where one item holds the other: the best difference is
-    one end of that range, or the permitted one next to it.
-    """
-    ends = {0, other - size, -size, other}
-    for low, high in forbidden:
-        ends |= {low // unit * unit, aligned(high, unit)}
-    allowed = (d for d in ends if not any(low < d < high for low, high in forbidden))
-    return min(max(d + size, other) - min(d, 0) for d in allowed)
 
 
 def _containers_among(

@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from ..graph.alignment import ARENA_ALIGNMENT
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..graph.interval import intersect
 from ..graph.limits import SearchLimit
 
@@ -263,6 +263,18 @@ def _forbidden_differences(problem: PlanProblem) -> Permissions:
 def may_differ_by(difference: int, intervals: Intervals) -> bool:
     """Tell whether a difference of offsets lies in none of the forbidden intervals."""
     return not any(low < difference < high for low, high in intervals)
+
+
+def most_shared(size: int, other: int, forbidden: Intervals, unit: int) -> int:
+    """Return the most bytes that two related items have in common, over all differences that are not forbidden.
+
+    These bytes fall as the difference leaves the range where one item holds the other: the best difference is one end
+    of that range, or the permitted one next to it.
+    """
+    ends = {0, other - size, -size, other}
+    for low, high in forbidden:
+        ends |= {low // unit * unit, aligned(high, unit)}
+    return max(min(d + size, other) - max(d, 0) for d in ends if may_differ_by(d, forbidden))
 
 
 def _seen_from(index: int, relation: Relation) -> tuple[int, int, bool]:
