@@ -28,6 +28,7 @@ from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem
 from .reserve import LibraryNeed, needs_by_library
+from .storage import bytes_in_common
 
 _MANY_ITEMS = 200
 """Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
@@ -148,8 +149,7 @@ def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
         for reuse in reuses:
             if reuse.input not in offsets or reuse.output not in offsets:
                 continue
-            first, second = offsets[reuse.input], offsets[reuse.output]
-            both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
+            both = bytes_in_common(reuse, offsets)
             if both > 0:
                 use = ReuseInForce(operator.opcode.label, reuse.kind, reuse.input.name, reuse.output.name, both)
                 found.setdefault((id(operator), reuse.input, reuse.output), use)

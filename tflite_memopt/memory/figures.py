@@ -32,6 +32,7 @@ from ..solvers.plan.bounds import max_breadth
 from ..solvers.plan.problem import Item
 from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
+from .storage import bytes_in_common
 from .work import FLOATS, WITH_SCALES, instructions, weights_read
 
 
@@ -548,9 +549,8 @@ def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor,
     """Classify the outputs that lie on an input of their operator; of several kinds the one that overwrites least."""
     found: dict[Tensor, Sharing] = {}
     for reuse in (each for reuses in layout.reuses.values() for each in reuses):
-        first, second = places[reuse.input], places[reuse.output]
-        both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
-        is_in_force = both > 0 and (first - second == reuse.distance or not reuse.exact)
+        distance = places[reuse.input] - places[reuse.output]
+        is_in_force = bytes_in_common(reuse, places) > 0 and (distance == reuse.distance or not reuse.exact)
         known = found.get(reuse.output, "none")
         if is_in_force and _ORDER.index(reuse.kind) < _ORDER.index(known):
             found[reuse.output] = reuse.kind

@@ -107,11 +107,16 @@ def _images_and_results(
     loops: Sequence[Loop], carried: Sequence[Carried], constant: Collection[Carried]
 ) -> Iterator[tuple[Carried, Carried]]:
     """Pairs of what a loop is given and does not change, and what the same loop writes rows into."""
-    by_loop = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
     for result in carried:
         if result in constant:
             continue
-        images = set[Tensor]().union(*(read for read, filled in by_loop if not filled.isdisjoint(result)))
+        images = {
+            read
+            for loop in loops
+            if any(op.name == "DYNAMIC_UPDATE_SLICE" and op.outputs[0] in result for op in loop.body.operators)
+            for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True)
+            if read is made
+        }
         yield from ((each, result) for each in carried if each is not result and not images.isdisjoint(each))
 
 
@@ -199,16 +204,6 @@ def _may_be_in_place(operator: Operator, reuses: Reuses) -> bool:
     if whole is not None and whole.is_placeholder:
         return True
     return any(reuse.kind == "in-place" and reuse.input is whole for reuse in reuses.get(operator, ()))
-
-
-def _filled(operators: Iterable[Operator]) -> set[Tensor]:
-    """Return the tensors into which these operators write rows, in place."""
-    return {operator.outputs[0] for operator in operators if operator.name == "DYNAMIC_UPDATE_SLICE"}
-
-
-def _read_alone(loop: Loop) -> set[Tensor]:
-    """Return the tensors that a loop is given and does not change."""
-    return {read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made}
 
 
 def _cut_from(image: Carried, views: Iterable[Storage]) -> list[Tensor]:

@@ -186,3 +186,9 @@ def saved_bytes(reuse: KernelReuse) -> int:
     items = tuple(Item(aligned(tensor.nbytes), 0, 1) for tensor in (reuse.input, reuse.output))
     forbidden = PlanProblem(items, (Relation(0, 1, reuse.distance, reuse.exact),)).permissions.get(0, {}).get(1)
     return 0 if forbidden is None else most_shared(items[0].size, items[1].size, forbidden, ARENA_ALIGNMENT)
+
+
+def bytes_in_common(reuse: KernelReuse, offsets: Mapping[Tensor, int]) -> int:
+    """Return the bytes that an input and an output share at these offsets; at most 0 where they share none."""
+    first, second = offsets[reuse.input], offsets[reuse.output]
+    return min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)

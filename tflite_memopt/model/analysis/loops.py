@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import prod
 from operator import add, and_, lt
 
@@ -220,26 +221,13 @@ def _of_pairs(compute: Callable[[int, int], int]) -> Rule:
     return rule
 
 
-def _slice(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    values, begin, _ = inputs
-    return values[begin[0] : begin[0] + operator.outputs[0].elements]
-
-
-def _reshape(_: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return inputs[0]
-
-
-def _join(_: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(value for part in inputs for value in part)
-
-
 _RULES: Mapping[str, Rule] = {
     "ADD": _of_pairs(add),
-    "CONCATENATION": _join,
+    "CONCATENATION": lambda _, inputs: tuple(chain.from_iterable(inputs)),
     "LESS": _of_pairs(lt),
     "LOGICAL_AND": _of_pairs(and_),
-    "RESHAPE": _reshape,
-    "SLICE": _slice,
+    "RESHAPE": lambda _, inputs: inputs[0],
+    "SLICE": lambda cut, inputs: inputs[0][inputs[1][0] : inputs[1][0] + cut.outputs[0].elements],
 }
 
 

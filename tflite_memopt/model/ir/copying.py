@@ -147,7 +147,10 @@ def _drop_buffers(model: Model, removed: list[Tensor]) -> None:
 
 
 def share_constants(model: Model, most_bytes: int | None = None) -> Changed:
-    """Store equal constants once. ``most_bytes``: the largest constant that is merged; None for any."""
+    """Store equal constants once.
+
+    ``most_bytes``: the largest constant that is merged; None for any.
+    """
     _share_buffers(model, most_bytes)
     kept = tensors_to_keep(model)
     merged = [tensor.name for graph in model.graphs for tensor in _share_tensors(graph, kept)]

@@ -187,9 +187,6 @@ def _reason_against_channels(operator: Operator, weights: Tensor) -> str | None:
     return None
 
 
-_JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
-
-
 def _constants(pieces: Sequence[ConstantPiece]) -> PartOperand:
     """New constants, one for each part."""
     return lambda edit: [edit.constant(*each) for each in pieces]
@@ -307,7 +304,7 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
 
 def _reason_against_joining(output: Tensor) -> str | None:
     """Return the reason why TFLM cannot join parts of the output's type, where it is not the concatenation's."""
-    if output.dtype not in _JOINED_TYPES:
+    if not OPERATORS["CONCATENATION"].tflm.takes(output.dtype):
         return f"TFLM does not join tensors of type {output.dtype.label}"
     quantization = output.quantization
     if output.dtype is DType.INT16 and quantization is not None and quantization.zero_point.any():
@@ -557,8 +554,6 @@ _RESIZES = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
 _REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
 _SLICES = ("SLICE", "STRIDED_SLICE")
 
-_SPLIT_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32)
-"""Types that TFLM's SPLIT_V takes (micro/kernels/split_v.cc)."""
 _SLICE_MASKS = ("shrinkAxisMask", "ellipsisMask", "newAxisMask", "offset")
 """With one of these, input and output dimensions are not the same ones."""
 
@@ -606,7 +601,7 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
         others = channel_parts(tensor.producer)
         if not isinstance(others, str) and [part.start for part in others] == [part.start for part in reader.parts]:
             return lambda _: [part.tensor for part in others]
-    if tensor.dtype in _SPLIT_TYPES and prod(tensor.shape[:-1]) == 1 and not tensor.is_variable:
+    if OPERATORS["SPLIT_V"].tflm.takes(tensor.dtype) and prod(tensor.shape[:-1]) == 1 and not tensor.is_variable:
         return _split(tensor, reader.parts)
     return _made_in_parts(reader, tensor)
 

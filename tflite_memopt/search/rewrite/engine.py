@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,7 +189,8 @@ class Driver:
         """Apply the rules to the readers of an operator, then to the readers of each new operator, and so on."""
         waiting, known = [operator], set(graph.operators)
         while waiting:
-            for reader in _readers(waiting.pop()):
+            made = waiting.pop().outputs
+            for reader in dict.fromkeys(use.operator for tensor in made for use in tensor.uses):
                 if self.apply_at(rules, graph, reader):
                     new = [each for each in graph.operators if each not in known]
                     waiting += new
@@ -255,10 +256,6 @@ def _is_in(graph: Graph, operator: Operator) -> bool:
     return operator in graph.operators
 
 
-def _readers(operator: Operator) -> Iterator[Operator]:
-    return iter({id(use.operator): use.operator for tensor in operator.outputs for use in tensor.uses}.values())
-
-
 def _drop_unread(graph: Graph, removed: Operator) -> None:
     """Remove operators that only ``removed`` has read, and recursively theirs."""
     waiting = [removed]
@@ -268,6 +265,13 @@ def _drop_unread(graph: Graph, removed: Operator) -> None:
             if writer is not None and is_dead(graph, writer):
                 graph.remove_operator(writer)
                 waiting.append(writer)
+
+
+def drop_dead(graph: Graph) -> None:
+    """Remove the operators that nobody needs."""
+    for operator in reversed(list(graph.operators)):
+        if is_dead(graph, operator):
+            graph.remove_operator(operator)
 
 
 def is_dead(graph: Graph, operator: Operator) -> bool:

@@ -112,18 +112,6 @@ def _cut(operator: Operator, arrays: list[Array]) -> list[Array]:
     return [cut.reshape(operator.outputs[0].shape)]
 
 
-def _joined(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return [np.concatenate(arrays, axis=int(operator.option("axis", 0)))]
-
-
-def _stacked(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return [np.stack(arrays, axis=int(operator.option("axis", 0)))]
-
-
-def _unstacked(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return list(np.moveaxis(arrays[0], int(operator.option("axis", 0)), 0))
-
-
 def _split(operator: Operator, arrays: list[Array]) -> list[Array]:
     (axis,) = _operand(operator, 0 if operator.name == "SPLIT" else 2).tolist()
     if not -arrays[0].ndim <= axis < arrays[0].ndim:
@@ -132,29 +120,17 @@ def _split(operator: Operator, arrays: list[Array]) -> list[Array]:
     return np.split(arrays[0], ends[:-1], axis=axis)
 
 
-def _transposed(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return [np.transpose(arrays[0], _operand(operator, 1).tolist())]
-
-
-def _tiled(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return [np.tile(arrays[0], _operand(operator, 1).tolist())]
-
-
 def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
     """Zeros around the values; for a quantized tensor, its zero point."""
     amounts = _operand(operator, 1).reshape(-1, 2).tolist()
     return [np.pad(arrays[0], amounts, constant_values=zero_of(operator.outputs[0]))]
 
 
-def _cast(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return [arrays[0].astype(operator.outputs[0].dtype.label)]
-
-
 _MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
-    "CAST": _cast,
-    "CONCATENATION": _joined,
+    "CAST": lambda operator, arrays: [arrays[0].astype(operator.outputs[0].dtype.label)],
+    "CONCATENATION": lambda operator, arrays: [np.concatenate(arrays, axis=int(operator.option("axis", 0)))],
     "EXPAND_DIMS": _reshaped,
-    "PACK": _stacked,
+    "PACK": lambda operator, arrays: [np.stack(arrays, axis=int(operator.option("axis", 0)))],
     "PAD": _padded,
     "RESHAPE": _reshaped,
     "SLICE": _cut,
@@ -162,9 +138,9 @@ _MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
     "SPLIT_V": _split,
     "SQUEEZE": _reshaped,
     "STRIDED_SLICE": _cut,
-    "TILE": _tiled,
-    "TRANSPOSE": _transposed,
-    "UNPACK": _unstacked,
+    "TILE": lambda operator, arrays: [np.tile(arrays[0], _operand(operator, 1).tolist())],
+    "TRANSPOSE": lambda operator, arrays: [np.transpose(arrays[0], _operand(operator, 1).tolist())],
+    "UNPACK": lambda operator, arrays: list(np.moveaxis(arrays[0], int(operator.option("axis", 0)), 0)),
 }
 """Outputs from the values to move; ValueError when the operands do not fit."""
 

@@ -25,13 +25,12 @@ from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
 from ...operators.overrides import laid_along_h, swapped_options
 from ...operators.table import kind_of
-from .shapes import shape_is_said
+from .shapes import REDUCTIONS, shape_is_said
 
 _PLACES = {"SLICE": (1, 2), "DYNAMIC_UPDATE_SLICE": (2,), "PAD": (1,), "PADV2": (1,), "RESHAPE": (1,)}
 """Operands with a number, or two, for each dimension of an image."""
-_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _TURNED = frozenset(
-    {*_PLACES, *_REDUCTIONS, "AVERAGE_POOL_2D", "CAST", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D"}
+    {*_PLACES, *REDUCTIONS, "AVERAGE_POOL_2D", "CAST", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D"}
     | {"FULLY_CONNECTED", "L2_POOL_2D", "MAX_POOL_2D", "SELECT_V2", "WHILE"}
 )
 Places = Mapping[tuple[Operator, int], Tensor | None]
@@ -154,7 +153,7 @@ def _can_turn(operator: Operator) -> bool:
         return shape_is_said(operator) and _is_column(operator.outputs[0]) and _expands_columns(operator)
     if any(len(tensor.shape) == 4 and tensor.shape[2] > 1 for tensor in _tensors(operator)):
         return False
-    if operator.name in _REDUCTIONS:
+    if operator.name in REDUCTIONS:
         axes = integers(operator.inputs[1])
         return axes is not None and len({1, 2}.intersection(axes % 4)) != 1
     if not all(operator.required(slot).is_constant for slot in _short_slots(operator)):

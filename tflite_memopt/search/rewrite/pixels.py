@@ -15,6 +15,7 @@ from ...kernels.relations import Grid, operands, strided_slice_box, strided_slic
 from ...model.ir.editor import SAME, VALID, Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import integers, is_quantized, quantized_alike, same_padding, values
+from ...operators.table import OPERATORS
 from .engine import Answer, Match, Pattern, Proposal, Rule, read_instead, source_for_one_reader, source_of
 from .shapes import write_reshape
 
@@ -234,10 +235,6 @@ al., arXiv 1707.07012; Liu et al., arXiv 1806.09055), and it is often what they 
 """
 
 
-_TYPES_PLAIN_SLICE = (DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32)
-"""Types that TFLM's SLICE copies."""
-
-
 def _plain_slice(match: Match) -> Answer:
     cut = match.anchor
     source, output, box = cut.inputs[0], cut.outputs[0], strided_slice_box(cut)
@@ -245,7 +242,7 @@ def _plain_slice(match: Match) -> Answer:
         return None  # it has strides, or what it takes is computed
     if tuple(box.count) != output.shape:
         return "it takes a dimension out, which SLICE cannot"
-    if source.dtype not in _TYPES_PLAIN_SLICE:
+    if not OPERATORS["SLICE"].tflm.takes(source.dtype):
         return f"TFLM's SLICE does not copy {source.dtype.label}"
     return Proposal(lambda edit: edit.slice(source, box.first, box.count, output))
 
@@ -348,7 +345,6 @@ products of this convolution by the taps of the window; it takes two operators, 
 
 
 _RESIZE = "RESIZE_NEAREST_NEIGHBOR"
-_TYPES_REPEATED_PIXELS = (DType.FLOAT32, DType.INT8, DType.INT16)
 _MOST_MOVED = 1 << 24
 """Elements of a tensor that are followed to where they are copied from."""
 _COPIES = ("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", _RESIZE, "SQUEEZE", "TILE")
@@ -376,7 +372,8 @@ def _joined_resizes(match: Match) -> Answer:
 
 def _resized(source: Tensor, output: Tensor) -> Proposal | str:
     """Propose that the output is the source with each pixel repeated."""
-    if source.dtype not in _TYPES_REPEATED_PIXELS or not quantized_alike(source.quantization, output.quantization):
+    takes = OPERATORS[_RESIZE].tflm.takes(source.dtype)
+    if not takes or not quantized_alike(source.quantization, output.quantization):
         return f"'{output.name}' is of another type or scale than '{source.name}', or TFLM cannot resize it"
     if not _repeats(source, output):
         return "float32 does not find the right pixel"

@@ -130,7 +130,10 @@ def _swap(operator: Operator | None) -> Operator | None:
 def _split_heads(found: Attention, edit: Editor) -> None:
     for operator in found.gone:
         edit.remove(operator)
-    matrices = [[_matrix(edit, found, each, at) for each in found.matrices] for at in range(found.heads)]
+    matrices = [
+        [_slice(edit, each, (0, at, 0, 0), (1, 1, *each.shape[2:]), _name(found, at)) for each in found.matrices]
+        for at in range(found.heads)
+    ]
     queries = _joined_queries(edit, found)
     parts = [_head(edit, found, queries, at, each) for at, each in enumerate(matrices)]
     _, heads, length, width = found.chain[-1].outputs[0].shape
@@ -200,10 +203,6 @@ def _flat(edit: Editor, constant: Tensor | None, heads: int, depth: int) -> Tens
     spread = _spread(constant, heads, depth)
     assert spread is not None
     return edit.constant(f"{constant.name}/flat", spread.reshape(heads * depth), constant.quantization)
-
-
-def _matrix(edit: Editor, found: Attention, whole: Tensor, at: int) -> Tensor:
-    return _slice(edit, whole, (0, at, 0, 0), (1, 1, *whole.shape[2:]), _name(found, at))
 
 
 def _head(edit: Editor, found: Attention, queries: Tensor, at: int, matrices: Sequence[Tensor]) -> Tensor:

@@ -11,6 +11,7 @@ from ...kernels.relations import RESHAPES, axis_of, operands, slice_box, strided
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import integers, is_quantized
+from ...operators.table import OPERATORS
 from .engine import (
     Answer,
     Match,
@@ -91,10 +92,6 @@ def _source(operator: Operator) -> Tensor | None:
     return second if operator.name == "SPLIT" else first  # SPLIT has its axis first
 
 
-def _always(_: Operator) -> bool:
-    return True
-
-
 def _is_fixed(operator: Operator) -> bool:
     """Return a new shape that is computed is left alone: it may be another one at run time."""
     return all(tensor is None or tensor.is_constant for tensor in operator.inputs[1:])
@@ -121,10 +118,6 @@ def _cuts_nothing(operator: Operator) -> bool:
     return x is not None and box is not None and box.count == x.shape
 
 
-def _joins_nothing(operator: Operator) -> bool:
-    return len(operator.inputs) == 1 and not operator.option("fusedActivationFunction", 0)
-
-
 def _keeps_scale(operator: Operator) -> bool:
     y = operator.outputs[0]
     return y.dtype in _INTEGERS and is_quantized(y.quantization)
@@ -140,8 +133,8 @@ def _pools_nothing(operator: Operator) -> bool:
 _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
     "AVERAGE_POOL_2D": _pools_nothing,
     "BROADCAST_TO": _is_fixed,
-    "CAST": _always,
-    "CONCATENATION": _joins_nothing,
+    "CAST": lambda _: True,
+    "CONCATENATION": lambda join: len(join.inputs) == 1 and not join.option("fusedActivationFunction", 0),
     "EXPAND_DIMS": _is_fixed,
     "MAX_POOL_2D": _pools_nothing,
     "MIRROR_PAD": _pads_nothing,
@@ -150,8 +143,8 @@ _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
     "QUANTIZE": _keeps_scale,
     "RESHAPE": _is_fixed,
     "SLICE": _cuts_nothing,
-    "SPLIT": _always,
-    "SPLIT_V": _always,
+    "SPLIT": lambda _: True,
+    "SPLIT_V": lambda _: True,
     "SQUEEZE": _is_fixed,
     "STRIDED_SLICE": _cuts_nothing,
     "TILE": _is_fixed,
@@ -230,7 +223,7 @@ where others read it. Between any two convolutions of one dimension Keras has su
 """
 
 
-_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
+REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 MOST_DIMENSIONS = 4
 """Of what kernels of TFLM broadcast, reduce, or pad."""
 
@@ -282,7 +275,7 @@ def _subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
 
 REDUCED_RESHAPE = Rule(
     "reduced_reshape",
-    Pattern("reduction", _REDUCTIONS, {0: Pattern("reshape", RESHAPES)}),
+    Pattern("reduction", REDUCTIONS, {0: Pattern("reshape", RESHAPES)}),
     _reduced_reshape,
 )
 """Drop a reshape that adds or removes dimensions of 1 before MEAN, SUM, REDUCE_MAX, or REDUCE_MIN.
@@ -328,10 +321,6 @@ rows is that of the output). The reshape takes some 90 bytes of the tail on 32 b
 """
 
 
-_EXPANDED = (DType.FLOAT32, DType.INT8, DType.INT16)
-"""Types that TFLM's EXPAND_DIMS copies."""
-
-
 def _lean_reshape(match: Match) -> Answer:
     reshape = match.anchor
     source, output = reshape.inputs[0], reshape.outputs[0]
@@ -340,7 +329,7 @@ def _lean_reshape(match: Match) -> Answer:
         return None
     if source.elements != output.elements or min((*source.shape, *output.shape), default=0) < 1:
         return "a shape is not known"
-    at = added_dimension(source.shape, output.shape) if source.dtype in _EXPANDED else None
+    at = added_dimension(source.shape, output.shape) if OPERATORS["EXPAND_DIMS"].tflm.takes(source.dtype) else None
     if at is None:
         return Proposal(lambda edit: edit.reshape(source, output, has_operand=False)) if said else None
 

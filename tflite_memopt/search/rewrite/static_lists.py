@@ -27,7 +27,7 @@ from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Editor, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike
-from .engine import is_dead
+from .engine import drop_dead
 
 Iterations = Mapping[Tensor, tuple[tuple[int, ...], ...]]
 
@@ -51,7 +51,7 @@ def make_lists_static(model: Model) -> Changed:
             if item is not None:
                 names.append(stem(operator.outputs[0]))
                 _write(Editor(model, loop.body, loop.body.operators.index(operator) + 1), operator, item)
-                _drop_dead(loop.body)
+                drop_dead(loop.body)
     if names:
         drop_dead_tensors(model)
     return changed(model, STATIC_LISTS, names)
@@ -130,10 +130,3 @@ def _write(edit: Editor, operator: Operator, item: _Item) -> None:
         parts, at = (at, zeros), edit.integers(f"{name}/begin", (rank,))
         edit.join(parts, at, 0)
     edit.update_slice(item.whole, item.value, at, operator.outputs[0])
-
-
-def _drop_dead(graph: Graph) -> None:
-    """Take out what nobody reads any more."""
-    for operator in reversed(list(graph.operators)):
-        if is_dead(graph, operator):
-            graph.remove_operator(operator)

@@ -18,7 +18,7 @@ from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
 from ...operators.table import OPERATORS
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of
-from .shapes import MOST_DIMENSIONS
+from .shapes import MOST_DIMENSIONS, REDUCTIONS
 
 Array = npt.NDArray[Any]
 _MOVERS = ("TRANSPOSE", *RESHAPES)
@@ -159,7 +159,6 @@ write such chains around every convolution.
 
 
 _BY_ELEMENT = tuple(name for name, kind in OPERATORS.items() if kind.is_by_channel)
-_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 
 
 @dataclass(frozen=True)
@@ -341,7 +340,7 @@ def _reduced(site: _Site) -> Answer:
 
 _LOWERED: Mapping[str, Callable[[_Site], Answer]] = {
     **dict.fromkeys(_BY_ELEMENT, _elementwise),
-    **dict.fromkeys(_REDUCTIONS, _reduced),
+    **dict.fromkeys(REDUCTIONS, _reduced),
     "CONCATENATION": _joined,
     "PAD": _padded,
     "PADV2": _padded,
