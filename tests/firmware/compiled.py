@@ -109,14 +109,34 @@ def run_on_tflm(folder: Path, main: str, *flags: str) -> tuple[int, str]:
 
 
 _CALL = "import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); sys.exit(ctypes.CDLL(sys.argv[2]).main())"
-_ON_THE_WHEEL = ("-DTFLM_IN_MICRO", "-DTFLM=tflite::micro", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+IN_THE_WHEEL = ("TFLM_IN_MICRO", "TFLM=tflite::micro")
+"""Macros for our declarations of TFLM, where the wheel has its classes."""
+_ON_THE_WHEEL = (*(f"-D{each}" for each in IN_THE_WHEEL), "-fPIC", "-shared", "-Wl,-Bsymbolic")
 
 
 def _run_on_the_wheel(folder: Path, files: Sequence[str], *flags: str) -> tuple[int, str]:
     program = folder / "program.so"
     includes = [f"-I{each}" for each in (folder, INTERFACE, _operators())]
     _compile([compiler(), *SMALL, *_DEFINED, *_WARNINGS, *_ON_THE_WHEEL, *flags, *includes, *files, "-o", str(program)])
-    return _output_of([sys.executable, "-c", _CALL, _library_of_the_wheel(), str(program)])
+    return _output_of(called_with_the_wheel(program))
+
+
+def called_with_the_wheel(program: Path) -> list[str]:
+    """Return the command that calls ``main`` of a shared library which takes its TFLM from the wheel."""
+    return [sys.executable, "-c", _CALL, _library_of_the_wheel(), str(program)]
+
+
+def run_sources(folder: Path, *files: str, flags: Sequence[str] = ()) -> tuple[int, str]:
+    """Compile sources with the wheel's TFLM, each C++ but those that end in ``.c``, and call their ``main``."""
+    _check_layout()
+    objects = []
+    for name in files:
+        if name.endswith(".c"):
+            objects.append(str(folder / f"{name}.o"))
+            _compile(["gcc", "-fPIC", "-Wall", "-Werror", "-c", str(folder / name), "-o", objects[-1]])
+        else:
+            objects += ["-x", "c++", str(folder / name), "-x", "none"]
+    return _run_on_the_wheel(folder, objects, *flags)
 
 
 def _compile(command: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ own CMake files: the names and commands that they use are those systems', the co
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,10 +17,21 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from tests.firmware.compiled import DEBUG_LOG, built_tflm, check_against_the_interface, interface_folders
+from tests.firmware.compiled import (
+    DEBUG_LOG,
+    HOST,
+    IN_THE_WHEEL,
+    VARIABLE,
+    built_tflm,
+    called_with_the_wheel,
+    check_against_the_interface,
+    interface_folders,
+    run_sources,
+)
 from tests.firmware.generated import generate
 from tests.models import mobile_chain
 from tflite_memopt import analyze, optimize
+from tflite_memopt.firmware.self_test import expected_outputs
 from tflite_memopt.model.io.files import write_folder
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Options
@@ -42,12 +54,19 @@ set(flags -std=c++17 -fno-rtti -fno-exceptions -fno-threadsafe-statics)
 target_compile_options(tflm INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${{flags}}>")
 target_link_libraries(tflm INTERFACE "{library}")
 """
+WHEEL = """
+add_library(tflm INTERFACE)
+target_include_directories(tflm SYSTEM INTERFACE {includes})
+target_compile_definitions(tflm INTERFACE TF_LITE_STATIC_MEMORY NDEBUG {macros})
+target_compile_options(tflm INTERFACE -std=c++17 -fno-rtti -fno-exceptions -fno-threadsafe-statics -fPIC -O1)
+target_link_options(tflm INTERFACE -Wl,-Bsymbolic)
+"""
 PROJECT = """
 cmake_minimum_required(VERSION 3.18)
 project(firmware C CXX)
 find_package(tflite_memopt CONFIG REQUIRED)
 {tflm}
-add_executable(app debug_log.cc {own})
+{app} {own})
 target_link_libraries(app tflm)
 {body}
 """
@@ -61,6 +80,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tflm() -> str:
+    """CMake's description of the TFLM that the environment names, or of the wheel's."""
+    skip_without_cmake()
+    if not os.environ.get(VARIABLE):
+        includes = " ".join(f'"{each}"' for each in interface_folders())
+        return WHEEL.format(includes=includes, macros=" ".join(IN_THE_WHEEL))
+    return built_by_hand()
+
+
+def built_by_hand() -> str:
     """CMake's description of the TFLM that the environment names."""
     skip_without_cmake()
     built = built_tflm()
@@ -92,7 +120,14 @@ def cmake(folder: Path, *more: str, source: Path | None = None) -> str:
 
 def write_project(folder: Path, tflm: str, body: str, own: str = "") -> None:
     (folder / "debug_log.cc").write_text(DEBUG_LOG)
-    (folder / "CMakeLists.txt").write_text(PROJECT.format(tflm=tflm, body=body, own=own))
+    app = "add_executable(app debug_log.cc" if os.environ.get(VARIABLE) else "add_library(app SHARED"
+    (folder / "CMakeLists.txt").write_text(PROJECT.format(tflm=tflm, app=app, body=body, own=own))
+
+
+def run_app(folder: Path) -> str:
+    """Run what CMake has built; return what it printed."""
+    build = folder / "build"
+    return run(*([build / "app"] if os.environ.get(VARIABLE) else called_with_the_wheel(build / "libapp.so")))
 
 
 def outputs(said: str) -> list[str]:
@@ -108,23 +143,23 @@ def run(*words: str | Path) -> str:
 def test_on_this_machine_the_build_optimizes_and_links_it(folder: Path) -> None:
     model = folder / "my model.tflite"
     model.write_bytes(write_model(mobile_chain()))
-    body = f'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN TARGET_CPU host {_QUICK})'
+    body = f'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN TARGET_CPU {HOST} {_QUICK})'
     write_project(folder, tflm(), body)
     said = cmake(folder)
     assert not said.endswith("failed"), said
-    optimized = run(folder / "build" / "app")
+    optimized = run_app(folder)
     assert (folder / "build/tflite_memopt/my_model/arena.h").is_file()
     assert "no work to do" in cmake(folder)
 
     write_project(folder, tflm(), 'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN AS_IS)')
     assert not cmake(folder).endswith("failed")
-    original = run(folder / "build" / "app")
+    original = run_app(folder)
     assert outputs(original) == outputs(optimized)
     assert _reserved(original) > _reserved(optimized)
 
     model.write_bytes(write_model(mobile_chain(12)))  # another model: all is made anew
     assert not cmake(folder).endswith("failed")
-    assert _reserved(run(folder / "build" / "app")) < _reserved(original)
+    assert _reserved(run_app(folder)) < _reserved(original)
 
 
 def _reserved(said: str) -> int:
@@ -144,7 +179,7 @@ def test_two_models_go_into_one_program(folder: Path) -> None:
     write_project(folder, tflm(), add, "own.cc")
     said = cmake(folder)
     assert not said.endswith("failed"), said
-    run(folder / "build" / "app")
+    run_app(folder)
 
 
 def test_a_model_over_its_budget_stops_the_build(folder: Path) -> None:
@@ -234,7 +269,7 @@ def test_the_example_for_zephyr(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_example_for_esp_idf_does_not_fit_without_the_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chip's memory is a limit that the linker is given: between what is needed with the tool and without it."""
-    described, source = tflm(), example(folder, "esp_idf")
+    described, source = built_by_hand(), example(folder, "esp_idf")
     idf = folder / "idf" / "tools" / "cmake"
     idf.mkdir(parents=True)
     (idf / "project.cmake").write_text(IDF.format(tflm=described))
@@ -313,11 +348,46 @@ def test_the_project_for_esp_idf_compiles_where_it_is_written(
     assert settings["env:esp32"]["framework"] == "espidf"
 
 
-def test_the_text_for_stm32cube_names_the_macros_and_files(tmp_path: Path) -> None:
-    files = generate(write_model(mobile_chain(12)), "cortex-m7")
-    text = files["snippets/stm32cube.md"].decode()
+def test_the_text_for_stm32cube_builds_a_main_in_c(tmp_path: Path) -> None:
+    """As a project of CubeMX: its main is C, and has the two lines of the text."""
+    text = generate(write_model(mobile_chain(12)), "cortex-m7")["snippets/stm32cube.md"].decode()
     assert "`TF_LITE_STATIC_MEMORY`, `CMSIS_NN`" in text
+    macro = re.search(r"`(TFLITE_MEMOPT_MAIN=\w+)`", text)
+    declaration, call = re.findall(r"^    (.*)$", text, re.MULTILINE)
+    assert macro is not None
+    files = generate(write_model(mobile_chain(12)), HOST)
     assert all(each in files for each in re.findall(r"`(\w+\.cc)`", text))
-    assert "snippets/stm32cube.md" not in generate(write_model(mobile_chain(12)), "esp32")
     write_folder(tmp_path, files, (), force=True)
-    assert check_against_the_interface(tmp_path, "-DCMSIS_NN", "-D__ARM_FEATURE_DSP", "-Dmain=RunModel") == ""
+    (tmp_path / "main.c").write_text(f"{declaration}\nint main(void) {{\n{call}\nreturn code;\n}}\n")
+    code, said = run_sources(tmp_path, "main.c", "main.cc", "model_data.cc", flags=(f"-D{macro[1]}",))
+    assert (code, "NOT CHECKED" in said or "PASS" in said) == (0, True), said
+    assert "snippets/stm32cube.md" not in generate(write_model(mobile_chain(12)), "esp32")
+    write_folder(tmp_path / "m7", generate(write_model(mobile_chain(12)), "cortex-m7"), (), force=True)
+    assert check_against_the_interface(tmp_path / "m7", "-DCMSIS_NN", "-D__ARM_FEATURE_DSP", f"-D{macro[1]}") == ""
+
+
+SERIAL = """
+#include <cstdio>
+#include "TensorFlowLite.h"
+Printer Serial;
+Printer::operator bool() const { return true; }
+void Printer::begin(int) {}
+void Printer::println(const char* text) { std::puts(text); }
+void delay(int) {}
+void setup();
+void loop();
+int main() { setup(); loop(); loop(); std::fflush(stdout); return 0; }
+"""
+
+
+def test_the_sketch_tests_the_model_and_runs_it(tmp_path: Path) -> None:
+    """On the wheel's TFLM, with stand-ins for the functions of Arduino: an Arduino board has the same sketch."""
+    data = optimize(write_model(mobile_chain(12)), Options(target="arduino-nano-33-ble", verify=False)).model
+    files = generate(data, expected=expected_outputs(data))
+    assert [path for path in files if path.startswith("snippets/")] == ["snippets/arduino.ino"]
+    write_folder(tmp_path, files, (), force=True)
+    (tmp_path / "serial.cc").write_text(SERIAL)
+    sources = ("serial.cc", "snippets/arduino.ino", "model_data.cc")
+    code, said = run_sources(tmp_path, *sources, flags=("-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT",))
+    assert (code, said.count("PASS"), said.count("largest is element")) == (0, 1, 2), said
+    assert "the test ended with 0" in said

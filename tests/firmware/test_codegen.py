@@ -346,7 +346,7 @@ def test_names_that_a_namespace_may_not_have(name: str) -> None:
         generate(write_model(dense_model()), name=name)
 
 
-@pytest.mark.parametrize("name", ["std", "main", "tflite", "arena", "Run", "linux", "loop"])
+@pytest.mark.parametrize("name", ["std", "main", "tflite", "arena", "Test", "linux", "loop"])
 def test_names_that_the_programs_have_already(name: str) -> None:
     with raises(UsageError, ErrorKind.NAME, f"'{name}'"):
         generate(write_model(dense_model()), name=name)
@@ -483,7 +483,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*")) == sorted(
-        [*FILES, MAINS[1], *EVERY]
+        [*FILES, MAINS[1], "setup_two_arenas.h", *EVERY]
     )
     assert "namespace net {" in (folder / "arena.h").read_text()
     again = run(*words)

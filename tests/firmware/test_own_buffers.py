@@ -165,7 +165,7 @@ def test_what_is_external_is_not_in_the_arena() -> None:
 def test_memories_that_overlap_are_refused_in_a_debug_build(tmp_path: Path) -> None:
     data = optimized("mobile_chain", HOST)
     write(tmp_path, data, HOST, planner="table", request=MemoryRequest(external=("input",)))
-    changed(tmp_path, MAIN, r"memories\[\] = \{arena, \w+\}", "memories[] = {arena, arena + 16}")
+    changed(tmp_path, "setup.h", r"memories\[\] = \{arena, \w+\}", "memories[] = {arena, arena + 16}")
     code, said = run_on_tflm(tmp_path, MAIN, "-UNDEBUG", "-Wno-unused-variable")
     assert code == 2, said
     assert "plan of model: two of its memories overlap" in said
@@ -174,7 +174,7 @@ def test_memories_that_overlap_are_refused_in_a_debug_build(tmp_path: Path) -> N
 def test_a_buffer_that_is_too_small_does_not_compile(tmp_path: Path) -> None:
     data = optimized("mobile_chain", HOST)
     write(tmp_path, data, HOST, planner="table", request=MemoryRequest(external=("input",)))
-    changed(tmp_path, MAIN, r"(uint8_t external_\w+)\[[^\]]*\]", r"\1[16]")
+    changed(tmp_path, "setup.h", r"(uint8_t external_\w+)\[[^\]]*\]", r"\1[16]")
     with pytest.raises(RuntimeError, match="too small for external_"):
         run_on_tflm(tmp_path, MAIN)
 
@@ -182,7 +182,7 @@ def test_a_buffer_that_is_too_small_does_not_compile(tmp_path: Path) -> None:
 def test_a_buffer_that_is_not_aligned_does_not_compile(tmp_path: Path) -> None:
     data = optimized("mobile_chain", HOST)
     write(tmp_path, data, HOST, planner="table", request=MemoryRequest(external=("input",)))
-    changed(tmp_path, MAIN, r"alignas\(16\) (uint8_t external_)", r"\1")
+    changed(tmp_path, "setup.h", r"alignas\(16\) (uint8_t external_)", r"\1")
     with pytest.raises(RuntimeError, match="must lie at a multiple of 16"):
         run_on_tflm(tmp_path, MAIN)
 

@@ -18,8 +18,8 @@ _KEYWORDS = """
 """
 """Those of C++17 and C++20, alternative tokens included."""
 _TAKEN = """
-    Run app_main arena head_arena interpreter linux loop main memories planner posix resolver
-    setup std tail_arena temporary tflite tflite_memopt unix
+    Infer Print Quantized Real RegisterOperators Resolver Start Steps Test Value app_main arena head_arena interpreter
+    linux loop main memories planner posix resolver self_test setup std tail_arena temporary tflite tflite_memopt unix
 """
 """Names that the generated programs, their headers, or GCC's macros use in that scope."""
 EXTERNAL = "external"
@@ -40,6 +40,8 @@ def check_array(memory: str) -> None:
     wrong = _fault_of(memory)
     if wrong is None and memory.startswith(EXTERNAL):
         wrong = f"names of external buffers begin with {EXTERNAL}; choose another one"
+    if wrong is None and re.match("k[A-Z]", memory):
+        wrong = "the generated constants have such names; choose another one"
     if wrong is not None:
         raise UsageError(f"--memory {memory}: {wrong}", ErrorKind.NAME)
 

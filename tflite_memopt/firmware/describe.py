@@ -79,6 +79,7 @@ def describe(
         source=source,
         whom=target or device or profile.target or "any 32-bit target",
         profile=profile,
+        build=build_of(label, target=target),
         overlaps=overlaps,
         sizes=sizes,
         table=table,

@@ -8,6 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from ..kernels.profile import KernelProfile
+from ..kernels.since import TflmBuild
 from ..model.ir.model import DType, Model, Tensor
 from ..model.ir.tensors import Affine, affine_of
 from .cpp_text import literal
@@ -31,7 +32,8 @@ class Move:
 
 @dataclass(frozen=True)
 class OneModel:
-    """A model as firmware has it. ``name``: of its C++ namespace. ``source``: of its file, for comments.
+    """A model as firmware has it. ``name``: of its C++ namespace. ``source``: of its file, for comments. ``build``: of
+    TFLM.
 
     ``whom``: the target, in words. ``overlaps``: the plan is right with the kernels of the profile only. ``table``: the
     plan as a table; None: TFLM reads it in the file. ``tied``: positions of inputs that an output is written in place
@@ -47,6 +49,7 @@ class OneModel:
     source: str | None
     whom: str
     profile: KernelProfile
+    build: TflmBuild
     overlaps: bool
     sizes: ArenaSizes
     table: Table | None

@@ -10,7 +10,7 @@ from zlib import adler32
 import jinja2
 
 from ..kernels.profile import KernelProfile
-from ..kernels.since import BUILDS, newest_of, operators_of, runs_on
+from ..kernels.since import BUILDS, TflmBuild, newest_of, operators_of, runs_on
 from ..kernels.targets import esp_nn_to_pin
 from ..model.ir.tensors import zero_of
 from ..version import __version__
@@ -27,6 +27,7 @@ FILES = (
     "model_data.cc",
     "arena.h",
     "resolver.h",
+    "setup.h",
     "self_test.h",
     "main.cc",
     "example.cc",
@@ -37,6 +38,7 @@ _OF_A_PART = ("model_data.h", "model_data.cc", "arena.h", PLANNER_FILE)
 _ESP_IDF = ("CMakeLists.txt", "sdkconfig.defaults", "main/CMakeLists.txt", "main/idf_component.yml")
 _BOARDS: Mapping[str, str] = {"esp32": "esp32dev", "esp32c3": "esp32-c3-devkitm-1", "esp32s3": "esp32-s3-devkitc-1"}
 """Of PlatformIO's espressif32 6.10 by chip; it has none with an ESP32-P4."""
+_PACKAGES = frozenset(name.partition("-")[0] for name, build in BUILDS.items() if build.day is not None)
 _CORES_OF_PICO = ("cortex-m0", "cortex-m33")
 
 
@@ -58,7 +60,10 @@ def files_of_model(one: OneModel, expected: Expected = Expected()) -> dict[str, 
         *(("steps.h",) if one.tied else ()),
     ]
     files = {path: _filled(path, **words) for path in (*FILES, *_snippets(one), *added)}
-    return files | {"main_two_arenas.cc": _filled("main.cc", **words | {"two_arenas": True})}
+    return files | {
+        path.replace(".", "_two_arenas."): _filled(path, **words | {"two_arenas": True})
+        for path in ("setup.h", "main.cc")
+    }
 
 
 def files_of_networks(every: Networks, expected: Sequence[Expected] = ()) -> dict[str, bytes]:
@@ -105,8 +110,9 @@ def _words_of(one: OneModel) -> dict[str, object]:
         "condition": condition_of(one.profile.name),
         "larger": larger_by_layout(one.model),
         "has_cmsis_nn": one.profile.name.startswith("cmsis-nn"),
+        "esp_tflite_micro": _esp_tflite_micro(one.build),
         "esp_nn": esp_nn_to_pin(one.profile.target),
-        "tflm_since": "Works with any TFLM." if since is None else f"Needs TFLM of {since} or later.",
+        "tflm_since": _said_of_tflm(since, one.table is not None),
         "chip": _chip(one.profile),
         "is_for_esp": is_for_esp(one.profile),
         "boards": _boards(one.profile),
@@ -114,6 +120,12 @@ def _words_of(one: OneModel) -> dict[str, object]:
         "network": None,
         "root": "",
     }
+
+
+def _said_of_tflm(since: str | None, has_table: bool) -> str:
+    """Say which TFLM firmware may link; ``has_table``: its planner refuses one that asks for other bytes."""
+    said = "Any TFLM has its operators" if since is None else f"Needs TFLM of {since} or later"
+    return said + ("; planner.h refuses one whose kernels request other sizes." if has_table else ".")
 
 
 def _resolver_words(needed: Registrations) -> dict[str, object]:
@@ -133,19 +145,33 @@ def _example_words(network: Network) -> dict[str, object]:
 
 
 def _snippets(one: OneModel) -> Iterator[str]:
-    """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model."""
-    profile = one.profile
+    """Yield the examples for build systems whose TFLM has the kernels of the plan and the operators of the model.
+
+    A packaged TFLM has those of its own system alone; one that is compiled from source, those that name no package.
+    """
+    profile, package = one.profile, one.build.name.partition("-")[0]
+    is_any = one.build.day is None
     is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
-    if profile.is_portable and runs_on(operators_of(one.model), BUILDS["arduino-2023"]):
+    is_own = is_arm and package not in _PACKAGES
+    is_sketch = profile.is_portable and runs_on(operators_of(one.model), BUILDS["arduino-2023"])
+    if is_sketch and (is_any or package == "arduino"):
         yield "snippets/arduino.ino"
-    if is_arm:
-        yield from ("snippets/stm32cube.md", "snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
-    if is_arm and profile.target in (None, *_CORES_OF_PICO):
+    if is_own:
+        yield "snippets/stm32cube.md"
+    if is_arm and (is_any or package == "zephyr"):
+        yield from ("snippets/zephyr_CMakeLists.txt", "snippets/zephyr_prj.conf")
+    if is_own and profile.target in (None, *_CORES_OF_PICO):
         yield "snippets/pico_CMakeLists.txt"
-    if is_for_esp(profile):
+    if is_for_esp(profile) and (is_any or package == "esp"):
         yield from (f"snippets/esp_idf/{path}" for path in _ESP_IDF)
         if _boards(profile):
             yield "snippets/esp_idf/platformio.ini"
+
+
+def _esp_tflite_micro(build: TflmBuild) -> str:
+    """Return the version of esp-tflite-micro to pin: the one that was named, else that of the kernel tables."""
+    version = build.name.removeprefix("esp-tflite-micro-")
+    return "1.4.0" if version == build.name else version if version.count(".") > 1 else f"{version}.0"
 
 
 def _chip(profile: KernelProfile) -> str:
