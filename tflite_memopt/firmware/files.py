@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from functools import cache
 from pathlib import Path
 from zlib import adler32
@@ -122,7 +123,7 @@ def _words_of(one: OneModel) -> dict[str, object]:
     }
 
 
-def _said_of_tflm(since: str | None, has_table: bool) -> str:
+def _said_of_tflm(since: date | None, has_table: bool) -> str:
     """Say which TFLM firmware may link; ``has_table``: its planner refuses one that asks for other bytes."""
     said = "Any TFLM has its operators" if since is None else f"Needs TFLM of {since} or later"
     return said + ("; planner.h refuses one whose kernels request other sizes." if has_table else ".")
