@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -247,3 +248,94 @@ def test_the_hook_stops_a_commit_that_needs_more(repository: Path) -> None:
 def test_each_input_of_the_action_is_described() -> None:
     assert all(each["description"].endswith(".") for each in action()["inputs"].values())
     assert json.dumps(action())  # plain data
+
+
+# Submodules, other builds, code scanning
+
+
+def test_models_of_submodules_are_not_counted(repository: Path, tmp_path: Path) -> None:
+    """As docs/ci.md has it: this tool, with the model of its demo, in tools/."""
+    tool = tmp_path / "tool"
+    tool.mkdir()
+    (tool / "demo.tflite").write_bytes(write_model(mobile_chain(48)))
+    git(tool, "init", "--quiet")
+    git(tool, "add", ".")
+    git(tool, "commit", "--quiet", "--message", "demo")
+    before = check(repository).stdout
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tool), "tools/tool")
+    assert (repository / "tools" / "tool" / "demo.tflite").is_file()
+    assert check(repository).stdout == before
+    assert check(repository, "tools/tool").stdout.startswith("RAM of 1 model: ")  # where it is named
+
+
+def test_what_a_file_was_is_judged_for_the_build_that_it_is_for(repository: Path) -> None:
+    """Else the original, unlabeled, is compared with another build and another target."""
+    name = _NAMES[1]
+    done = run("optimize", name, "-o", "small.tflite", "--target", "cortex-m4", "--tflm", "zephyr-4.2", "--no-verify",
+               "--effort", "quick", folder=repository)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    alone = run("analyze", name, "--target", "cortex-m4", "--tflm", "zephyr-4.2", "--json", folder=repository)
+    (repository / name).write_bytes((repository / "small.tflite").read_bytes())
+    (row,) = json.loads(check(repository, "--json", "--against", "HEAD", name).stdout)
+    assert row["before"] == json.loads(alone.stdout)["answer"]["reserve"]
+
+
+def test_what_fails_is_told_to_code_scanning(repository: Path) -> None:
+    (repository / "models" / "broken.tflite").write_bytes(b"no model")
+    done = check(repository, "--sarif", "ram.sarif", "--against", "HEAD~1", "--budget", "64")
+    assert done.returncode == _BAD
+    log = json.loads((repository / "ram.sarif").read_text())
+    (found,) = log["runs"]
+    rules = [each["id"] for each in found["tool"]["driver"]["rules"]]
+    told = {(each["ruleId"], _uri(each)) for each in found["results"]}
+    key_words, vision = "models/key%20words%20%C3%BC.tflite", "models/vision%7Cx.tflite"
+    over = {("over-budget", key_words), ("over-budget", vision)}
+    assert told == over | {("ram-grown", vision), ("model-error", "models/broken.tflite")}
+    assert {rule for rule, _ in told} == set(rules)
+    sarif = pytest.importorskip("sarif_pydantic")
+    sarif.Sarif.model_validate_json((repository / "ram.sarif").read_text())
+    assert check(repository, "--sarif", "ram.sarif").returncode == _BAD  # it exists
+
+
+def _uri(result: Any) -> str:
+    return str(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+
+
+def test_a_revision_that_begins_with_a_dash_is_no_option_of_git(repository: Path, tmp_path: Path) -> None:
+    git(repository, "remote", "add", "origin", str(repository))
+    for name in ("--upload-pack=touch hacked", "-x", "--version"):
+        folder = tmp_path / name.strip("-").partition(" ")[0]
+        folder.mkdir()
+        assert Job(repository, folder, {"against": name}).run(*STEPS)[-1] == _BAD
+    assert not (repository / "hacked").exists()
+
+
+def test_the_hook_of_the_page_runs_in_pre_commit(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("pre-commit") is None:
+        pytest.skip("not installed: pre-commit (.ci/run installs it)")
+    tool = tmp_path / "bin" / "tflite-memopt"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tflite_memopt "$@"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
+    block = (ROOT / "docs" / "ci.md").read_text().partition("    # .pre-commit-config.yaml\n")[2].partition("\n\n")[0]
+    config = re.sub("^    ", "", block, flags=re.MULTILINE)
+    (repository / ".pre-commit-config.yaml").write_text(config)
+
+    def code() -> int:
+        git(repository, "add", ".")
+        words = ["pre-commit", "run", "--all-files"]
+        done = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
+        assert "RAM of .tflite models" in done.stdout, done.stdout + done.stderr
+        return done.returncode
+
+    assert code() == 0
+    (repository / _NAMES[0]).write_bytes(write_model(dense_model(4096)))
+    assert code() == 1
+    git(repository, "commit", "--quiet", "--message", "larger", "--no-verify")
+    (repository / ".pre-commit-config.yaml").write_text(config.replace("128K", "1K"))
+    assert code() == 1

@@ -26,7 +26,7 @@ LEVELS = (
     ("run/attempts", "run/steps"),
     ("run/checking", "run/given"),
     ("run/pipeline",),
-    ("batch", "run/parts"),
+    ("batch", "run/parts", "serve"),
     ("api", "run/explore"),
     ("cli",),
     ("__init__", "__main__"),

@@ -17,8 +17,8 @@ FILES = sorted(path for suffix in ("py", "jinja", "pxd") for path in PACKAGE.rgl
 PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("schema/*.md")))
 FOREIGN_FILES = {"create_tflm_tree.py", "idf.py", "node_data_builder.py"}
 """Of TFLM, of ESP-IDF, and of Model Explorer."""
-FOREIGN_OPTIONS = {"--gc-sections", "--its", "--verify"}
-"""Of a linker and of git, and a line of a drawing."""
+FOREIGN_OPTIONS = {"--directory", "--gc-sections", "--its", "--options", "--verify"}
+"""Of a linker, of git, of the commands of west and idf.py, and a line of a drawing."""
 _FILE = re.compile(r"(?<![\w/.])((?:\w+/)*\w+\.py)\b")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b(?!-)")
 _FIELD = re.compile(r"``options\.(\w+)")

@@ -29,10 +29,11 @@ COMMANDS = {
     "check": ". --budget 1M",
     "batch": "model.tflite -o many",
     "compare": "model.tflite",
+    "serve": "--no-browser",
     "targets": "",
 }
 """Arguments of every command; one that is not here fails the test."""
-EXTRAS = {"batch": "tflite-memopt[dask]"}
+EXTRAS = {"batch": "tflite-memopt[dask]", "serve": "tflite-memopt[serve]"}
 """The extra that a command, or words in a line, need."""
 STUBS = """
 import pathlib

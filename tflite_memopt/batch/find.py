@@ -32,7 +32,8 @@ def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
     """Return the models that patterns, files and folders name, by name.
 
     ``**`` stands for any folders. Of a folder, all files that end in .tflite are meant, except those in virtual
-    environments and behind symbolic links. Raises UsageError when there are none.
+    environments, in Git repositories below it such as submodules, and behind symbolic links. Raises UsageError when
+    there are none.
     """
     paths = sorted({Path(os.path.abspath(path)) for pattern in patterns for path in _paths(pattern)})
     if not paths:
@@ -53,9 +54,12 @@ def _paths(pattern: str) -> Iterator[str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """Yield the models of a folder and the folders in it; a virtual environment has a pyvenv.cfg."""
+    """Yield the models of a folder and the folders in it.
+
+    A virtual environment has a pyvenv.cfg, a repository a folder ``.git``, and a submodule a file of that name.
+    """
     for where, folders, files in os.walk(folder):
-        if "pyvenv.cfg" in files:
+        if "pyvenv.cfg" in files or (where != folder and ".git" in (*files, *folders)):
             folders.clear()
             continue
         yield from (

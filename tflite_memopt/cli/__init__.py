@@ -32,6 +32,7 @@ COMMANDS = (
     "codegen",
     "check",
     "batch",
+    "serve",
     "targets",
 )
 """Names of the commands and of their files, in the order of the help."""

@@ -40,6 +40,12 @@ _POINTER = b"version https://git-lfs"
     metavar="FILE",
     help="Also write a table for a comment in a pull request to this file.",
 )
+@click.option(
+    "--sarif",
+    type=ModelPath,
+    metavar="FILE",
+    help="Also write what fails to this file, as SARIF 2.1.0 for code scanning.",
+)
 @JSON
 @FORCE
 def check(
@@ -50,17 +56,18 @@ def check(
     budget: int | None,
     against: str | None,
     markdown: Path | None,
+    sarif: Path | None,
     as_json: bool,
     force: bool,
 ) -> None:
-    """Print the RAM that the given models need, or all models below the current folder.
+    """Print the RAM that the given models need, or all models below the current folder but those of submodules.
 
     For pull requests and hooks: fails if a model is over the budget, needs more RAM than at a revision, cannot be
     run by TFLM, or computes wrongly with the kernels of the target.
     """
     from ..batch.find import find_models
     from ..model.io.files import write_files
-    from ..report.repository import has_grown, ram_json, ram_markdown, ram_text
+    from ..report.repository import has_grown, ram_json, ram_markdown, ram_sarif, ram_text
     from ..run.parts.files import MANIFEST, programs_among
 
     listed = find_models(models or (".",))
@@ -69,11 +76,11 @@ def check(
     firmware = Firmware(target, kernels, tflm, budget)
     paths = programs_among(each.path for each in listed)
     manifests = (path / MANIFEST for path in paths if path.is_dir())
-    check_files((markdown,), (*(each.path for each in listed), *manifests), force)
+    check_files((markdown, sarif), (*(each.path for each in listed), *manifests), force)
     found = [_row(path, _shown(path), firmware, against) for path in paths]
     rows = tuple(row for row, _ in found)
-    if markdown is not None:
-        write_files({markdown: ram_markdown(rows, budget, _made_for(target, kernels)).encode()})
+    written = ((markdown, ram_markdown(rows, budget, _made_for(target, kernels))), (sarif, ram_sarif(rows)))
+    write_files({path: text.encode() for path, text in written if path is not None})
     click.echo(ram_json(rows) if as_json else ram_text(rows), nl=False)
     codes = {OVER_BUDGET if code == DONE and has_grown(row) else code for row, code in found}
     sys.exit(next(code for code in (NOT_EQUAL, BAD_INPUT, OVER_BUDGET, DONE) if code in codes))
@@ -114,10 +121,25 @@ def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tupl
         return ModelRam(name, None, error=" ".join(str(error).split())), code
     data = None if against is None else _at(path, against)
     try:
-        before = None if data is None else _judged(data, name, firmware)[0].now
+        before = None if data is None else _judged(data, name, _made_like(path, firmware))[0].now
     except MemoptError:
         before = None  # not a model at that revision
     return replace(row, before=before), code
+
+
+def _made_like(path: Path, firmware: Firmware) -> Firmware:
+    """Return the firmware that the file of today was made for, so that its former content is judged for the same."""
+    from ..memory.file import label_in_force
+    from ..model.io.files import load
+    from ..model.io.reader import read_model
+
+    label = label_in_force(read_model(load(path)[0]))
+    if label is None:
+        return firmware
+    made_for = None if firmware.kernels else label.device or label.target
+    return firmware._replace(
+        target=firmware.target or made_for, tflm=firmware.tflm or str(label.options.get("tflm") or "") or None
+    )
 
 
 def _judged(data: bytes, name: str, firmware: Firmware) -> tuple[ModelRam, int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from urllib.parse import quote
 
 from ..errors import printable
+from ..version import __version__
 
 MARK = "<!-- tflite-memopt: RAM of models -->"
 """The first line of a comment, by which the next run finds it and replaces it."""
@@ -65,6 +67,47 @@ def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) ->
         change = "" if row.before is None or row.now is None else _change(row)
         lines.append(f"| {_cell(row.name)} | {before} | {now} | {change} | {_cell(row.error) or notes} |")
     return "\n".join([*lines, "", f"Bytes of the arena to reserve, {made_for}{limit}."]) + "\n"
+
+
+def ram_sarif(rows: Sequence[ModelRam]) -> str:
+    """Return what fails the check as SARIF 2.1.0, for the code scanning of a repository."""
+    results = [
+        {
+            "ruleId": rule,
+            "level": "error",
+            "message": {"text": f"{printable(row.name)}: {said}"},
+            "locations": [
+                {"physicalLocation": {"artifactLocation": {"uri": quote(row.name)}, "region": {"startLine": 1}}}
+            ],
+            "partialFingerprints": {"rule/v1": rule},
+        }
+        for row in rows
+        for rule, said in _findings(row)
+    ]
+    rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in _RULES.items()]
+    driver = {"name": "tflite-memopt", "semanticVersion": __version__, "rules": rules}
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    return json.dumps(log, indent=2) + "\n"
+
+
+_RULES = {
+    "model-error": "A model cannot run on TFLM, or computes wrongly there.",
+    "over-budget": "A model needs more RAM than the budget.",
+    "ram-grown": "A model needs more RAM than before.",
+}
+
+
+def _findings(row: ModelRam) -> Iterator[tuple[str, str]]:
+    if row.error:
+        yield "model-error", printable(row.error)
+    if row.over:
+        yield "over-budget", row.over
+    if has_grown(row):
+        yield "ram-grown", f"{_told(row)}, {_change(row)}"
 
 
 def headline_of(rows: Sequence[ModelRam]) -> str:

@@ -1,0 +1,117 @@
+"""One optimization, as a process of the command line in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Literal
+
+State = Literal["running", "done", "failed", "canceled"]
+SHARE = re.compile(r"^(\d+)%")
+_PATIENCE = 5.0
+"""Seconds that a canceled process has before it is killed."""
+
+
+def safe_name(given: str) -> str:
+    """Return a name for the file of an upload: letters, digits, ``_``, ``-``, and dots, none of them first."""
+    stem = re.sub(r"[^\w-]+", "_", given.removesuffix(".tflite"), flags=re.ASCII).strip("_-")[:80]
+    return f"{stem or 'model'}.tflite"
+
+
+class PageJob:
+    """A process that optimizes ``data``; ``options``: more words of its command line."""
+
+    def __init__(self, name: str, data: bytes, options: Sequence[str]) -> None:
+        self._folder = TemporaryDirectory(prefix="tflite-memopt-", ignore_cleanup_errors=True)
+        self.name = safe_name(name)
+        self._is_canceled = False
+        self._lines: list[str] = []
+        source = self._path("model") / self.name
+        for folder in ("model", "made"):
+            self._path(folder).mkdir()
+        source.write_bytes(data)
+        words = ["optimize", *options, "--progress", f"--report={self.report}", "-o", str(self.result), str(source)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tflite_memopt", *words],
+            cwd=self._path("made"),
+            env=os.environ | {"PYTHONUTF8": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        self._readers = [Thread(target=self._read_progress, daemon=True), Thread(target=self._read_answer, daemon=True)]
+        self.answer = ""
+        for reader in self._readers:
+            reader.start()
+
+    def _path(self, name: str) -> Path:
+        return Path(self._folder.name, name)
+
+    @property
+    def result(self) -> Path:
+        """The optimized file; it is there when the job is done."""
+        return self._path("made") / self.name.replace(".tflite", "_small.tflite")
+
+    @property
+    def report(self) -> Path:
+        """The page of the report."""
+        return self._path("made") / "report.html"
+
+    def _read_progress(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as said:
+            for line in said:
+                self._lines.append(line.strip())
+
+    def _read_answer(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as said:
+            self.answer = said.read()
+
+    @property
+    def progress(self) -> str:
+        """The last line that the process said: how far it is, or why it failed."""
+        return self._lines[-1].removeprefix("tflite-memopt: ") if self._lines else "starting"
+
+    @property
+    def state(self) -> State:
+        """Whether it runs, and how it ended."""
+        if self._process.poll() is None:
+            return "running"
+        for reader in self._readers:
+            reader.join()
+        if self._is_canceled:
+            return "canceled"
+        return "done" if self.result.exists() else "failed"
+
+    def cancel(self) -> None:
+        """End the process, and the runtimes that it has started."""
+        if self._process.poll() is not None:
+            return
+        self._is_canceled = True
+        self._process.terminate()  # it ends its runtimes, and leaves nothing
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            if os.name == "posix":
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+            self._process.wait()
+
+    def forget(self) -> None:
+        """End it and delete its files."""
+        self.cancel()
+        for reader in self._readers:
+            reader.join()
+        self._folder.cleanup()
