@@ -38,7 +38,8 @@ RUN = (
 DEMO = ROOT / "scripts" / "models" / "demo_int8.tflite"
 _RUNNER = "my_runner"
 """A line with this word needs a runner."""
-_BATCH = "tflite-memopt batch"
+_BATCH, _SERVE = "tflite-memopt batch", "tflite-memopt serve"
+"""``serve`` runs until it is ended: tests/test_serve.py."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
 
@@ -169,7 +170,7 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "okay_nabu.tflite").write_bytes(write_model(wake_word()))
     (tmp_path / "okay_nabu.json").write_text(json.dumps(MANIFEST))
     monkeypatch.chdir(tmp_path)
-    lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line and not line.startswith(_BATCH)]
+    lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line and not line.startswith((_BATCH, _SERVE))]
     for line in lines:
         words = shlex.split(line, comments=True)
         forced = ["--force"] if words[1] in ("optimize", "codegen", "analyze") and "--force" not in words else []
