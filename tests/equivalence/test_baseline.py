@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import litert_and_tflm
+from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
 from tflite_memopt.evidence.equivalence.baseline import Baseline, measure_baseline
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.model.io.reader import read_model
@@ -85,3 +87,24 @@ def test_a_model_that_nothing_runs_has_reasons(interpreters: Interpreters) -> No
     assert {name: ground.run for name, ground in found.runs.items()} == {"litert": None}
     assert all("FULLY_CONNECTED" in (ground.reason or "") for ground in found.runs.values())
     assert found.samples == []
+
+
+class NotAsked:
+    """A TFLM that nobody may ask."""
+
+    def run(self, job: RunJob) -> ModelRun:
+        raise AssertionError(f"TFLM was given a model that it cannot run, of {len(job.model)} bytes")
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_tflm_cannot_run_is_not_given_to_it(interpreters: Interpreters) -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 4), DType.INT8)
+    y = b.tensor("y", (1, 4), DType.INT8)
+    b.operator("GELU", (x,), (y,), "GeluOptions")
+    running = {"litert": interpreters["litert"], "tflm": NotAsked()}
+    found = looked_at(b.finish(y), cast(Interpreters, running)).runs["tflm"]
+    assert (found.run, found.refused) == (None, True)
+    assert "operator 0 GELU 'y'" in (found.reason or "")

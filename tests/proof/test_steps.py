@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scripts.fuzzing.mutants import packed, root_of
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.recurrent import I8, layers
@@ -15,7 +16,8 @@ from tflite_memopt import Options, optimize, verify
 from tflite_memopt.errors import ErrorKind, ModelFormatError
 from tflite_memopt.evidence.proof import Proof, Status, prove_slide, prove_steps
 from tflite_memopt.firmware.describe import describe
-from tflite_memopt.memory.file import read_planned
+from tflite_memopt.kernels.targets import profile_for
+from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.memory.problems import labeled_ties, tie_positions
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
@@ -118,6 +120,20 @@ def test_other_names_are_a_difference_between_the_files(made: tuple[str, bytes, 
     verdicts = verify(data, write_model(model), options)
     assert verdicts["file"].equal is False
     assert verdicts["proof"].equal is True
+
+
+def test_an_operator_that_lost_an_input_is_named(made: tuple[str, bytes, bytes]) -> None:
+    root, refused = root_of(made[2]), 0
+    for operator in root.subgraphs[0].operators:
+        inputs = operator.inputs
+        for kept in range(len(inputs)):
+            operator.inputs = inputs[:kept]
+            try:
+                places_in_force(read_planned(packed(root)), profile_for(None))
+            except ModelFormatError as error:
+                refused += "inputs of shapes" in str(error) or "lacks its input" in str(error)
+        operator.inputs = inputs
+    assert refused
 
 
 def labeled(data: bytes, **options: object) -> bytes:

@@ -19,6 +19,7 @@ from itertools import combinations, pairwise
 from ..kernels.profile import KernelProfile
 from ..kernels.relations import KernelReuse
 from ..model.analysis.lifetimes import Timeline
+from ..model.ir.check import misfit
 from ..model.ir.model import Graph, Operator, Tensor
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.interval import intersect
@@ -119,10 +120,16 @@ def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]])
 
 
 def reuses_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[Operator, tuple[KernelReuse, ...]]:
-    """Return the permissions of each operator between two tensors of the head, whatever the order."""
+    """Return the permissions of each operator between two tensors of the head, whatever the order.
+
+    Raises ModelFormatError for an operator that lacks an input or a dimension that its kind has.
+    """
     found = {}
     for operator in graph.operators:
-        reuses = profile.relations(operator)
+        try:
+            reuses = profile.relations(operator)
+        except IndexError as error:
+            raise misfit(operator) from error
         kept = tuple(s for s in reuses if s.input in timeline.tensors and s.output in timeline.tensors)
         if kept:
             found[operator] = kept

@@ -10,12 +10,13 @@ from ...errors import ErrorKind, UsageError
 from ...kernels.as_it_came import said_of_behind
 from ...kernels.faults import faults_in
 from ...kernels.profiles import PROFILES
+from ...kernels.support import said_of as said_of_support
+from ...kernels.support import support_of
 from ...model.io import offline_plan
 from ...model.io.reader import read_model
 from ...model.io.writer import write_model
-from ...model.ir.check import is_work_memory
 from ...model.ir.editor import positions_in
-from ...model.ir.model import DType, Model
+from ...model.ir.model import Model
 from ...model.ir.tensors import in_head
 from ...options import Options
 from ...solvers.graph.alignment import aligned
@@ -35,7 +36,6 @@ FILLS = (0x5A, 0xA5)
 """Two bytes for the arena before a run; no bit is the same in both."""
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
-_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantize to int8 to run there)"
 _NO_TFLM = "nothing was run on TFLM: the tflite-micro wheel, which exists for Linux on x86-64, is not installed"
 _FEW = 5
 """Samples of a second run, over other memory or on other kernels: the extremes, and a random one."""
@@ -194,11 +194,18 @@ def _said(inside: BetweenRuntimes) -> str:
 
 
 def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], arena: int) -> BaselineRun:
-    """Two runs, which must agree: as it came, and with no memory shared over an arena that held other bytes."""
+    """Two runs, which must agree: as it came, and with no memory shared over an arena that held other bytes.
+
+    None of a model that the wheel cannot run, which may hang or crash there.
+    """
+    support = support_of(shaped.model)
+    if arena != LARGEST_ARENA and not support.runs:
+        return BaselineRun(None, said_of_support(support), refused=True)
     run = runner.run(RunJob(shaped.data, samples, arena, fill=FILLS[0], measure=True))
     if not run.ran:
         names_operator = run.error is not None and is_refusal(shaped.model, run.error)
-        return BaselineRun(None, _refusal(shaped.model, run), refused=names_operator)
+        reason = _NO_TFLM if run.missing is not None else explained(shaped.model, run.reason)
+        return BaselineRun(None, reason, refused=names_operator)
     faults = faults_on_tflm(shaped.model) if arena != LARGEST_ARENA else ""
     is_sound = not faults and is_the_same_over_other_memory(runner, apart(shaped.data), samples, arena, run)
     return BaselineRun(run, None, run.words or None, run.facts, is_sound, faults=faults)
@@ -239,15 +246,6 @@ def _check_pointers(found: BaselineRun, options: Options) -> None:
     wanted = options.profile.abi.word
     if target is not None and bits is not None and bits != wanted:
         raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}", ErrorKind.RUNNER)
-
-
-def _refusal(model: Model, run: ModelRun) -> str:
-    if run.missing is not None:
-        return _NO_TFLM
-    said = explained(model, run.reason)
-    computed = (tensor for tensor in model.main.tensors if in_head(tensor) and not is_work_memory(tensor))
-    is_unnamed = said == run.reason and any(tensor.dtype is DType.UINT8 for tensor in computed)
-    return f"{_NO_UINT8}; it says: {run.reason}" if is_unnamed else said
 
 
 def _findings(shaped: InferredModel, runs: Mapping[str, BaselineRun]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
+from ...kernels.support import said_of, support_of
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
@@ -198,6 +199,9 @@ class _Judge:
 
     def _run_as_promised(self, required: int | None) -> tuple[ModelRun, int | None]:
         """Return the run of the model, and where it refuses the promised arena, the smallest one that it accepts."""
+        support = support_of(self.candidate.model)
+        if self.name != RUNNER and not support.runs:
+            return ModelRun(error=said_of(support)), None
         job = RunJob(self.candidate.subject.optimized, self.candidate.samples, self._arena, fill=FILLS[0], measure=True)
         if required is None:
             return self.runner.run(job), None
