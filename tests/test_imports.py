@@ -23,7 +23,7 @@ LEVELS = (
     ("evidence/equivalence", "memory"),
     ("firmware", "report", "search/cascade", "search/rewrite"),
     ("published", "run/candidate"),
-    ("run/attempts", "run/steps"),
+    ("run/attempts", "run/streamed"),
     ("run/checking", "run/given"),
     ("run/pipeline",),
     ("batch", "run/parts", "serve"),

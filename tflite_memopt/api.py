@@ -10,9 +10,9 @@ from .errors import ErrorKind, InfeasibleError, UsageError
 from .evidence.equivalence.interface import named_otherwise
 from .evidence.equivalence.subject import Subject
 from .evidence.equivalence.verdict import FILE, ON_TFLM, PLAN, PROOF, Verdict
-from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_steps
+from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_streamed
 from .evidence.equivalence.verification import verify as verify_models
-from .evidence.proof import Proof, hops_of, is_step_of, prove_plan, prove_slide, prove_steps
+from .evidence.proof import Kind, Proof, prove_plan, prove_streamed, stream_of
 from .kernels.as_it_came import as_it_came, said_of_file, with_plan
 from .kernels.chips import memories_of_chip
 from .kernels.targets import profile_for
@@ -108,10 +108,10 @@ def verify(
 ) -> dict[str, Verdict]:
     """Compare two models; see :func:`tflite_memopt.evidence.equivalence.verification.verify`.
 
-    The second one with the ties that its plan was made with; one of ``optimize --step`` over sequences, one of
-    ``--slide`` along a signal. Where
-    ``optimize`` has written it, a verdict ``plan`` is the proof of its memory plan, for the kernels that it was made
-    for. Where TFLM, as users run it, cannot run the second model or computes it otherwise, a verdict says so first.
+    The second model runs with the ties of its plan; one of ``optimize --step`` over sequences, one of ``--slide`` along
+    a signal. Where ``optimize`` has written it, a verdict ``plan`` is the proof of its memory plan, for the kernels
+    that it was made for. Where TFLM, as users run it, cannot run the second model or computes it otherwise, a verdict
+    says so first.
     """
     both = [load(source) for source in (first, second)]
     _, model = (
@@ -119,9 +119,9 @@ def verify(
     )  # what is wrong with a file is said with its name
     label = plan_label.decode(model)
     ties = tie_positions(model, labeled_ties(model))
-    slides = label is not None and label.options.get("slide") is not None
-    if label is not None and (slides or label.options.get("step")):
-        found = _verify_calls(both[0][0], both[1][0], options, progress, ties, slides)
+    kind = None if label is None else label.calls
+    if kind is not None:
+        found = _verify_calls(kind, both[0][0], both[1][0], options, progress, ties)
     else:
         turned = frozenset[str]() if label is None else label.channels_last
         found = verify_models(both[0][0], both[1][0], options, progress, ties, turned)
@@ -136,32 +136,31 @@ def verify(
 
 
 def _verify_calls(
-    whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...], slides: bool
+    kind: Kind, whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...]
 ) -> dict[str, Verdict]:
     """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
     found = mended(read_model(whole))
-    proof, differences = judged_calls(read_model(whole), read_model(step), ties, slides)
+    proof, differences = judged_calls(kind, read_model(whole), read_model(step), ties)
     loaded = write_model(found.model) if found.uses else whole  # what TFLM does not load may hang there
-    runs = verify_steps(Subject(loaded, step, exactness_of(proof), ties=ties), options, progress, slides=slides)
+    runs = verify_streamed(kind, Subject(loaded, step, exactness_of(proof), ties=ties), options, progress)
     in_file = verdict_in_file(differences)
     return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in runs.items()}}
 
 
 def judged_calls(
-    model: Model, result: Model, ties: tuple[tuple[int, int], ...], slides: bool
+    kind: Kind, model: Model, result: Model, ties: tuple[tuple[int, int], ...]
 ) -> tuple[Proof, tuple[str, ...]]:
     """Compare a model of one step or hop, as its label says, with the model of all, without a run.
 
     Returns the proof, and how the names and quantization of what both have differ. Raises UsageError for a model of
     another one, ModelFormatError for a label that says something else than the models.
     """
-    if not (hops_of(result, model)[1] if slides else is_step_of(result, model)):
+    if stream_of(kind, result, model, ties) is None:
         raise UsageError(
             "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
         )
     check_label(result, model)
-    proof = prove_slide(model, result, ties) if slides else prove_steps(model, result, ties)
-    return proof, named_otherwise(model, result)
+    return prove_streamed(kind, model, result, ties), named_otherwise(model, result)
 
 
 def compare(

@@ -21,11 +21,11 @@ from tflite_memopt.evidence.equivalence.adapter import RunJob, Sample
 from tflite_memopt.evidence.equivalence.baseline import arena_for, run_on_litert
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.firmware import Planner
+from tflite_memopt.firmware.description import Feed
 from tflite_memopt.firmware.self_test import Expected, drawn_inputs
 from tflite_memopt.model.io.files import write_folder
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.run.parts.files import Feed
 from tflite_memopt.run.parts.run import optimize_in_parts
 
 _OPTIONS = Options(target=HOST, verify=False, effort="quick")

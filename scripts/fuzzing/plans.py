@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from tflite_memopt.run.parts.feeding import calls_of, carried_by
 
 from tests.cascade.networks import random_network
 from tests.memory.loops import looped, placement_of
@@ -23,14 +24,13 @@ from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
 from tflite_memopt.evidence.proof import Places, Proof, prove_plan
+from tflite_memopt.firmware.description import Feed
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.file import places_in_force, read_planned
 from tflite_memopt.memory.layout import offsets_in_force
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.run.parts.feeding import calls_of, carried_by
-from tflite_memopt.run.parts.files import Feed
 from tflite_memopt.run.parts.fronts import with_ties
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.solvers.graph.alignment import aligned

@@ -29,8 +29,8 @@ from tflite_memopt.errors import EquivalenceError, MemoptError, UsageError
 from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob, Sample
 from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
-from tflite_memopt.evidence.equivalence.sequences import run_in_hops, run_in_steps, windows_of
-from tflite_memopt.evidence.proof import Proof, hops_of, prove_plan
+from tflite_memopt.evidence.equivalence.sequences import run_streamed, windows_of
+from tflite_memopt.evidence.proof import Kind, Proof, prove_plan, stream_of
 from tflite_memopt.kernels.faults import faults_in
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.file import attach_plan, places_in_force, profile_of, read_planned
@@ -48,7 +48,7 @@ from tflite_memopt.run.parts.fronts import FeedCosts
 from tflite_memopt.run.parts.manifest import ProgramSource, check_program, program_of
 from tflite_memopt.run.parts.proving import prove_program
 from tflite_memopt.run.parts.verifying import outputs_of_parts
-from tflite_memopt.run.steps import fed_input, in_rows
+from tflite_memopt.run.streamed import fed_input, in_rows
 from tflite_memopt.search.cascade.slide import keepable, slid, sliding
 from tflite_memopt.search.rewrite.in_one_row import lay_in_one_row
 from tflite_memopt.search.rewrite.one_step import one_step
@@ -102,8 +102,9 @@ class Calls:
         if self.kind == "step":
             return drawn
         slide = read_model(self.result)
-        at, _ = hops_of(slide, self.model)
-        return windows_of(drawn, at, slide.main.inputs[at].elements, _WINDOWS)
+        stream = stream_of("hop", slide, self.model)
+        assert stream is not None
+        return windows_of(drawn, stream.image, slide.main.inputs[stream.at].elements, _WINDOWS)
 
     @cached_property
     def runs(self) -> dict[str, ModelRun]:
@@ -126,12 +127,11 @@ class Calls:
         """Judge a changed result."""
         try:
             label = plan_label.decode(read_planned(data))
-            slides = label is not None and label.options.get("slide") is not None
-            if label is None or not (slides or label.options.get("step")):
+            if label is None or label.calls is None:
                 return Verdict("of one file")  # which the other mutants are
             model = read_planned(data)
             ties = tie_positions(model, labeled_ties(model))
-            proof, differences = judged_calls(self.model, read_model(data), ties, slides)
+            proof, differences = judged_calls(label.calls, self.model, read_model(data), ties)
             plan = prove_plan(model, places_in_force(model, profile_of(label)))
         except MemoptError:
             return Verdict("refused")
@@ -139,27 +139,29 @@ class Calls:
             return Verdict("crashed", f"the judge crashed: {type(error).__name__}: {error}")
         if not proof.proved or differences or not plan.proved:
             return Verdict("differs" if differences else proof.status.name.lower() if not proof.proved else "plan")
-        return Verdict("proved", self._contradiction(data, ties, slides, label, proof))
+        return Verdict("proved", self._contradiction(data, ties, label.calls, label, proof))
 
     def _has_rows(self, step: Model, text: str) -> bool:
         """Tell whether a hop and its window are those of the inputs."""
         rows, _, window = text.partition(",")[0].partition("/")
-        at, _ = hops_of(step, self.model)
+        stream = stream_of("hop", step, self.model)
+        at = 0 if stream is None else stream.image
         new, whole = (model.main.inputs[at].elements for model in (step, self.model))
         return rows.isdecimal() and window.isdecimal() and new * int(window) == whole * int(rows)
 
     def _contradiction(
-        self, data: bytes, ties: tuple[tuple[int, int], ...], slides: bool, label: plan_label.PlanLabel, proof: Proof
+        self, data: bytes, ties: tuple[tuple[int, int], ...], kind: Kind, label: plan_label.PlanLabel, proof: Proof
     ) -> str | None:
         said = _other_interface(self.original, data)
         if said is not None:
             return said
         step = read_model(data)
-        if slides and not self._has_rows(step, str(label.options["slide"])):
+        if kind == "hop" and not self._has_rows(step, str(label.options["slide"])):
             return f"the label says {label.options['slide']}"
-        run = run_in_hops if slides else run_in_steps
+        stream = stream_of(kind, step, self.model, ties)
+        assert stream is not None
         for name, before in self.runs.items():
-            after = run(self.interpreters[name], data, ties, self.samples, self.model, ARENA)
+            after = run_streamed(self.interpreters[name], data, stream, self.samples, self.model.main.outputs, ARENA)
             if not after.ran:
                 return f"{name} does not run it: {after.reason[:200]}"
             if differs(before, after, proof):

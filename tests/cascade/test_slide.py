@@ -18,8 +18,8 @@ from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.baseline import arena_for
 from tflite_memopt.evidence.equivalence.inputs import verification_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
-from tflite_memopt.evidence.equivalence.sequences import run_in_hops, windows_of
-from tflite_memopt.evidence.proof import Status, hops_of, prove_plan, prove_slide
+from tflite_memopt.evidence.equivalence.sequences import run_streamed, windows_of
+from tflite_memopt.evidence.proof import Status, prove_plan, prove_streamed, stream_of
 from tflite_memopt.kernels.targets import profile_for
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.file import attach_plan, places_in_force, read_planned
@@ -103,7 +103,9 @@ def assert_equal_over_hops(model: Model, made: Slid, interpreters: Interpreters,
     for name in ("litert", "tflm"):
         wanted = interpreters[name].run(RunJob(write_model(model), windows, arena_for(model)))
         ties = tie_positions(step, made.ties)
-        ran = run_in_hops(interpreters[name], data, ties, windows, model, arena_for(step))
+        stream = stream_of("hop", step, model, ties)
+        assert stream is not None
+        ran = run_streamed(interpreters[name], data, stream, windows, model.main.outputs, arena_for(step))
         assert (wanted.error, ran.error) == (None, None), name
         for at, values in wanted.outputs.items():
             same = [one.tobytes() == other.tobytes() for one, other in zip(values, ran.outputs[at], strict=True)]
@@ -135,8 +137,10 @@ def test_any_network_of_a_sequence_slides(
     if made is None:
         return
     step = read_model(write_model(made.model))
-    assert made.calls == hops_of(step, model)[1] == -(-height // hop)
-    proof = prove_slide(model, step, tie_positions(step, made.ties))
+    stream = stream_of("hop", step, model)
+    assert stream is not None
+    assert made.calls == stream.count == -(-height // hop)
+    proof = prove_streamed("hop", model, step, tie_positions(step, made.ties))
     assert proof.status is Status.PROVED, str(proof)
     assert_equal_over_hops(model, made, interpreters, 100)
 
@@ -196,14 +200,14 @@ def test_a_kept_tensor_in_the_place_of_another_one_is_another_model() -> None:
     assert made is not None
     step = read_model(write_model(made.model))
     right = tie_positions(step, made.ties)
-    assert prove_slide(model, step, right).status is Status.PROVED
+    assert prove_streamed("hop", model, step, right).status is Status.PROVED
     alike = [
         (a, b) for a in right for b in right if a < b and step.main.inputs[a[1]].shape == step.main.inputs[b[1]].shape
     ]
     (first, second), *_ = alike
     crossed = [tie for tie in right if tie not in (first, second)]
     crossed += [(first[0], second[1]), (second[0], first[1])]
-    assert prove_slide(model, step, crossed).status is Status.DIFFERENT
+    assert prove_streamed("hop", model, step, crossed).status is Status.DIFFERENT
 
 
 def test_sliding_ends_where_a_stride_does_not_divide_the_hop() -> None:

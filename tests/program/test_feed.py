@@ -22,21 +22,24 @@ from tests.tflm import litert_and_tflm
 from tflite_memopt import InfeasibleError, Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import ErrorKind
-from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.adapter import Array, RunJob, Sample
+from tflite_memopt.evidence.equivalence.baseline import arena_for
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
-from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ModelRunner
+from tflite_memopt.evidence.equivalence.sequences import run_streamed
+from tflite_memopt.firmware.description import Feed
 from tflite_memopt.kernels.relations import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.run.parts.feeding import fed_outputs
-from tflite_memopt.run.parts.files import MANIFEST, Feed, read_program
+from tflite_memopt.run.parts.files import MANIFEST, read_program
 from tflite_memopt.run.parts.fronts import AUTO, PIECES, FeedCosts, FrontFile, others_late
+from tflite_memopt.run.parts.proving import streamed_by
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.parts.stretch import SHARE
-from tflite_memopt.run.steps import fed_input, in_rows
+from tflite_memopt.run.streamed import fed_input, in_rows
 
 pytestmark = pytest.mark.xdist_group("programs")
 PLAIN = Options(target="host", jobs=1)
@@ -161,9 +164,17 @@ def differs(
     model, file = front_of(name, rows, pieces)
     samples = seeded_inputs(model, 3, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
-    found = fed_outputs(runtime, file.data, feed or file.feed, samples, interpreters[runtime])
+    found = fed_outputs(file.data, feed or file.feed, model, samples, interpreters[runtime])
     assert any(np.ptp(result) > 1 for result in run.outputs[0])
-    return any(one.tobytes() != other[0].tobytes() for one, other in zip(run.outputs[0], found, strict=True))
+    return any(one.tobytes() != other.tobytes() for one, other in zip(run.outputs[0], found, strict=True))
+
+
+def fed_outputs(data: bytes, feed: Feed, whole: Model, samples: list[Sample], runner: ModelRunner) -> list[Array]:
+    """The first output of a front for each image, another one of which is abandoned before it."""
+    front = read_model(data)
+    run = run_streamed(runner, data, streamed_by(feed, front), samples, whole.main.outputs, arena_for(front))
+    assert run.ran, run.reason
+    return run.outputs[0]
 
 
 @pytest.mark.parametrize("runtime", ["litert", "tflm"])
@@ -235,8 +246,8 @@ def test_without_masks_it_is_wrong(interpreters: Interpreters) -> None:
     bare = write_model(without_masks(read_model(file.data)))
     samples = seeded_inputs(model, 2, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
-    found = fed_outputs("litert", bare, file.feed, samples, interpreters["litert"])
-    assert not np.array_equal(run.outputs[0][0], found[0][0])
+    found = fed_outputs(bare, file.feed, model, samples, interpreters["litert"])
+    assert not np.array_equal(run.outputs[0][0], found[0])
 
 
 def run(*arguments: object) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from tests.model_builder import ModelBuilder
 from tests.recurrent import I8, layers
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.errors import ErrorKind, ModelFormatError
-from tflite_memopt.evidence.proof import Proof, Status, prove_slide, prove_steps
+from tflite_memopt.evidence.proof import Proof, Status, prove_streamed
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.kernels.targets import profile_for
 from tflite_memopt.memory.file import places_in_force, read_planned
@@ -58,7 +58,7 @@ def made(request: pytest.FixtureRequest) -> tuple[str, bytes, bytes]:
 
 def proof_of(what: str, original: bytes, result: Model, ties: tuple[tuple[int, int], ...] | None = None) -> Proof:
     ties = tie_positions(result, labeled_ties(result)) if ties is None else ties
-    return (prove_slide if what == "slide" else prove_steps)(read_model(original), result, ties)
+    return prove_streamed("hop" if what == "slide" else "step", read_model(original), result, ties)
 
 
 def scaled(tensor: Tensor) -> None:

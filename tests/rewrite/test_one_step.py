@@ -21,7 +21,7 @@ from tflite_memopt.api import verify
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence import verification
-from tflite_memopt.evidence.proof import Proof, Status, prove_steps
+from tflite_memopt.evidence.proof import Proof, Status, prove_streamed
 from tflite_memopt.memory.problems import tie_positions
 from tflite_memopt.model.io import offline_plan, plan_label
 from tflite_memopt.model.io.reader import read_model
@@ -49,7 +49,7 @@ EXACT = {
 
 def proof_of(model: Model, stepped: Stepped) -> Proof:
     step = read_model(write_model(stepped.model))
-    return prove_steps(model, step, tie_positions(step, stepped.ties))
+    return prove_streamed("step", model, step, tie_positions(step, stepped.ties))
 
 
 @pytest.mark.parametrize("name", EXACT)

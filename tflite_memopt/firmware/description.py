@@ -89,19 +89,27 @@ class PartModel:
 
 
 @dataclass(frozen=True)
-class State:
-    """A state of a fed part, by its input; ``fill``: each byte before the first call."""
+class Tie:
+    """The state that a fed part carries from call to call: an input, and the output at its place, by their positions.
+
+    ``fill``: each byte of the input before the first call; None: they do not matter.
+    """
 
     input: int
-    nbytes: int
-    fill: int
+    output: int
+    bytes: int
+    offset: int
+    fill: int | None
 
 
 @dataclass(frozen=True)
-class FedRows:
-    """How the first part takes an image in rows: ``program.files.Feed``, whose ``others`` and ``fill`` these are.
+class Feed:
+    """The input of the first part: ``calls`` invocations, with ``rows`` rows in its input 0 each time.
 
-    ``affine``: of int8 rows, None for others.
+    An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
+    the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the
+    call, from 0. The other inputs are those of the ``ties``, and the model's own, which stay: its input k is number
+    ``inputs[k]``, 0 that of the image. The first outputs are the tensors that cross the cut, after the last call.
     """
 
     height: int
@@ -111,9 +119,18 @@ class FedRows:
     calls: int
     padding: int
     step: int
-    states: tuple[State, ...]
-    others: tuple[int, ...]
-    affine: Affine | None
+    ties: tuple[Tie, ...]
+    inputs: tuple[int, ...] = (0,)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The model's inputs beside the image, among those of the first part."""
+        return tuple(each for each in self.inputs if each)
+
+    @property
+    def states(self) -> tuple[Tie, ...]:
+        """The ties whose bytes matter before the first call."""
+        return tuple(tie for tie in self.ties if tie.fill is not None)
 
 
 @dataclass(frozen=True)
@@ -129,7 +146,7 @@ class Network:
     parts: tuple[PartModel, ...]
     arena: int
     kept: int | None
-    rows: FedRows | None
+    rows: Feed | None
     outputs: tuple[Tensor, ...]
 
     @property
@@ -153,6 +170,11 @@ class Network:
     def row(self) -> Tensor | None:
         """One row of a fed image."""
         return None if self.rows is None else self._image(1)
+
+    @property
+    def affine(self) -> Affine | None:
+        """Scale and zero point of rows that may be given as floats or pixels."""
+        return affine_of(self.inputs[0]) if self.inputs[0].dtype is DType.INT8 else None
 
     def _image(self, height: int) -> Tensor:
         assert self.rows is not None
@@ -183,8 +205,3 @@ class Networks:
         """All graphs of all parts as one model."""
         models = [part.model.model for network in self.networks for part in network.parts]
         return replace(models[0], graphs=[graph for model in models for graph in model.graphs])
-
-
-def affine_of_rows(rows: Tensor) -> Affine | None:
-    """Return scale and zero point of rows that may be given as floats or pixels."""
-    return affine_of(rows) if rows.dtype is DType.INT8 else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from ..evidence.proof import Places, hops_of
+from ..evidence.proof import Places, stream_of
 from ..kernels.boards import usual_tflm
 from ..kernels.profile import KernelProfile
 from ..kernels.since import PRESENT, TflmBuild, build_named
@@ -113,13 +113,14 @@ def check_label(model: Model, original: Model | None = None) -> None:
     ``original``: of whose rows, windows, and input it is compared as well.
     """
     label = plan_label.decode(model)
-    hop, is_step = (None, False) if label is None else (label.options.get("slide"), label.options.get("step"))
-    if hop is None and not is_step:
+    if label is None or label.calls is None:
         return
     tied = {source for _, source in tie_positions(model, labeled_ties(model))}
     free = [tensor for at, tensor in enumerate(model.main.inputs) if at not in tied]
-    fault = _fault_of_hop(free, str(hop), model, original) if hop is not None else None
-    if is_step and free != [*model.main.inputs[:1]]:
+    hop, fault = label.options.get("slide"), None
+    if hop is not None:
+        fault = _fault_of_hop(free, str(hop), model, original)
+    if label.options.get("step") and free != [*model.main.inputs[:1]]:
         fault = f"says --step and ties {len(tied)} of {len(model.main.inputs)} inputs, not all behind the first one"
     if fault is not None:
         raise ModelFormatError(f"the label in the file {fault}: optimize the model again", ErrorKind.DAMAGED)
@@ -138,7 +139,8 @@ def _fault_of_hop(free: Sequence[Tensor], text: str, model: Model, original: Mod
         return f"says --slide {text}, which has no window of more rows"
     if original is None:
         return None
-    at, _ = hops_of(model, original)
+    stream = stream_of("hop", model, original)
+    at = 0 if stream is None else stream.image
     new, whole = model.main.inputs[at], original.main.inputs[at]
     if new is not moving[0] or new.elements * hop.window != whole.elements * hop.rows:
         return f"says --slide {text}, the input '{whole.name}' of the original is {list(whole.shape)}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import ErrorKind, UsageError
 from ..evidence.equivalence.verification import infer_shapes
-from ..evidence.proof import FACTS, Proof, prove, prove_plan, prove_slide, prove_steps
+from ..evidence.proof import FACTS, Proof, prove, prove_plan, prove_streamed
 from ..kernels.profile import KernelProfile
 from ..kernels.targets import profile_for
 from ..memory.figures import operator_kinds
@@ -127,9 +127,8 @@ def _equality(original: bytes, result: bytes, _: KernelProfile, progress: Callab
 def _steps(original: bytes, result: bytes, _: KernelProfile, __: Callable[[str], None]) -> Proof:
     model = read_planned(result)
     label = plan_label.decode(model)
-    slides = label is not None and label.options.get("slide") is not None
-    ties = tie_positions(model, labeled_ties(model))
-    return (prove_slide if slides else prove_steps)(read_model(original), model, ties)
+    kind = None if label is None else label.calls
+    return prove_streamed(kind or "step", read_model(original), model, tie_positions(model, labeled_ties(model)))
 
 
 def _plan(_: bytes, result: bytes, profile: KernelProfile, __: Callable[[str], None]) -> Proof:

@@ -25,7 +25,7 @@ from ..options import Options, SearchOptions, labeled_options
 from ..report.warnings import FailedStep, of_failure
 from .attempts import LAST_RUNG, rungs, worthy_candidate
 from .candidate import Candidate, RunContext
-from .steps import NOT_EQUAL, InSteps
+from .streamed import NOT_EQUAL, InCalls
 
 _REFUTED = {
     "result": "not equal",
@@ -57,7 +57,7 @@ class Check:
     options: Options
     baseline: Baseline | None
     running: Interpreters | None
-    steps: InSteps | None
+    steps: InCalls | None
     inputs: str | os.PathLike[str] | None
 
     def __call__(self, candidate: Candidate) -> Checked:

@@ -29,7 +29,7 @@ from ..options import Options
 from ..report.build import ModelFacts, facts_of
 from ..search.rewrite.loadable import Mended, mended, with_dense_products
 from .candidate import Progress
-from .steps import InSteps, in_hops, in_steps
+from .streamed import InCalls, in_hops, in_steps
 
 
 class Given(NamedTuple):
@@ -48,7 +48,7 @@ class Given(NamedTuple):
     came: AsItCame
     uses: tuple[RewriteUse, ...]
     reference: bytes | None
-    steps: InSteps | None
+    steps: InCalls | None
     facts: ModelFacts
     libraries: Mapping[str, LibraryNeed]
 

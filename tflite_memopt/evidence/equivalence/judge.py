@@ -11,6 +11,7 @@ from ...kernels.support import said_of, support_of
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
+from ..proof import Streamed
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, ModelRun, RunJob, Sample, Values
 from .baseline import FILLS, LITERT, Baseline, BaselineRun, faults_on_tflm, is_the_same_over_other_memory
 from .compare import (
@@ -26,7 +27,7 @@ from .compare import (
 from .external_runner import RUNNER
 from .interface import Interface, steps_of
 from .runner import Interpreters, ModelRunner
-from .sequences import run_in_hops, run_in_steps
+from .sequences import run_streamed
 from .subject import NO_PROMISE, Promise, Subject
 from .verdict import Verdict
 
@@ -89,8 +90,8 @@ def judge_on_all(baseline: Baseline, candidate: Judged, interpreters: Interprete
             raise
 
 
-def judge_steps(
-    baseline: Baseline, candidate: Judged, name: str, runner: ModelRunner, slides: bool = False
+def judge_streamed(
+    baseline: Baseline, candidate: Judged, name: str, runner: ModelRunner, stream: Streamed
 ) -> RuntimeResult:
     """The result of one runtime where the candidate is called once for each frame of a sequence, or hop of windows."""
     judge, before = _Judge(baseline, candidate, name, runner), baseline.runs[name]
@@ -98,8 +99,7 @@ def judge_steps(
         reason = _FAULTY.format(before.faults) if before.faults else before.reason
         return RuntimeResult(judge._silent(reason), reason=reason)
     subject, arena = candidate.subject, LARGEST_ARENA if name == RUNNER else candidate.arena_bytes
-    run = run_in_hops if slides else run_in_steps
-    after = run(runner, subject.optimized, subject.ties, baseline.samples, baseline.model, arena)
+    after = run_streamed(runner, subject.optimized, stream, baseline.samples, baseline.model.main.outputs, arena)
     return RuntimeResult(judge._compared(before.run, after) if after.ran else judge._failing(after), before.facts)
 
 

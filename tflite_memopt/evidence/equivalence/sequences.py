@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...model.io.reader import read_model
 from ...model.ir.model import DType, Model, Tensor
 from ...model.ir.tensors import zero_of
-from ..proof import hops_of
+from ..proof import Streamed
 from .adapter import LARGEST_ARENA, Array, ModelRun, RunJob, Sample
 from .baseline import arena_for
 from .compare import Tolerance, first_output_difference
@@ -53,33 +53,6 @@ def difference_in_sequence(
     )
 
 
-def run_in_steps(
-    runner: ModelRunner,
-    data: bytes,
-    ties: tuple[tuple[int, int], ...],
-    samples: Sequence[Sample],
-    like: Model,
-    arena: int,
-) -> ModelRun:
-    """Run a model of one step (``rewrite/one_step.py``) over sequences; its outputs are those of ``like``, the whole.
-
-    The states are zeros before the first call. Then TFLM, a runner's too, finds what the call before has left, and
-    other runtimes get a copy. An output as large as that of ``like`` is the last call's.
-    """
-    frame, *states = read_model(data).main.inputs
-    outputs: dict[int, list[Array]] = {at: [] for at in range(len(like.main.outputs))}
-    for (sequence,) in samples:
-        first, *others = sequence.reshape(-1, *frame.shape)
-        given = [[first, *map(zeros_of, states)], *([each] for each in others)]
-        run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=ties))
-        if not run.ran:
-            return run
-        for at, output in enumerate(like.main.outputs):
-            made = np.stack(run.outputs[at])
-            outputs[at].append(made[-1] if made[-1].size == output.elements else made.reshape(output.shape))
-    return ModelRun(outputs)
-
-
 def windows_of(samples: Sequence[Sample], at: int, hop: int, count: int) -> list[Sample]:
     """``count`` windows of one signal, each ``hop`` elements after the one before.
 
@@ -95,43 +68,75 @@ def windows_of(samples: Sequence[Sample], at: int, hop: int, count: int) -> list
     return found
 
 
-def run_in_hops(
+def run_streamed(
     runner: ModelRunner,
     data: bytes,
-    ties: tuple[tuple[int, int], ...],
-    windows: Sequence[Sample],
-    like: Model,
+    stream: Streamed,
+    samples: Sequence[Sample],
+    like: Sequence[Tensor],
     arena: int,
 ) -> ModelRun:
-    """Run a model of one hop (``cascade/slide.py``) along the signal of ``windows``; outputs are those of ``like``.
+    """Run a model that is called again and again; its outputs are those of the whole, ``like``, for each sample.
 
-    What is kept is random before the first call. Then as ``run_in_steps``.
+    ``samples``: of the whole; windows of one signal, one hop after the other, where it is a hop. Before each image that
+    comes in rows a part of another one is given and abandoned. What is anything before the first call is random. Then
+    TFLM, a runner's too, finds what the call before has left, and other runtimes get a copy.
     """
-    slide, draw = read_model(data), np.random.default_rng(0)
-    at, calls = hops_of(slide, like)
-    new, states = slide.main.inputs[at], sorted(source for _, source in ties)
-    size, first = new.elements, windows[0][at].reshape(-1)
-    before = np.resize(first, calls * size - first.size)  # rows that no window has
-    hops = [
-        *np.concatenate([before, first]).reshape(calls, size),
-        *(each[at].reshape(-1)[-size:] for each in windows[1:]),
-    ]
-    given: list[Sample] = []
-    for call, rows in enumerate(hops):
-        others = windows[max(0, call - calls + 1)]
-        arrays = zip([*others[:at], rows, *others[at + 1 :]], slide.main.inputs, strict=False)
-        given.append([array.reshape(tensor.shape) for array, tensor in arrays])
-    given[0] += [_any(slide.main.inputs[source], draw) for source in states]
-    wanted = tuple(range(calls - 1, len(given)))
-    run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=ties, wanted=wanted))
-    if not run.ran:
-        return run
-    shaped = {n: [each.reshape(t.shape) for each in run.outputs[n]] for n, t in enumerate(like.main.outputs)}
-    return replace(run, outputs=shaped)
+    model, draw = read_model(data), np.random.default_rng(0)
+    outputs: dict[int, list[Array]] = {at: [] for at in range(len(like))}
+    for given, wanted in _sequences(model, stream, samples, draw):
+        run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=stream.ties, wanted=wanted))
+        if not run.ran:
+            return run
+        for at, tensor in enumerate(like):
+            made = run.outputs[at]
+            if stream.kind == "step":
+                made = made[-1:] if made[-1].size == tensor.elements else [np.stack(made)]
+            outputs[at] += [each.reshape(tensor.shape) for each in made]
+    return ModelRun(outputs)
 
 
-def _any(tensor: Tensor, draw: np.random.Generator) -> Array:
-    """A value of a tensor that nobody chose; floats are numbers."""
+def _sequences(
+    model: Model, stream: Streamed, samples: Sequence[Sample], draw: np.random.Generator
+) -> Iterator[tuple[list[Sample], tuple[int, ...] | None]]:
+    """Yield the inputs of calls one after another, and those of which outputs are wanted; None: of all."""
+    if stream.kind == "step":
+        for sample in samples:
+            yield list(calls_of(model, stream, sample, draw)), None
+        return
+    given, wanted = list[Sample](), list[int]()
+    for number, sample in enumerate(samples):
+        if stream.kind == "rows":
+            abandoned = list(calls_of(model, stream, [np.flip(each) for each in sample], draw))
+            given += abandoned[: (stream.count + 1) // 2]
+        calls = list(calls_of(model, stream, sample, draw))
+        given += calls if stream.kind == "rows" or number == 0 else calls[-1:]
+        wanted.append(len(given) - 1)
+    yield given, tuple(wanted)
+
+
+def calls_of(model: Model, stream: Streamed, sample: Sample, draw: np.random.Generator) -> Iterator[Sample]:
+    """Yield the inputs of each call for inputs of the whole; what is tied is given for the first one only."""
+    inputs, kept = model.main.inputs, [source for _, source in stream.ties]
+    part, image = inputs[stream.at], sample[stream.image].reshape(-1)
+    padding = np.full(stream.count * part.elements - image.size, stream.padding, image.dtype)
+    before = np.resize(image, stream.lead) if stream.kind == "hop" else padding[: stream.lead]
+    signal = np.concatenate([before, image, padding[stream.lead :]])
+    for call, rows in enumerate(signal.reshape(stream.count, *part.shape)):
+        given = dict(zip(stream.places, sample, strict=True))
+        if call == 0:
+            starts = zip(kept, stream.starts, strict=False)
+            given |= {source: _started(inputs[source], start, draw) for source, start in starts}
+        if stream.kind == "rows":
+            given[1] = np.full(inputs[1].shape, call * stream.step, np.int32)
+        given[stream.at] = rows
+        yield [given[at].reshape(inputs[at].shape) for at in sorted(given) if call == 0 or at not in kept]
+
+
+def _started(tensor: Tensor, element: Any, draw: np.random.Generator) -> Array:
+    """Return a state before the first call; one that nobody chose has numbers as floats."""
+    if element is not None:
+        return np.full(tensor.shape, element, tensor.dtype.label)
     levels = draw.integers(-100, 100, tensor.shape)
     return (levels > 0 if tensor.dtype is DType.BOOL else levels).astype(tensor.dtype.label)
 

@@ -19,13 +19,13 @@ from ...model.ir.check import check_model, first_on_npu
 from ...model.ir.model import Graph, Model
 from ...model.ir.tensors import is_channels_last
 from ...options import Options
-from ..proof import Proof, Status, hops_of, prove
+from ..proof import Kind, Proof, Status, Streamed, prove, stream_of
 from .adapter import Sample
 from .baseline import LITERT, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
 from .inputs import samples_for, verification_inputs
 from .interface import SAME, Interface, interface_between, interface_differences
-from .judge import Judged, RuntimeResult, judge_on_all, judge_steps
+from .judge import Judged, RuntimeResult, judge_on_all, judge_streamed
 from .runner import Interpreters, ProcessLimits
 from .runtimes import BETWEEN, BetweenRuntimes
 from .sequences import difference_in_sequence, windows_of
@@ -191,30 +191,34 @@ def _of_runtimes(found: BetweenRuntimes) -> Verdict:
     )
 
 
-def verify_steps(
-    subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None, slides: bool = False
+def verify_streamed(
+    kind: Kind, subject: Subject, options: Options, progress: Progress, running: Interpreters | None = None
 ) -> dict[str, RuntimeResult]:
-    """Run the original over sequences, and its step once for each frame of them; with TFLM's facts on the original.
+    """Run the original over sequences, or windows of a signal, and one step or hop of it once for each call.
 
-    ``slides``: the original over windows of a signal, and its hop along that. Raises UsageError for wrong inputs.
+    With TFLM's facts on the original. Raises UsageError for wrong inputs, and for a step or hop of another model.
     """
-    model, step = read_model(subject.original), read_model(subject.optimized)
+    model, result = read_model(subject.original), read_model(subject.optimized)
+    stream = stream_of(kind, result, model, subject.ties)
+    if stream is None:
+        raise UsageError(
+            "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
+        )
     with _open(options, running) as interpreters:
-        samples = _windows(model, step, options) if slides else None
+        samples = _windows(model, result, stream, options) if kind == "hop" else None
         baseline = measure_baseline(subject.original, model, options, interpreters, samples)
-        what, over = ("hop", "windows") if slides else ("step", "sequences")
-        where = ", ".join(baseline.runs)
-        progress(f"calling one {what} at a time on {where}: {len(baseline.samples)} {over}")
-        candidate = _candidate(subject, baseline, step, SAME, options)
+        where, over = ", ".join(baseline.runs), "windows" if kind == "hop" else "sequences"
+        progress(f"calling one {kind} at a time on {where}: {len(baseline.samples)} {over}")
+        candidate = _candidate(subject, baseline, result, SAME, options)
         return {
-            name: judge_steps(baseline, candidate, name, baseline.runner(name, interpreters), slides)
+            name: judge_streamed(baseline, candidate, name, baseline.runner(name, interpreters), stream)
             for name in baseline.runs
         }
 
 
-def _windows(model: Model, slide: Model, options: Options) -> list[Sample]:
+def _windows(model: Model, slide: Model, stream: Streamed, options: Options) -> list[Sample]:
     """Return windows of one signal, each a hop after the one before; those inputs that a run takes make it up."""
-    at, _ = hops_of(slide, model)
+    at = stream.image
     count = options.samples or max(_LEAST_WINDOWS, min(WINDOWS, _MOST_MACS // max(1, model_macs(model))))
     hop = slide.main.inputs[at].elements
     needed = 1 + count * hop // model.main.inputs[at].elements

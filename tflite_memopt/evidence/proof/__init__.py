@@ -10,7 +10,7 @@ from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .plan import Places, prove_plan
 from .ring import Keys
 from .run import Run
-from .steps import hops_of, is_step_of, prove_slide, prove_steps
+from .streamed import Kind, Streamed, outputs_of_calls, prove_streamed, stream_of
 
 DOOR = ("ring",)
 """Modules that other folders may import."""
@@ -20,20 +20,21 @@ __all__ = [
     "BrokenModelError",
     "Chain",
     "Keys",
+    "Kind",
     "Notes",
     "Places",
     "Proof",
     "Run",
     "Status",
+    "Streamed",
     "UndecidedError",
     "differing_side",
-    "hops_of",
     "inputs_of",
-    "is_step_of",
     "not_proved",
+    "outputs_of_calls",
     "prove",
     "prove_computed",
     "prove_plan",
-    "prove_slide",
-    "prove_steps",
+    "prove_streamed",
+    "stream_of",
 ]

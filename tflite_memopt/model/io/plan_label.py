@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ...errors import ErrorKind, ModelFormatError
 from ..ir.change import CHANNELS_LAST
@@ -48,6 +48,13 @@ class PlanLabel:
         """Names of inputs and outputs that have their channels last, where the original had them first."""
         found = self.options.get(CHANNELS_LAST)
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+
+    @property
+    def calls(self) -> Literal["step", "hop"] | None:
+        """What one call of the model is of another one; None where it is no part of one."""
+        if self.options.get("slide") is not None:
+            return "hop"
+        return "step" if self.options.get("step") else None
 
     def is_wrong_with(self, kernels: str) -> bool:
         """Tell whether a kernel library may compute wrongly under the plan."""

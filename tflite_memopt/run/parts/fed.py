@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...firmware.description import Feed, Tie
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Tensor
@@ -33,23 +34,10 @@ from ...search.rewrite.sequences_along_h import image_given
 
 @dataclass(frozen=True)
 class Fed:
-    """A front as a model of its own, invoked ``calls`` times for an image.
-
-    ``rows``: of the image, that a call takes, in the first input; each byte of rows that are none, the first ``lead``
-    of the first call and all that come after the image, is ``padding``. The second input, the counter, is ``step``
-    times the number of the call. Then come those of ``model.ties``: each byte of tie k is ``fills[k]`` before the first
-    call, and None where that does not matter. Input k of the network is number ``inputs[k]`` of ``model``. The first
-    outputs are those of the front, in their order. A sequence lies in one row there, the same bytes.
-    """
+    """A front as a model of its own, and how it is fed; its ties have no offsets yet."""
 
     model: Model
-    rows: int
-    lead: int
-    calls: int
-    padding: int
-    fills: tuple[int | None, ...]
-    inputs: tuple[int, ...]
-    step: int = NHWC
+    feed: Feed
 
 
 def fed(front: Model, rows: int, image: int = 0, pieces: int = 1) -> Fed | str:
@@ -135,8 +123,11 @@ def _written(model: Model, region: Region, loop: Masked) -> Fed | str:
     drop_dead_tensors(model)
     drop_unused_codes(model)
     lay_in_one_row(model)
-    lead = -(window.start + loop.first_iteration * step)
-    return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs)
+    states = zip(ties, tied, (None, *fills[1:]), strict=True)
+    made_ties = tuple(Tie(at, output, before.nbytes, -1, fill) for (output, at), (_, before), fill in states)
+    lead, row_bytes = -(window.start + loop.first_iteration * step), rows.nbytes // step
+    feed = Feed(camera.nbytes // row_bytes, row_bytes, step, lead, count, fills[0], NHWC, made_ties, inputs)
+    return Fed(model, feed)
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:

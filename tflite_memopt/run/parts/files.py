@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ErrorKind, ModelFormatError, UsageError
+from ...firmware.description import Feed, Tie
 from ...model.io.files import read_file
 from ...report.extras import need
 
@@ -49,46 +50,6 @@ class PartFile:
     outputs: tuple[Crossing, ...]
     head: int = 0
     tail: int = 0
-
-
-@dataclass(frozen=True)
-class Tie:
-    """The state that a fed part carries from call to call: an input, and the output at its place, by their positions.
-
-    ``fill``: each byte of the input before the first call; None: they do not matter.
-    """
-
-    input: int
-    output: int
-    bytes: int
-    offset: int
-    fill: int | None
-
-
-@dataclass(frozen=True)
-class Feed:
-    """The input of the first part: ``calls`` invocations, with ``rows`` rows in its input 0 each time.
-
-    An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
-    the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the
-    call, from 0. The other inputs are those of the ``ties``, and the model's own, which stay: its input k is number
-    ``inputs[k]``, 0 that of the image. The first outputs are the tensors that cross the cut, after the last call.
-    """
-
-    height: int
-    row_bytes: int
-    rows: int
-    lead: int
-    calls: int
-    padding: int
-    step: int
-    ties: tuple[Tie, ...]
-    inputs: tuple[int, ...] = (0,)
-
-    @property
-    def others(self) -> tuple[int, ...]:
-        """The model's inputs beside the image, among those of the first part."""
-        return tuple(each for each in self.inputs if each)
 
 
 @dataclass(frozen=True)

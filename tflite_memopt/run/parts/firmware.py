@@ -10,11 +10,11 @@ from hashlib import sha256
 from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
 from ...firmware.describe import describe, profile_of
-from ...firmware.description import FedRows, Network, Networks, PartModel, State, affine_of_rows, origin_of
+from ...firmware.description import Feed, Network, Networks, PartModel, origin_of
 from ...kernels.profile import KernelProfile
 from ...memory.file import read_planned
-from ...model.ir.model import Model, Tensor
-from .files import Feed, Program
+from ...model.ir.model import Model
+from .files import Program
 from .fronts import with_ties
 from .handover import Handover
 from .space import arena_of
@@ -113,12 +113,5 @@ def _network(
         one = describe(data, target, f"{source.name}_part{number}", source.files[number], force, "table")
         parts.append(PartModel(one, f"{folder}part{number}", each.before, each.after, moved))
         moved += len(each.before) + len(each.after)
-    rows = None if source.feed is None else _rows(source.feed, source.models[0].main.inputs[0])
     outputs = source.models[-1].main.outputs[: source.outputs]  # of a front, others are for the next call
-    return Network(source.name, member, tuple(parts), arena, kept, rows, tuple(outputs))
-
-
-def _rows(feed: Feed, image: Tensor) -> FedRows:
-    states = tuple(State(tie.input, tie.bytes, tie.fill) for tie in feed.ties if tie.fill is not None)
-    counts = (feed.height, feed.row_bytes, feed.rows, feed.lead, feed.calls, feed.padding, feed.step)
-    return FedRows(*counts, states, feed.others, affine_of_rows(image))
+    return Network(source.name, member, tuple(parts), arena, kept, source.feed, tuple(outputs))

@@ -7,10 +7,11 @@ numbers stand for the rows that it makes of its result in a call, and for the pi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...errors import ErrorKind, ModelFormatError
+from ...firmware.description import Feed
 from ...kernels.arena import arena_beside_head
 from ...kernels.since import PRESENT, newest_of, operators_of, runs_on
 from ...memory.arrange import ModelPlacement, arrange
@@ -20,14 +21,14 @@ from ...model.io import offline_plan
 from ...model.io.writer import write_model
 from ...model.ir.change import NOTHING_DECIDED
 from ...model.ir.check import check_model
-from ...model.ir.model import Model, Operator, Tensor
+from ...model.ir.model import Model, Operator
 from ...options import Options
 from ...solvers.graph.alignment import aligned
-from ..steps import fed_input, in_rows
+from ..streamed import fed_input, in_rows
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
 from .fed import Fed, fed, least_rows
-from .files import MANIFEST, Feed, Tie
+from .files import MANIFEST
 from .space import counted_library, part_space
 from .stretch import StretchCosts
 
@@ -80,7 +81,7 @@ class FeedCosts(StretchCosts):
         if stretch[0]:
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]
-        self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
+        self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.feed.rows} rows")
         check_model(front.model)
         placement = arrange(front.model, self._profile, self.options.search).placement
         front.model.main.reorder(placement.order)
@@ -94,7 +95,7 @@ class FeedCosts(StretchCosts):
         """Return the work that a front adds to the operators as they are."""
         own = self.own_work(stretch)
         made, iteration = construction(front.model, self._profile), instructions(front.model, self._profile)
-        return max(self._share(name, front.calls * iteration[name] + made[name] - own[name]) for name in own)
+        return max(self._share(name, front.feed.calls * iteration[name] + made[name] - own[name]) for name in own)
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Of a front never: each limit is another front."""
@@ -151,8 +152,9 @@ class FeedCosts(StretchCosts):
         said = {} if self.options.tflm == PRESENT.name else {"tflm": self.options.tflm}
         device = self.options.device
         attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, said, device)
-        feed = _feed_of(front, self.model.main.inputs[self.image], placement)
-        return FrontFile(write_model(front.model), stretch[1], placement, feed)
+        inputs, offsets = front.model.main.inputs, placement.offsets
+        ties = tuple(replace(tie, offset=offsets[inputs[tie.input]]) for tie in front.feed.ties)
+        return FrontFile(write_model(front.model), stretch[1], placement, replace(front.feed, ties=ties))
 
 
 @dataclass(frozen=True)
@@ -163,18 +165,6 @@ class FrontFile:
     operators: int
     placement: ModelPlacement
     feed: Feed
-
-
-def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:
-    graph = front.model.main
-    sources = [graph.inputs[source] for _, source in front.model.ties]
-    ties = tuple(
-        Tie(at, output, source.nbytes, placement.offsets[source], fill)
-        for (output, at), source, fill in zip(front.model.ties, sources, front.fills, strict=True)
-    )
-    row_bytes = graph.inputs[0].nbytes // front.rows
-    height = image.nbytes // row_bytes
-    return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties, front.inputs)
 
 
 def others_late(model: Model, image: int) -> None:

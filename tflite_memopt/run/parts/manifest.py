@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...errors import EquivalenceError, ErrorKind
+from ...firmware.description import Feed
 from ...kernels.profile import KernelProfile
 from ...kernels.since import PRESENT, newest_of, operators_of
 from ...memory.figures import memory_use
@@ -24,7 +25,7 @@ from ...model.ir.model import Model, Tensor
 from ...options import Options
 from ...search.rewrite.loadable import mended
 from ...version import __version__
-from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, Feed, PartFile, Program
+from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program
 from .fronts import with_ties
 from .handover import Range
 from .space import arena_of, counted_library, part_space

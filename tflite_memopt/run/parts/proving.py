@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +16,16 @@ from ...evidence.proof import (
     Proof,
     Run,
     Status,
+    Streamed,
     differing_side,
     inputs_of,
     not_proved,
+    outputs_of_calls,
     prove_computed,
 )
-from ...evidence.proof.ring import Ring, Value
+from ...evidence.proof.ring import Value
+from ...firmware.description import Feed
 from ...model.ir.model import Model, Tensor
-from .files import Feed
 
 
 def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = None) -> Proof:
@@ -45,8 +48,8 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
         given: Sequence[Value] = inputs_of(keys, original.main.inputs)
         runs = [Run(part, keys, notes, f"part {number}") for number, part in enumerate(parts)]
         if feed is not None:
-            given = _fed(runs[0], feed, given)
-        runs = runs if feed is None else runs[1:]
+            like = parts[1].main.inputs if len(parts) > 1 else original.main.outputs
+            given = outputs_of_calls(runs.pop(0), streamed_by(feed, parts[0]), given, like)
         sources = [[(number - 1, at) for at in range(len(run.model.main.inputs))] for number, run in enumerate(runs)]
         outputs = Chain(runs, sources).invoke(given) if runs else list(given)
         return [value.reshape(like.shape) for value, like in zip(outputs, original.main.outputs, strict=False)]
@@ -66,6 +69,8 @@ def differing_ends(
     if feed is not None:
         if feed.inputs.count(0) != 1 or not all(0 <= at < len(inputs) for at in feed.inputs):
             return f"the feed takes inputs {list(feed.inputs)} of {len(inputs)}"
+        if not {inputs[at] for at in feed.others} <= {*parts[0].main.outputs}:
+            return "an input beside the image is no output, and would not stay"
         image = original.main.inputs[feed.inputs.index(0)]
         if feed.height * feed.row_bytes != image.nbytes or feed.rows * feed.row_bytes != inputs[0].nbytes:
             return f"'{image.name}' has {image.nbytes} bytes, not {feed.height} rows of {feed.row_bytes}"
@@ -91,35 +96,18 @@ def _resized(name: str, old: Sequence[Tensor], new: Sequence[Tensor]) -> str | N
     return None if wrong is None else f"{name} {wrong} has {sizes[wrong][1]} elements, not {sizes[wrong][0]}"
 
 
-def _fed(run: Run, feed: Feed, given: Sequence[Value]) -> list[Value]:
-    """Return the outputs of the first part after the last call for an image."""
-    keys, inputs = run.keys, run.model.main.inputs
-    image = keys.constant(given[feed.inputs.index(0)]).reshape(feed.height, -1)
-    behind = max(0, feed.calls * feed.rows - feed.lead - feed.height)
-    padding = _filled(keys, inputs[0], feed.padding)
-    rows = np.concatenate([np.full((count, image.shape[1]), padding) for count in (feed.lead, behind)])
-    rows = np.concatenate([rows[: feed.lead], image, rows[feed.lead :]])
-    carried: dict[int, Value] = {
-        tie.input: keys.random(inputs[tie.input].shape, "before the first call", tie.input) & ~np.uint64(1)
-        if tie.fill is None
-        else np.full(inputs[tie.input].shape, _filled(keys, inputs[tie.input], tie.fill))
-        for tie in feed.ties
-    }
-    others = [given[place].reshape(inputs[at].shape) for place, at in _places(feed, given)]
-    outputs: list[Value] = []
-    for call in range(feed.calls):
-        taken = rows[call * feed.rows : (call + 1) * feed.rows].reshape(inputs[0].shape)
-        counter = np.full(inputs[1].shape, call * feed.step, np.int32)
-        outputs = run.invoke([taken, counter, *(carried[tie.input] for tie in feed.ties), *others])
-        carried = {tie.input: outputs[tie.output] for tie in feed.ties}
-    return outputs
+def streamed_by(feed: Feed, front: Model) -> Streamed:
+    """Return how calls of a first part that is fed compute what it makes of an image.
+
+    Inputs beside the image are outputs as well, and stay.
+    """
+    inputs, outputs = front.main.inputs, front.main.outputs
+    ties = (*((tie.output, tie.input) for tie in feed.ties), *((outputs.index(inputs[at]), at) for at in feed.others))
+    starts = tuple(None if tie.fill is None else _element(inputs[tie.input], tie.fill) for tie in feed.ties)
+    lead, padding = feed.lead * inputs[0].elements // feed.rows, _element(inputs[0], feed.padding)
+    return Streamed("rows", feed.inputs.index(0), feed.inputs, feed.calls, ties, starts, lead, padding, feed.step)
 
 
-def _places(feed: Feed, given: Sequence[Value]) -> list[tuple[int, int]]:
-    """Of the model's own inputs beside the image: which of those given, and which of the part's, in its order."""
-    return sorted(((at, feed.inputs[at]) for at in range(len(given)) if feed.inputs[at]), key=lambda pair: pair[1])
-
-
-def _filled(keys: Keys, tensor: Tensor, byte: int) -> Ring:
-    """One element of a tensor, each byte of which is ``byte``."""
-    return keys.constant(np.frombuffer(bytes([byte]) * tensor.dtype.arena_bytes, tensor.dtype.label))
+def _element(tensor: Tensor, byte: int) -> Any:
+    """Return the element of a tensor each byte of which is ``byte``."""
+    return np.frombuffer(bytes([byte]) * tensor.dtype.arena_bytes, tensor.dtype.label)[0]

@@ -27,7 +27,7 @@ from ...search.rewrite.stage import clean_up
 from ..candidate import Cache, Progress
 from ..given import check_as_one, loadable
 from ..pipeline import Result, optimize
-from ..steps import fed_input, in_rows
+from ..streamed import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, Program, to_json

@@ -14,7 +14,9 @@ from ...evidence.equivalence.inputs import samples_for
 from ...evidence.equivalence.interface import SAME, interface_between
 from ...evidence.equivalence.judge import first_difference
 from ...evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
+from ...evidence.equivalence.sequences import run_streamed
 from ...evidence.equivalence.verification import open_for
+from ...firmware.description import Feed
 from ...firmware.self_test import Expected, drawn_inputs
 from ...memory.file import naming, read_planned
 from ...model.io.files import Source, load
@@ -24,10 +26,9 @@ from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Graph, Model, Tensor
 from ...options import Options
 from ..candidate import Progress
-from .feeding import fed_outputs
-from .files import Feed, read_program
+from .files import read_program
 from .manifest import check_program
-from .proving import differing_ends, prove_program
+from .proving import differing_ends, prove_program, streamed_by
 
 _NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
 _WORDS: Mapping[Exactness, str] = {
@@ -175,13 +176,13 @@ def outputs_of_parts(
     Raises EquivalenceError where a part does not run.
     """
     outputs: dict[int, list[Array]] = {}
-    if feed is not None:
-        found = fed_outputs(name, parts[0], feed, samples, runner)
-        like = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
-        samples = [[each.reshape(t.shape) for each, t in zip(given, like, strict=False)] for given in found]
-        outputs = {at: [sample[at] for sample in samples] for at in range(len(like))}
-    for number, data in list(enumerate(parts))[feed is not None :]:
-        run = runner.run(RunJob(data, samples, arena_for(models[number])))
+    for number, data in enumerate(parts):
+        if feed is not None and number == 0:
+            like = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
+            stream = streamed_by(feed, models[0])
+            run = run_streamed(runner, data, stream, samples, like, arena_for(models[0]))
+        else:
+            run = runner.run(RunJob(data, samples, arena_for(models[number])))
         if not run.ran:
             raise EquivalenceError(f"part {number} does not run on {name}: {run.reason}")
         outputs = {at: list(column) for at, column in run.outputs.items()}

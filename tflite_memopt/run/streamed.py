@@ -1,19 +1,20 @@
-"""Models that are called again and again in the run: one step of a recurrent network, or one hop of a sliding window.
+"""Models that are called again and again: one step of a recurrent network, one hop of a window, some rows of an image.
 
-Both are made of the whole, keep tied states in the arena, and are proved and verified equal to it over calls.
+They are made of the whole, keep tied states in the arena, and are proved and verified equal to it over calls. The first
+part of a program takes rows (``parts/fed.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 from ..errors import ErrorKind, UnsupportedModelError, UsageError
 from ..evidence.equivalence.runner import Interpreters
 from ..evidence.equivalence.subject import FailedVerificationError, Subject
-from ..evidence.equivalence.verification import Verified, infer_shapes, verify_steps
-from ..evidence.proof import Proof, Status, prove_slide, prove_steps
+from ..evidence.equivalence.verification import Verified, infer_shapes, verify_streamed
+from ..evidence.proof import Kind, Proof, Status, prove_streamed
 from ..memory.arrange import estimate_of
 from ..memory.problems import tie_positions, with_ties
 from ..memory.work import instructions, slowest
@@ -39,7 +40,7 @@ NOT_EQUAL = "calls of one step do not compute what the model does"
 
 
 @dataclass(frozen=True)
-class InSteps:
+class InCalls:
     """The model of one call as it comes, ``data``, of the ``whole``, which computes ``calls`` steps at once.
 
     ``slide``: of a sliding window, whose ``whole`` computes one window, and the option that ``said`` it, with the rows
@@ -55,6 +56,11 @@ class InSteps:
     said: str | None = None
 
     @property
+    def kind(self) -> Kind:
+        """What a call is of the whole."""
+        return "step" if self.slide is None else "hop"
+
+    @property
     def uses(self) -> tuple[RewriteUse, ...]:
         """The rewrite by which it was made, with the states."""
         return (RewriteUse(ONE_STEP if self.slide is None else ONE_HOP, self.ties, self.exactness, 0),)
@@ -63,8 +69,8 @@ class InSteps:
         """Compare a result, with its ties, with the whole; nothing for steps that approximate it."""
         if self.exactness == "approximates":
             return {}
-        prove = prove_steps if self.slide is None else prove_slide
-        return {"step": prove(read_model(self.whole), result, tie_positions(result, self.ties))}
+        ties = tie_positions(result, self.ties)
+        return {"step": prove_streamed(self.kind, read_model(self.whole), result, ties)}
 
     def verified(
         self,
@@ -84,7 +90,7 @@ class InSteps:
         exactness = "reassociates" if is_off else self.exactness
         ties = tie_positions(read_model(written), self.ties)
         subject = Subject(self.whole, written, exactness, ties=ties)
-        results = verify_steps(subject, options, progress, running, self.slide is not None)
+        results = verify_streamed(self.kind, subject, options, progress, running)
         for runtime, each in results.items():
             if each.verdict.equal is False:
                 raise FailedVerificationError(f"not equal on {runtime}, call by call: {each.verdict.reason}", runtime)
@@ -93,15 +99,14 @@ class InSteps:
         return replace(verification, verdicts=verdicts, tflm_before={**measured} or verification.tflm_before)
 
 
-def in_steps(data: bytes, model: Model, options: Options) -> InSteps:
+def in_steps(data: bytes, model: Model, options: Options) -> InCalls:
     """Make the model of one step; ``data``: the file of ``model``.
 
     Raises UnsupportedModelError for a model that has no such step, FailedVerificationError for one that is not equal.
     """
     made = one_step(model, not options.allow_approximate)
-    if options.ties not in ((), made.ties):
-        raise UsageError("--step ties the states of the network by itself: omit --tie", ErrorKind.EXCLUDED)
-    found = InSteps(data, write_model(made.model), made.ties, made.calls, made.exactness)
+    _check_ties(options, made.ties, "--step ties the states of the network")
+    found = InCalls(data, write_model(made.model), made.ties, made.calls, made.exactness)
     for proof in found.proof_of(read_model(found.data)).values():
         if proof.status is Status.DIFFERENT:
             raise FailedVerificationError(f"--step: {NOT_EQUAL}: {proof}", proof="step")
@@ -131,7 +136,7 @@ def fed_input(model: Model, name: str | None = None, flag: str = "--feed") -> in
     return names.index(name)
 
 
-def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> InSteps:
+def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> InCalls:
     """Make the model of one hop of a window; ``data``: the file of ``model``.
 
     What it keeps is chosen for the least run time within the budget; without one RAM and run time count alike.
@@ -154,13 +159,17 @@ def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> 
     found = sliding(laid.main, window, asked.rows)
     if not keepable(laid.main, found):
         raise _refused(f"no row of a layer is kept for the next window: {why_it_ends(found)}")
-    made = _chosen(laid, at, asked.rows, found, _Judge(model, options, progress))
-    if options.ties not in ((), made.ties):
-        raise UsageError("--slide ties what windows share by itself: omit --tie", ErrorKind.EXCLUDED)
+    made = _chosen(model, laid, at, asked.rows, found, options, progress)
+    _check_ties(options, made.ties, "--slide ties what windows share")
     use = SlideUse(asked.rows, height, made.calls, made.kept, why_it_ends(found))
-    return InSteps(
+    return InCalls(
         data, write_model(made.model), made.ties, made.calls, "exact", use, str(replace(asked, window=height))
     )
+
+
+def _check_ties(options: Options, ties: tuple[str, ...], said: str) -> None:
+    if options.ties not in ((), ties):
+        raise UsageError(f"{said} by itself: omit --tie", ErrorKind.EXCLUDED)
 
 
 def _refused(reason: str) -> UnsupportedModelError:
@@ -189,79 +198,42 @@ def why_it_ends(found: Sliding) -> str:
     return next(said, "")
 
 
-_Rank = tuple[bool, bool, float]
-Measured = tuple[_Rank, Slid]
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """Ranks models of a hop against the ``whole``, which computes a window."""
-
-    whole: Model
-    options: Options
-    progress: Progress
-
-    def rank(self, made: Slid) -> _Rank:
-        """Return whether it exceeds the limit on run time, then the budget, then what counts: the least is the best.
-
-        Within a budget that is run time; without one RAM times run time, for half of one is worth twice the other.
-        """
-        options, profile = self.options, self.options.profile
-        model = with_ties(copy_model(made.model), made.ties, profile)
-        need = estimate_of(model, profile, options.search).need
-        share = 1 + slowest(instructions(self.whole, profile), instructions(model, profile))
-        if share > 1 + options.max_slowdown:
-            return True, True, share
-        if options.budget is None:
-            return False, False, need * share
-        return False, need > options.budget, need if need > options.budget else share
-
-
 _MOST_MEASURED: Mapping[str, int] = {"quick": 60, "normal": 240, "thorough": 960}
 
 
-def _chosen(laid: Model, at: int, hop: int, found: Sliding, judge: _Judge) -> Slid:
-    """Choose what is kept: from all and from nothing, one tensor more or less while that is better."""
-    places = {operator: place for place, operator in enumerate(laid.main.operators)}
+def _chosen(whole: Model, laid: Model, at: int, hop: int, found: Sliding, options: Options, progress: Progress) -> Slid:
+    """Choose what is kept: from all and from nothing, one tensor more or less while that is better.
+
+    The least is the best: whether it exceeds the limit on run time, then the budget, then run time; without a budget
+    RAM times run time, for half of one is worth twice the other.
+    """
+    places, profile = {operator: place for place, operator in enumerate(laid.main.operators)}, options.profile
     every = frozenset(places[operator] for operator in keepable(laid.main, found))
-    judge.progress(f"choosing what to keep of {len(every)} layers")
+    progress(f"choosing what to keep of {len(every)} layers")
 
     @cache
-    def measured(keep: frozenset[int]) -> Measured:
+    def measured(keep: frozenset[int]) -> tuple[tuple[bool, bool, float], Slid]:
         made = slid(laid, at, hop, keep)
         graph, own = made.model.main, laid.main
         others = (each for place, each in enumerate(graph.inputs[: len(own.inputs)]) if place != at)
         lay_in_one_row(made.model, {*others, *graph.outputs[: len(own.outputs)]})
-        return judge.rank(made), made
+        model = with_ties(copy_model(made.model), made.ties, profile)
+        need = estimate_of(model, profile, options.search).need
+        share = 1 + slowest(instructions(whole, profile), instructions(model, profile))
+        if share > 1 + options.max_slowdown:
+            return (True, True, share), made
+        if options.budget is None:
+            return (False, False, need * share), made
+        return (False, need > options.budget, need if need > options.budget else share), made
 
-    most = _MOST_MEASURED[judge.options.effort]
+    def climbed(best: frozenset[int]) -> frozenset[int]:
+        most = _MOST_MEASURED[options.effort]
+        while True:
+            around = (best ^ {place} for place in sorted(every) if measured.cache_info().currsize < most)
+            better = min(around, key=lambda keep: measured(keep)[0], default=best)
+            if measured(better)[0] >= measured(best)[0]:
+                return best
+            best = better
 
-    def goes_on() -> bool:
-        return measured.cache_info().currsize < most
-
-    ends = (_climbed(start, every, measured, goes_on) for start in (every, frozenset[int]()))
+    ends = [measured(climbed(start)) for start in (every, frozenset[int]())]
     return min(ends, key=lambda each: each[0])[1]
-
-
-def _climbed(
-    start: frozenset[int],
-    every: frozenset[int],
-    measured: Callable[[frozenset[int]], Measured],
-    goes_on: Callable[[], bool],
-) -> Measured:
-    """Return the best that is reached from ``start``, one place more or less at a time, the best of all next."""
-    best = start
-    while True:
-        around = _measured_around(best, every, goes_on)
-        found = min(around, key=lambda keep: measured(keep)[0], default=best)
-        if measured(found)[0] >= measured(best)[0]:
-            return measured(best)
-        best = found
-
-
-def _measured_around(
-    keep: frozenset[int], every: frozenset[int], goes_on: Callable[[], bool]
-) -> Iterator[frozenset[int]]:
-    for place in sorted(every):
-        if goes_on():
-            yield keep ^ {place}
