@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from tflite_memopt.run.parts.feeding import calls_of, carried_by
 
 from tests.cascade.networks import random_network
 from tests.memory.loops import looped, placement_of
@@ -23,6 +22,7 @@ from tflite_memopt import Options, optimize
 from tflite_memopt.evidence.equivalence.adapter import ModelRun, RunJob
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters
+from tflite_memopt.evidence.equivalence.sequences import calls_of
 from tflite_memopt.evidence.proof import Places, Proof, prove_plan
 from tflite_memopt.firmware.description import Feed
 from tflite_memopt.kernels.profiles import PROFILES
@@ -32,6 +32,7 @@ from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.run.parts.fronts import with_ties
+from tflite_memopt.run.parts.proving import streamed_by
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.solvers.graph.alignment import aligned
 
@@ -74,9 +75,10 @@ class Planned:
             samples = seeded_inputs(model, count, seed)
             samples[1:] = [[each for at, each in enumerate(one) if at not in tied] for one in samples[1:]]
         else:
-            ties, draw = carried_by(model, self.feed), np.random.default_rng(seed)
+            stream, draw = streamed_by(self.feed, model), np.random.default_rng(seed)
+            ties = stream.ties
             given = seeded_inputs(self.fed, count, seed)
-            samples = [call for each in given for call in calls_of(model, self.feed, each, draw)]
+            samples = [call for each in given for call in calls_of(model, stream, each, draw)]
         return interpreters["tflm"].run(RunJob(data, samples, _ARENA, fill=_FILL, carried=ties))
 
     def moved(self, draw: random.Random) -> Iterator[tuple[str, bytes]]:
