@@ -244,8 +244,8 @@ class ChannelReader:
         """A tensor that the operators of all parts read."""
         return lambda _: [tensor] * len(self.parts)
 
-    def cut(self, constant: Tensor | None, axis: int = -1) -> PartOperand | None:
-        """A constant with the output's channels along an axis, cut with them; None when it has no plain values.
+    def cut(self, constant: Tensor | None) -> PartOperand | None:
+        """A constant with the output's channels along its last axis, cut with them; None without plain values.
 
         A missing constant stays missing.
         """
@@ -255,7 +255,7 @@ class ChannelReader:
         if whole is None:
             return None
         return _constants(
-            [constant_piece(constant, whole, axis, *self.output_channels(part), part.index) for part in self.parts]
+            [constant_piece(constant, whole, -1, *self.output_channels(part), part.index) for part in self.parts]
         )
 
     def split(self, *operands: PartOperand, **fields: Any) -> Proposal:
@@ -281,10 +281,10 @@ class ChannelReader:
         return self.split(*(self.data() if tensor is self.whole else self.shared(tensor) for tensor in inputs))
 
 
-def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | str:
+def channel_reader(match: Match, multiplier: int = 1) -> ChannelReader | str:
     """The match's anchor, or why it cannot run part by part whatever operator it is.
 
-    ``multiplier``: output channels for one input channel; None where the caller checks the channels itself.
+    ``multiplier``: output channels for one input channel.
     """
     parts, anchor = channel_parts(match[ROLE]), match.anchor
     if isinstance(parts, str):
@@ -292,9 +292,7 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
     if len(parts) > MAX_PARTS:
         return f"the concatenation has {len(parts)} inputs, and TFLM joins at most {MAX_PARTS}"
     whole, outputs = match[ROLE].outputs[0], anchor.outputs
-    if len(outputs) != 1 or not outputs[0].shape:
-        return "its output has other channels than the concatenation"
-    if multiplier is not None and outputs[0].shape[-1] != whole.shape[-1] * multiplier:
+    if len(outputs) != 1 or outputs[0].shape[-1:] != (whole.shape[-1] * multiplier,):
         return "its output has other channels than the concatenation"
     if any(is_per_channel(tensor.quantization) for tensor in (whole, outputs[0])):
         return "an activation is quantized per channel"
@@ -428,55 +426,6 @@ Exact: joining is associative, and no kernel changes a value. Up to the ten inpu
 The inputs take the place of what they were joined into, so that nearly always memory falls. Not always: each of them is
 rounded up to 16 bytes, and the rules that take a concatenation apart would lose the choice to keep the inner one whole.
 That is why the search decides.
-"""
-
-
-_TYPES_SPLIT_GROUPED_CONVOLUTION = (DType.FLOAT32, DType.INT8, DType.INT16)
-
-
-def _split_grouped_convolution(match: Match) -> Answer:
-    x, weights = (*match.anchor.inputs, None)[:2]
-    if x is None or weights is None or weights.shape[-1:] == x.shape[-1:]:
-        return None  # Its filters see all channels, so that it sums over all parts: partial.py.
-    reader = channel_reader(match, multiplier=None)
-    if isinstance(reader, str):
-        return reader
-    constants = match.anchor.inputs[1:]
-    if len(constants) > 2 or reader.output.dtype not in _TYPES_SPLIT_GROUPED_CONVOLUTION:
-        return "its inputs, its outputs or its type are not those of the kernels"
-    channels = reader.output.shape[-1]
-    cut = [found for tensor in constants if (found := reader.cut(tensor, axis=0)) is not None]
-    if len(cut) < len(constants) or not all(tensor is None or is_cuttable(tensor, 0, channels) for tensor in constants):
-        return "its weights or its bias are no constants, or are quantized in another way than by output channel"
-    return _reason_against_groups(reader, weights) or reader.split(reader.data(), *cut)
-
-
-def _reason_against_groups(reader: ChannelReader, weights: Tensor) -> str | None:
-    depth, channels = weights.shape[-1], reader.whole.shape[-1]
-    if channels % depth or weights.shape[0] % (channels // depth):
-        return "its channels are not whole groups"
-    if any(part.channels % depth for part in reader.parts):
-        return "the concatenation's inputs are not whole groups"
-    return None
-
-
-SPLIT_GROUPED_CONVOLUTION = Rule(
-    "split_grouped_convolution",
-    Pattern("convolution", ("CONV_2D",), {0: CONCATENATION}),
-    _split_grouped_convolution,
-)
-"""Replace a grouped convolution of a concatenation of whole groups by one convolution for each part.
-
-    a --+                            a -- CONV_2D (its groups) --+
-        +-- CONCATENATION -- CONV_2D  =>                         +-- CONCATENATION
-    b --+                            b -- CONV_2D (its groups) --+
-
-A filter of a grouped convolution has fewer channels than the input, and sees those of its group alone: output channels
-belong to parts, as with a depthwise convolution, and nothing is summed (kernel-wise partitioning of SERENITY, section
-3.3, equations 7 and 8).
-
-Exact: each output value is the same sum in the same order, with the scales of its channel and of the whole output
-(tensorflow/lite/kernels/internal/reference/conv.h and integer_ops/conv.h).
 """
 
 

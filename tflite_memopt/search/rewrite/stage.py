@@ -25,7 +25,7 @@ from ...model.ir.editor import label
 from ...model.ir.model import Model
 from ...options import SearchOptions
 from .boundary import take_channels_last, take_integers
-from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE, SPLIT_GROUPED_CONVOLUTION
+from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE
 from .dead_channels import drop_dead_channels
 from .engine import Driver, Rule
 from .folding import (
@@ -88,7 +88,6 @@ WITHOUT_TRANSPOSES: tuple[Rule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
 """Applied everywhere after the clean-up, where fewer transposes are left of it."""
 
 SPLITS: tuple[Rule, ...] = (
-    SPLIT_GROUPED_CONVOLUTION,
     PARTIAL_CONVOLUTION,
     PARTIAL_TRANSPOSED_CONVOLUTION,
     SPLIT_DEPTHWISE,
