@@ -145,6 +145,16 @@ def test_a_budget_buys_run_time() -> None:
     assert small.macs > large.macs
 
 
+def test_a_budget_that_no_hop_meets_is_an_answer(tmp_path: Path) -> None:
+    """Neither in parts nor fed is it a hop."""
+    source = tmp_path / "m.tflite"
+    source.write_bytes(write_model(keywords()))
+    command = ["optimize", str(source), "-o", str(tmp_path / "x.tflite"), "--slide", "2", "--no-verify"]
+    run = CliRunner().invoke(cli, [*command, "--effort", "quick", "--budget", "1K"])
+    assert run.exit_code == 3, run.output
+    assert (tmp_path / "x.tflite").exists()
+
+
 def test_more_ram_for_less_run_time_is_no_reason_to_keep_the_original() -> None:
     report = optimize(write_model(keywords()), Options(slide="2", verify=False, budget=1 << 20)).report
     assert report.after.arena_bytes > report.before.arena_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tflite_memopt.evidence.equivalence import external_runner
 from tflite_memopt.evidence.equivalence.adapter import REFERENCE, TIMEOUT_SECONDS, ModelRun, RunJob, Sample
-from tflite_memopt.evidence.equivalence.external_runner import run_external_jobs
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 
 
@@ -37,5 +37,5 @@ def run_external(
     search: bool = True,
     timeout: float = TIMEOUT_SECONDS,
 ) -> ModelRun:
-    """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
-    return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]
+    """Run one model over the samples, in sequence on one interpreter."""
+    return external_runner.run_external(command, RunJob(model, samples, arena_bytes, measure=search), timeout)

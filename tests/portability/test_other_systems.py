@@ -114,9 +114,9 @@ def test_a_runner_that_hangs_is_ended_there_too(tmp_path: Path) -> None:
     runner.chmod(0o755)
     code = f"""
 from tflite_memopt.evidence.equivalence.adapter import RunJob
-from tflite_memopt.evidence.equivalence.external_runner import command_of, run_external_jobs
+from tflite_memopt.evidence.equivalence.external_runner import command_of, run_external
 assert command_of({str(runner)!r}) == [{str(runner)!r}]
-run = run_external_jobs(command_of({str(runner)!r}), {{"it": RunJob(b"", [], 0)}}, timeout=1)["it"]
+run = run_external(command_of({str(runner)!r}), RunJob(b"", [], 0), timeout=1)
 assert run.error == "the runner did not finish within 1 s", run
 """
     environment = os.environ | {"PYTHONPATH": str(HERE), "TFLITE_MEMOPT_PRETEND": "win32"}

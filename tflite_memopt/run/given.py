@@ -53,8 +53,8 @@ class Given(NamedTuple):
     libraries: Mapping[str, LibraryNeed]
 
 
-def read_given(source: Source, options: Options, progress: Progress) -> Given:
-    """Load a model. Raises as :func:`optimize`."""
+def read_given(source: Source, options: Options, progress: Progress, is_cut: bool = False) -> Given:
+    """Load a model; ``is_cut``: to cut it in parts. Raises as :func:`optimize`."""
     original, name = load(source)
     data, foreign = without_foreign_plan(original, name)
     model = read_planned(data, name)
@@ -68,8 +68,8 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
         uses = (*uses, *found.uses)
         data = write_model(found.model)
         model = read_planned(data)
-    if is_called:
-        check_as_one(model, options)
+    if is_called or is_cut:
+        _check_as_one(model, options)
     reference, dense = None, with_dense_products(copy_model(model)) if options.allow_approximate else Changed(model)
     if dense.uses:
         uses = (*uses, *dense.uses)
@@ -87,7 +87,7 @@ def read_given(source: Source, options: Options, progress: Progress) -> Given:
     return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, facts, libraries)
 
 
-def check_as_one(model: Model, options: Options) -> None:
+def _check_as_one(model: Model, options: Options) -> None:
     """Raise UnsupportedModelError for steps, hops, or parts of a model that no runtime computes as its file says.
 
     They are compared with the original, and this one cannot be a measure.

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,7 @@ from .inputs import numpy_type
 RUNNER = "runner"
 """Its name among the runtimes of a verification."""
 
-_REQUESTS = "requests.txt"
+_REQUESTS, _MODEL, _INPUTS, _OUTPUTS = "requests.txt", "model0.tflite", "inputs0.bin", "outputs0.bin"
 _NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")
 _NEEDED = ("head", "tail")
 
@@ -69,56 +69,35 @@ class ExternalRunner:
         self._command, self._seconds = command_of(command), seconds
 
     def run(self, job: RunJob) -> ModelRun:
-        """Run one model; see :func:`run_external_jobs`."""
-        return run_external_jobs(self._command, {"model": job}, job.measure, self._seconds)["model"]
+        """Run one model; see :func:`run_external`."""
+        return run_external(self._command, job, self._seconds)
 
     def close(self) -> None:
         """Nothing is left running."""
 
 
-def run_external_jobs(
-    command: Sequence[str], jobs: Mapping[str, RunJob], search: bool = True, timeout: float = TIMEOUT_SECONDS
-) -> dict[str, ModelRun]:
-    """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
+def run_external(command: Sequence[str], job: RunJob, timeout: float = TIMEOUT_SECONDS) -> ModelRun:
+    """Run one job, in an arena in bytes; 0 is the largest that the runner has. ``timeout`` is in seconds.
 
-    ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. Failures of a job
-    is its run's ``error``: a model that TFLM refuses, a runner that crashes, hangs or does not keep to the protocol.
-    Raises UsageError when the command cannot be started.
+    A failure is the run's ``error``: a model that TFLM refuses, a runner that crashes, hangs or does not keep to the
+    protocol. Raises UsageError when the command cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="tflite_memopt_") as name:
         folder = Path(name)
-        inputs = _write_inputs(folder, jobs.values())
-        lines = [_write_request(folder, n, job, inputs, search) for n, job in enumerate(jobs.values())]
-        (folder / _REQUESTS).write_bytes("".join(lines).encode())
-        said, ended = _call(command, folder, timeout)
-        blocks = _blocks(said)
-        runs = {}
-        for number, (label, job) in enumerate(jobs.items()):
-            answer = blocks.get(f"model{number}.tflite")
-            runs[label] = ModelRun(error=ended) if answer is None else _run(folder, number, job, answer, ended)
-        return runs
-
-
-def _write_inputs(folder: Path, jobs: Iterable[RunJob]) -> dict[int, str]:
-    """One file for each list of samples, however many jobs share it; returns the list's id -> file name."""
-    names: dict[int, str] = {}
-    for job in jobs:
-        if id(job.samples) in names:
-            continue
-        names[id(job.samples)] = f"inputs{len(names)}.bin"
-        with (folder / names[id(job.samples)]).open("wb") as file:
+        (folder / _MODEL).write_bytes(job.model)
+        with (folder / _INPUTS).open("wb") as file:
             for array in (array for sample in job.samples for array in sample):
                 file.write(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
-    return names
-
-
-def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, str], search: bool) -> str:
-    """Write the model of one job; returns the job's line. Carried inputs have no bytes after the first sample."""
-    (folder / f"model{number}.tflite").write_bytes(job.model)
-    files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
-    carried = {source for _, source in job.carried}
-    kept = "".join(str(int(at in carried)) for at in range(len(job.samples[0]))) if carried else ""
-    return f"{files} {job.arena_bytes} {len(job.samples)} {int(search)} {kept}".rstrip() + "\n"
+        carried = {source for _, source in job.carried}  # which have no bytes after the first sample
+        kept = "".join(str(int(at in carried)) for at in range(len(job.samples[0]))) if carried else ""
+        sizes = f"{job.arena_bytes} {len(job.samples)} {int(job.measure)} {kept}".rstrip()
+        (folder / _REQUESTS).write_bytes(f"{_MODEL} {_INPUTS} {_OUTPUTS} {sizes}\n".encode())
+        said, ended = _call(command, folder, timeout)
+        lines = [line.strip() for line in said.splitlines()]
+        first = f"model {_MODEL}"  # text before it is ignored
+        if first not in lines:
+            return ModelRun(error=ended)
+        return _run(folder, job, lines[lines.index(first) :], ended)
 
 
 def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, str]:
@@ -160,19 +139,7 @@ def _ended(code: int, err: bytes) -> str:
     return f"{how} before it answered" + (f": {last}" if last else "")
 
 
-def _blocks(said: str) -> dict[str, list[str]]:
-    """Lines of the answers, by the model's file name; text before the first answer is ignored."""
-    blocks: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in said.splitlines():
-        key, _, value = line.strip().partition(" ")
-        if key == "model":
-            lines = blocks.setdefault(value, [])
-        lines.append(line.strip())
-    return blocks
-
-
-def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> ModelRun:
+def _run(folder: Path, job: RunJob, lines: list[str], ended: str) -> ModelRun:
     told = _told(lines)
     kernels, commit = told.get("kernels", ""), told.get("commit", "")
     if "done" not in told:
@@ -184,7 +151,7 @@ def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -
         missing = [key for key in _NEEDED if key not in facts]
         if missing:
             raise ValueError(f"it lacks {' and '.join(missing)}")
-        outputs = _outputs((folder / f"outputs{number}.bin").read_bytes(), job)
+        outputs = _outputs((folder / _OUTPUTS).read_bytes(), job)
     except (OSError, ValueError) as error:
         problem = f"the runner does not follow the protocol in runner.cc of codegen --write-runner: {error}"
         return ModelRun(error=problem, kernels=kernels, commit=commit)

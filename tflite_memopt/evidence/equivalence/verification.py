@@ -6,7 +6,7 @@ the file, in exactly the arena that is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -132,11 +132,8 @@ def verify_result(
                 "inputs or outputs have other shapes than the original's, without --io channels-last",
                 ErrorKind.INTERFACE,
             )
-        candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
-        results = judge_on_all(baseline, candidate, interpreters)
-        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
-            raise FailedVerificationError(f"not equal on {name}: {said}", name)
+        results = _judged(baseline, _candidate(subject, baseline, optimized, interface, options), interpreters)
     return _verification(baseline, results, options)
 
 
@@ -166,11 +163,8 @@ def verify(
         interface = interface_between(baseline.model, models[1]) if channels_last else SAME
         proof = prove(baseline.model, models[1], turns=bool(channels_last))
         subject = Subject(first, second, exactness_of(proof), ties=ties)
-        candidate = _candidate(subject, baseline, models[1], interface, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
-        results = judge_on_all(baseline, candidate, interpreters)
-        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
-            results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
+        results = _judged(baseline, _candidate(subject, baseline, models[1], interface, options), interpreters)
     in_file = verdict_in_file(interface_differences(*models))
     verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
     return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
@@ -265,18 +259,18 @@ def _candidate(
     return Judged(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
 
 
-def _differences_in_sequence(
-    baseline: Baseline, candidate: Judged, interpreters: Interpreters
-) -> Iterator[tuple[str, str]]:
-    """Yield how models with ties differ in sequences, by runtime."""
-    subject = candidate.subject
+def _judged(baseline: Baseline, candidate: Judged, interpreters: Interpreters) -> dict[str, RuntimeResult]:
+    """Return the results of all runtimes; of a model with ties in sequences as well."""
+    results, subject = judge_on_all(baseline, candidate, interpreters), candidate.subject
     models = baseline.data, subject.optimized
     asked = [name for name, each in baseline.runs.items() if each.run is not None and not each.faults]
-    for name in asked if subject.ties else ():
+    for name in (each for each in asked if subject.ties and results[each].verdict.equal is not False):
         runner, samples = baseline.runner(name, interpreters), candidate.samples
         said = difference_in_sequence(name, models, subject.ties, samples, candidate.tolerance, runner)
         if said is not None:
-            yield name, said
+            verdict = replace(results[name].verdict, equal=False, reason=said)
+            results[name] = replace(results[name], verdict=verdict)
+    return results
 
 
 def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Verified:

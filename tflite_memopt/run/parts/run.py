@@ -13,19 +13,17 @@ import numpy as np
 
 from ...errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
 from ...evidence.equivalence.verification import infer_shapes
-from ...kernels.as_it_came import as_it_came, with_plan
 from ...memory.arrange import arrange
-from ...memory.file import read_planned, without_foreign_plan
+from ...memory.file import read_planned
 from ...memory.work import instructions
 from ...model.io import plan_label
-from ...model.io.files import Source, load, write_folder
-from ...model.io.writer import write_model
+from ...model.io.files import Source, write_folder
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...options import Effort, Options
 from ...search.rewrite.stage import clean_up
 from ..candidate import Cache, Progress
-from ..given import check_as_one, loadable
+from ..given import read_given
 from ..pipeline import Result, optimize
 from ..streamed import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
@@ -108,18 +106,11 @@ def optimize_in_parts(
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
-    data, name = load(source)
-    data, foreign = without_foreign_plan(data, name)
-    given = read_planned(data, name)  # what is wrong with the file is said with its name
-    mends = loadable(data, given, options, progress)
-    came = with_plan(as_it_came(given, options.profile, options.build) if mends is None else mends.before, foreign)
-    if mends is not None:
-        data = write_model(mends.model)
-        given = read_planned(data)
-    check_as_one(given, options)
-    fed = None if feed is None else fed_input(given, image)
+    given = read_given(source, options, progress, is_cut=True)
+    name, data = given.name, given.data
+    fed = None if feed is None else fed_input(given.model, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
-    whole = replace(whole, report=replace(whole.report, as_it_came=came))
+    whole = replace(whole, report=replace(whole.report, as_it_came=given.came))
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
@@ -130,7 +121,7 @@ def optimize_in_parts(
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
-    original = instructions(given, options.profile)
+    original = instructions(given.model, options.profile)
     if feed is not None and fed is not None:
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
@@ -204,12 +195,8 @@ def _fed(
 def _optimized_parts(costs: StretchCosts, choice: Choice, first: int) -> tuple[Result, ...]:
     """The parts of a choice from number ``first`` on."""
     pieces = cut(costs.model, choice.cuts)
-    boundaries = boundaries_of(costs.model, pieces, costs.options, costs.progress)
-    numbered = list(enumerate(zip(pieces, boundaries, strict=True)))[first:]
-    return tuple(
-        _optimized(costs, choice, at, piece, boundary, costs.options, costs.progress)
-        for at, (piece, boundary) in numbered
-    )
+    boundaries = list(zip(pieces, boundaries_of(costs.model, pieces, costs.options, costs.progress), strict=True))
+    return tuple(_optimized(costs, choice, at, *boundaries[at]) for at in range(first, len(pieces)))
 
 
 def _verified(data: bytes, result: ProgramResult, options: Options, progress: Progress) -> ProgramResult:
@@ -313,22 +300,15 @@ def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bo
     return choose(stretches, MOST_PARTS, work) if fitting is None else fitting
 
 
-def _optimized(
-    costs: StretchCosts,
-    choice: Choice,
-    at: int,
-    piece: Model,
-    boundary: PartInputs,
-    options: Options,
-    progress: Progress,
-) -> Result:
+def _optimized(costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: PartInputs) -> Result:
     """A part of the chosen split, verified over the values that cross the cut."""
+    options = costs.options
     stretch, limit = choice.stretches[at], choice.limits[at]
     found = costs.found[stretch, limit]
     wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
 
     def say(message: str) -> None:
-        progress(f"part {at}: {message}")
+        costs.progress(f"part {at}: {message}")
 
     if boundary.samples is None or not options.verify:
         return optimize(boundary.data, wanted, say)

@@ -41,7 +41,8 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
     if as_one is not None:
         yield as_one
         return
-    if options.objective != "total" or options.ties or options.step or options.decision is not None:
+    excluded = options.ties or options.step or options.slide is not None or options.decision is not None
+    if options.objective != "total" or excluded:
         return
     is_as_given = whole.report.as_it_came.has_size and all(use.rule != INFERRED_SHAPES for use in whole.report.rewrites)
     quick = replace(options, verify=False, effort="quick")
