@@ -29,7 +29,8 @@ from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.runner import Interpreter
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.report.console import render_report
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import report_document
 
 NETWORKS: Mapping[str, Callable[[], Model]] = {
     "chain": mobile_chain,
@@ -113,7 +114,7 @@ def test_every_place_has_the_same_number(original: Path, target: str, tflm: str,
     assert number(reserved[1]) == size
     assert reserved[2] is None if table in (None, size) else number(reserved[2]) == table
     stream = StringIO()
-    Console(file=stream, width=200).print(render_report(report, tables=True))
+    Console(file=stream, width=200).print(text_of(report_document(report)))
     (row,) = re.findall(r"arena to reserve on the target, bytes *│ *[\d,]+ │ *([\d,]+)", stream.getvalue())
     assert number(row) == size
     html = page.read_text()

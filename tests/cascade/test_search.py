@@ -22,7 +22,8 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.options import Options
-from tflite_memopt.report.console import render_report
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import report_document
 from tflite_memopt.report.model import Report
 from tflite_memopt.report.words import in_words
 from tflite_memopt.search.cascade import in_order
@@ -59,7 +60,7 @@ def run(model: Model, options: Options) -> Report:
 
 def shown(report: Report) -> str:
     console = Console(width=400, file=StringIO(), record=True)
-    console.print(render_report(report))
+    console.print(text_of(report_document(report, is_short=True)))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
 
 

@@ -29,7 +29,8 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed, Exactness, RewriteUse, loosest
 from tflite_memopt.model.ir.model import Buffer, DType, Model, Tensor
-from tflite_memopt.report.console import render_report
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import report_document
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.run import candidate
 from tflite_memopt.search.rewrite.boundary import take_integers
@@ -175,9 +176,9 @@ def rewriting(change: Callable[[Model], Any], exactness: Exactness) -> Callable[
     return rewrite
 
 
-def text_of(report: Report) -> str:
+def printed(report: Report) -> str:
     console = Console(width=160, record=True, file=StringIO())
-    console.print(render_report(report, tables=True))
+    console.print(text_of(report_document(report)))
     return console.export_text()
 
 
@@ -196,7 +197,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
     assert "LSB" in warning
     samples = report.equivalence["tflm"].samples
     assert f" {samples} " in warning
-    shown = text_of(report)
+    shown = printed(report)
     assert "APPROXIMATE" in shown
     schema = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
     jsonschema.validate(json.loads(to_json(report)), schema)
@@ -270,7 +271,7 @@ def test_real_float_sums_stay_far_within_the_tolerance() -> None:
 
 def test_the_console_states_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate, "rewrite", rewriting(lambda _: None, "reassociates"))
-    shown = text_of(tflite_memopt.optimize(SUM, LITERT).report)
+    shown = printed(tflite_memopt.optimize(SUM, LITERT).report)
     assert "equal within 1e-06 + 0.0001 of the largest" in shown
     assert "NOT equal" not in shown
 

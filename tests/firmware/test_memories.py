@@ -18,7 +18,7 @@ from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.firmware.describe import describe
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.report.console import memory_lines
+from tflite_memopt.report.documents import memory_lines
 
 DATA = write_model(mobile_chain(48))
 

@@ -25,7 +25,8 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import NOTHING_DECIDED
 from tflite_memopt.model.ir.model import Buffer
-from tflite_memopt.report.console import render_analysis
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import analysis_document
 from tflite_memopt.version import __version__
 
 
@@ -114,7 +115,7 @@ def test_what_the_original_says_of_itself_stays_where_nothing_is_decided() -> No
 def test_analyze_says_what_made_the_file() -> None:
     made = optimize(overlapping(), Options(verify=False, cascade=False)).model
     console = Console(width=400, record=True, file=StringIO())
-    console.print(render_analysis(analyze(made)))
+    console.print(text_of(analysis_document(analyze(made))))
     assert f"made by tflite-memopt {__version__} with cascade=false" in console.export_text()
 
 

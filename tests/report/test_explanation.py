@@ -12,7 +12,8 @@ from tests.models import dense_model
 from tflite_memopt import Options
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Refusal, RewriteUse
-from tflite_memopt.report.explanation import render_explanation
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import report_document
 
 
 def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
@@ -23,7 +24,7 @@ def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
     refused.append(Refusal("pad", "pad0", "'\udcff' is wide"))
     used = RewriteUse("split + push", ("a", "b", "c", "d", "\udcff"), "exact", 12_345)
     console = Console(width=120, record=True, file=StringIO())
-    console.print(render_explanation(replace(report, rewrites=(used,), refused=tuple(refused))))
+    console.print(text_of(report_document(replace(report, rewrites=(used,), refused=tuple(refused)))))
     lines = console.export_text().splitlines()
     [many] = [line for line in lines if "requantizes" in line]
     assert [cell.strip() for cell in many.split("│")[1:5]] == [

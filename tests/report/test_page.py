@@ -19,9 +19,12 @@ from tflite_memopt import Options, Report
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.report.answer import answer_of
+from tflite_memopt.report.document import Document
+from tflite_memopt.report.documents import analysis_document, report_document
+from tflite_memopt.report.exploration import exploration_document
 from tflite_memopt.report.model import Advice, ChosenPoint, Exploration, FrontPoint
-from tflite_memopt.report.pictures.front import exploration_page, front_file
-from tflite_memopt.report.pictures.pages import analysis_page, report_page, svg_file
+from tflite_memopt.report.pictures.page import html_of
+from tflite_memopt.report.pictures.plot import svg_of
 
 OPTIONS = Options(
     verify=False,
@@ -63,6 +66,11 @@ EXPLORED = Exploration(
 )
 
 
+def svg_file(document: Document) -> bytes:
+    assert document.picture is not None
+    return svg_of(document.picture().plots)
+
+
 def in_chromium(test: Callable[..., None]) -> Callable[..., None]:
     """Mark a test that opens a page; skip it where there is no Chromium."""
     needs = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
@@ -75,7 +83,7 @@ def test_a_page_says_what_it_is_for() -> None:
     data = write_model(mobile_chain())
     options = Options(verify=False, cascade=False, target="cortex-m4", budget=64 * 1024)
     made = tflite_memopt.optimize(data, options).report
-    facts = facts_of(report_page(made))
+    facts = facts_of(html_of(report_document(made)))
     assert facts == {
         "target": "cortex-m4",
         "kernels": "cmsis-nn-dsp",
@@ -84,9 +92,12 @@ def test_a_page_says_what_it_is_for() -> None:
         "options": "verify=False, cascade=False",
         "SHA-256 of the result": made.sha256["after"],
     }
-    plain = facts_of(report_page(tflite_memopt.optimize(data, Options(cascade=False)).report))
+    plain = facts_of(html_of(report_document(tflite_memopt.optimize(data, Options(cascade=False)).report)))
     assert (plain["target"], plain["budget"], plain["options"]) == ("any", "none", "cascade=False")
-    for page in (analysis_page(tflite_memopt.analyze(data)), exploration_page(EXPLORED, True)):
+    for page in (
+        html_of(analysis_document(tflite_memopt.analyze(data))),
+        html_of(exploration_document(EXPLORED, True)),
+    ):
         assert facts_of(page).items() >= {"target": "any", "kernels": "portable"}.items()
 
 
@@ -117,7 +128,7 @@ def test_the_answer_is_above_the_fold(pages: dict[str, Path], report: Report) ->
 def test_a_missed_budget_is_red(report: Report, tmp_path: Path) -> None:
     answer = answer_of(report.libraries["after"], budget=1024)
     missed = replace(report, objective="total", budget=1024, answer=answer)
-    (tmp_path / "missed.html").write_bytes(report_page(missed))
+    (tmp_path / "missed.html").write_bytes(html_of(report_document(missed)))
     with opened(tmp_path / "missed.html") as found:
         red = found.page.evaluate("getComputedStyle(document.querySelector('.tiles .bad strong')).color")
         assert red == "rgb(179, 38, 30)"
@@ -158,7 +169,7 @@ def test_a_layer_has_one_color_before_and_after(pages: dict[str, Path], report: 
 def test_a_loop_is_one_part_until_it_is_opened(tmp_path: Path) -> None:
     result = tflite_memopt.optimize(write_model(striped()), replace(OPTIONS, loops=True, every_byte=True))
     assert result.report.loops
-    (tmp_path / "loop.html").write_bytes(report_page(result.report))
+    (tmp_path / "loop.html").write_bytes(html_of(report_document(result.report)))
     with opened(tmp_path / "loop.html") as found:
         page = found.page
 
@@ -180,7 +191,8 @@ def test_a_loop_is_one_part_until_it_is_opened(tmp_path: Path) -> None:
 @in_chromium
 def test_the_code_can_be_copied(report: Report, tmp_path: Path) -> None:
     able = replace(report, tflm=replace(report.tflm, runs=True))
-    (tmp_path / "copy.html").write_bytes(report_page(able, "small.tflite", ["AddConv2D()", "AddSoftmax()"]))
+    document = report_document(able, "small.tflite", calls=["AddConv2D()", "AddSoftmax()"])
+    (tmp_path / "copy.html").write_bytes(html_of(document))
     with opened(tmp_path / "copy.html", permissions=["clipboard-read", "clipboard-write"]) as found:
         found.page.click(".code button >> nth=0")
         # No function that waits in the page: its policy forbids to evaluate text.
@@ -223,10 +235,10 @@ def report() -> Report:
 def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, data = tmp_path_factory.mktemp("pages"), write_model(mobile_chain())
     made = {
-        "report": report_page(report),
-        "analysis": analysis_page(tflite_memopt.analyze(data)),
-        "exploration": exploration_page(EXPLORED, True),
-        "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
+        "report": html_of(report_document(report)),
+        "analysis": html_of(analysis_document(tflite_memopt.analyze(data))),
+        "exploration": html_of(exploration_document(EXPLORED, True)),
+        "600": html_of(analysis_document(tflite_memopt.analyze(write_model(long_chain(600))))),
     }
     for name, text in made.items():
         (folder / f"{name}.html").write_bytes(text)
@@ -271,7 +283,7 @@ def test_every_point_of_a_front_is_there_in_words(pages: dict[str, Path]) -> Non
         assert len(said) == len(EXPLORED.points)
         assert all(f"--limit {n}" in said[n] for n in range(5))
         near = replace(EXPLORED, before=replace(EXPLORED.before, total=41_000, head=31_000))
-        pages["exploration"].with_name("near.html").write_bytes(exploration_page(near, True))
+        pages["exploration"].with_name("near.html").write_bytes(html_of(exploration_document(near, True)))
     with opened(pages["exploration"].with_name("near.html")) as found:
         assert marks(found.page, "front")[0].startswith("original: RAM 41,000 bytes, head 31,000")
         assert "budget: 32 KB" in found.page.text_content("#front")
@@ -328,13 +340,13 @@ def test_a_page_of_600_operators_is_below_1_mb(pages: dict[str, Path]) -> None:
 
 @pytest.mark.slow
 def test_pictures_as_files(report: Report) -> None:
-    svg = ElementTree.fromstring(svg_file(report))
+    svg = ElementTree.fromstring(svg_file(report_document(report)))
     words = {node.text for node in svg.iter() if node.text}
     titles = {f"{side}: {arena.required:,} bytes of RAM" for side, arena in report.arena.items()}
     assert titles | {f"head: {report.after.arena_bytes:,} bytes", "operators in execution order"} <= words
     rectangles = [node.get("aria-label") for node in svg.iter() if node.get("role") == "img"]
     assert len(rectangles) == sum(len(arena.tensors) + 1 for arena in report.arena.values())
-    front = ElementTree.fromstring(front_file(EXPLORED))
+    front = ElementTree.fromstring(svg_file(exploration_document(EXPLORED, True)))
     assert {"run time added (estimated)", "RAM to reserve, bytes"} <= {node.text for node in front.iter() if node.text}
 
 
@@ -343,6 +355,6 @@ def test_names_that_are_no_text_are_drawn_all_the_same() -> None:
     for tensor in model.main.tensors:
         tensor.name = "\udcff" + tensor.name
     analysis = replace(tflite_memopt.analyze(write_model(model)), model="\udcff.tflite")
-    text = analysis_page(analysis).decode("utf-8")
+    text = html_of(analysis_document(analysis)).decode("utf-8")
     assert "?.tflite on TensorFlow Lite Micro" in text
     assert 'aria-label="?image: ' in text

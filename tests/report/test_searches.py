@@ -16,7 +16,8 @@ from scripts.makers.mechanisms import ordered_by
 from tests.models import irregular_model
 from tflite_memopt import Options
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.report.console import render_report
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import report_document
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.plan.methods import STRATEGIES
@@ -34,7 +35,7 @@ def report_of(options: Options) -> Report:
 
 def shown(report: Report) -> str:
     console = Console(file=io.StringIO(), width=400)
-    console.print(render_report(report, tables=True))
+    console.print(text_of(report_document(report)))
     text = console.file
     assert isinstance(text, io.StringIO)
     return text.getvalue()

@@ -21,7 +21,8 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import RewriteUse
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.report.answer import DeviceUse, answer_of
-from tflite_memopt.report.console import brief_of, render_analysis, render_report
+from tflite_memopt.report.document import text_of
+from tflite_memopt.report.documents import analysis_document, brief_of, report_document
 from tflite_memopt.report.model import Advice
 from tflite_memopt.report.summary import headline, price_of, summary_of
 from tflite_memopt.report.words import (
@@ -351,14 +352,14 @@ def test_tensors_at_the_peak_that_overlap_say_so(report: Report) -> None:
     apart = replace(step, bytes=total)
     said = f"they overlap: {total:,} bytes in {total - 16:,} bytes of the arena"
     for peak, overlaps in ((replace(step, bytes=total - 16), True), (apart, False)):
-        text = shown(render_report(replace(report, after=replace(report.after, peak=peak)), tables=True))
+        text = shown(text_of(report_document(replace(report, after=replace(report.after, peak=peak)))))
         assert (said in text) == overlaps
 
 
 def test_the_tail_is_one_number_wherever_it_is_said(report: Report) -> None:
     need = report.after.required_for_target
     tight = within(report, need - 1)
-    text = shown(render_report(replace(tight, summary=summary_of(tight, ()))))
+    text = shown(text_of(report_document(replace(tight, summary=summary_of(tight, ())), is_short=True)))
     tails = set(re.findall(r", ([\d,]+) for TFLM's own structures|the tail takes ([\d,]+) more", text))
     assert len({first or second for first, second in tails}) == 1
     assert report.after.tail_for_target == need - report.after.arena_bytes
@@ -374,7 +375,9 @@ def test_little_is_the_first_line_the_price_what_to_register_and_warnings(report
 
 def test_the_answer_is_short_and_all_figures_are_a_flag_away() -> None:
     made = tflite_memopt.optimize(write_model(irregular_model()), replace(OPTIONS, cascade=True)).report
-    answer, everything = (shown(render_report(made, "out.tflite", tables)) for tables in (False, True))
+    answer, everything = (
+        shown(text_of(report_document(made, "out.tflite", is_short=short))) for short in (True, False)
+    )
     assert len(answer.splitlines()) <= 12
     assert answer.startswith(made.summary.headline)
     assert f"flash out.tflite: reserve {made.answer.reserve:,} bytes with TFLM's own kernels, " in answer
@@ -388,7 +391,7 @@ def test_twelve_lines_keep_every_warning_and_leave_out_limits_and_advice(report:
     full = replace(report.summary, limits=tuple(f"bound {number}" for number in range(6)), advice=advice)
     for warnings in range(7):
         told = replace(report, summary=full, warnings=tuple(f"of fault {number}" for number in range(warnings)))
-        lines = shown(render_report(told)).splitlines()
+        lines = shown(text_of(report_document(told, is_short=True))).splitlines()
         assert len(lines) <= max(12, warnings + 8)
         assert sum("of fault" in line for line in lines) == warnings
         assert any("bound 0" in line for line in lines)
@@ -402,12 +405,12 @@ def test_an_optimized_file_is_counted_for_what_it_was_made_for() -> None:
     assert (analysis.target, analysis.kernels) == ("cortex-m4", "cmsis-nn-dsp")
     assert replace(analysis.memory, tflm=made.report.after.tflm) == made.report.after
     assert analysis.bounds.schedule <= analysis.memory.arena_bytes
-    assert "as counted here" in shown(render_analysis(analysis))
+    assert "as counted here" in shown(text_of(analysis_document(analysis)))
     assert analysis.summary.advice == ()
     assert analysis.planned_for is not None
     assert analysis.planned_for.overlaps
     other = tflite_memopt.analyze(made.model, kernels="portable")
     assert (other.target, other.kernels) == (None, "portable")
-    text = shown(render_analysis(other))
+    text = shown(text_of(analysis_document(other)))
     assert "counted here for any target with portable kernels" in text
     assert "lower bound" not in text

@@ -19,8 +19,9 @@ from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, OpCode
+from tflite_memopt.report.documents import analysis_document, report_document
 from tflite_memopt.report.model import to_json
-from tflite_memopt.report.pictures.pages import analysis_page, report_page
+from tflite_memopt.report.pictures.page import html_of
 
 HYBRID = write_model(with_weights("CONV_2D", DType.FLOAT32, DType.INT8))
 UINT8 = write_model(alone("AVERAGE_POOL_2D", DType.UINT8))
@@ -34,7 +35,7 @@ def test_an_analysis_says_so_first_and_that_it_fits_nowhere() -> None:
     assert "tflite-memopt optimize" not in {each.option for each in analysis.summary.advice}
     fields = json.loads(to_json(analysis))["tflm"]
     assert (fields["runs"], fields["reasons"][0]["kind"]) == (False, "weights_only")
-    assert FIRST in analysis_page(analysis).decode()
+    assert FIRST in html_of(analysis_document(analysis)).decode()
 
 
 @pytest.mark.parametrize("options", [Options(samples=2), Options(verify=False)])
@@ -50,7 +51,7 @@ def test_what_old_versions_of_tflm_run_is_made_and_the_report_says_so_first(opti
     assert "convert to int8" in line
     assert "fits" not in line
     assert not report.tflm.runs
-    assert line.partition(" (")[0] in report_page(report).decode()
+    assert line.partition(" (")[0] in html_of(report_document(report)).decode()
 
 
 def test_what_tflm_refuses_and_the_table_does_not_know_is_said_first() -> None:

@@ -27,7 +27,8 @@ from tflite_memopt.model.io import offline_plan, plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.report.pictures.pages import report_page
+from tflite_memopt.report.documents import report_document
+from tflite_memopt.report.pictures.page import html_of
 from tflite_memopt.report.receipt import mismatches, receipt_of
 from tflite_memopt.search.rewrite.one_step import Stepped, one_step
 
@@ -157,7 +158,7 @@ def test_steps_with_scales_of_their_own_are_approximated_where_that_is_allowed(m
     result = optimize(data, Options(step=True, effort="quick", allow_approximate=True))
     assert "APPROXIMATE, compared on 30 sequences of 6 steps" in result.report.summary.headline
     assert "step" not in result.report.proofs
-    assert b"not proved" in report_page(result.report)  # although the step alone is
+    assert b"not proved" in html_of(report_document(result.report))  # although the step alone is
 
 
 def test_lists_of_keras_run_step_by_step() -> None:

@@ -9,7 +9,7 @@ import click
 
 from .exit_codes import code_of
 from .flags import flag_of, flags_of
-from .reports import Makers, report_option, reports_of
+from .reports import makers_of, report_option, reports_of
 from .shared import FORCE, JSON, MEMORY, QUIET, TFLM_OF_FILE, check_files, memories_of, show
 from .types import GivenMemories, ModelPath
 
@@ -53,21 +53,18 @@ def analyze(
     from ..memory.file import read_planned
     from ..model.io.files import read_file, write_files, write_folder
     from ..options import Options
-    from ..report.console import render_analysis
+    from ..report.document import text_of
+    from ..report.documents import analysis_document
     from ..report.model import to_json
     from ..report.node_data import node_data
-    from ..report.pictures.pages import analysis_page, svg_file
     from ..run.parts.fronts import said_of_feeding
     from ..run.parts.ways import said_of_ways
 
     check_files(reports, (source,), force)
     sizes, prices = memories_of(memories)
     analysis = run(source, kernels, target, tflm, budget, sizes or None, prices)
-    makers: Makers = {
-        ".json": lambda: to_json(analysis).encode(),
-        ".html": lambda: analysis_page(analysis),
-        ".svg": lambda: svg_file(analysis),
-    }
+    document = analysis_document(analysis)
+    makers = makers_of(document, lambda: to_json(analysis))
     files = reports_of(reports, makers)
     if node_folder is None:
         write_files(files)
@@ -78,7 +75,7 @@ def analyze(
     elif quiet:
         click.echo(analysis.summary.headline)
     else:
-        show(render_analysis(analysis))
+        show(text_of(document))
         model, options = read_planned(read_file(source)), Options(target=target, kernels=kernels, budget=budget)
         lines = [said_of_feeding(model, options)] if budget is None else said_of_ways(model, analysis, options)
         for line in filter(None, lines):

@@ -84,6 +84,7 @@ def compare(
     if as_json:
         click.echo(to_json(comparison), nl=False)
         return
-    from ..report.console import render_comparison
+    from ..report.document import tables_of
+    from ..report.documents import comparison_tables
 
-    show(render_comparison(comparison))
+    show(tables_of(*comparison_tables(comparison)))

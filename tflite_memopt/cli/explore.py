@@ -13,7 +13,7 @@ import click
 from ..solvers.graph.side_by_side import usable_cores
 from .exit_codes import OVER_BUDGET
 from .flags import GroupedCommand, flag, flag_of, flags_of, options_from
-from .reports import Makers, report_option, reports_of
+from .reports import makers_of, report_option, reports_of
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath, Value, part_count, row_counts
 
@@ -76,9 +76,9 @@ def explore(
     verified.
     """
     from ..model.io.files import write_files
-    from ..report.exploration import render_exploration, with_reasons
+    from ..report.document import text_of
+    from ..report.exploration import exploration_document, with_reasons
     from ..report.model import to_json
-    from ..report.pictures.front import exploration_page, front_file
     from ..run.explore import explore as run
 
     check_files((output, *reports), (source, flags["inputs"]), force, output)
@@ -95,17 +95,14 @@ def explore(
         is_made = output is not None or is_missed
         result = _made(source, explored, output is not None, say) if is_made else None
     shown = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
-    makers: Makers = {
-        ".json": lambda: to_json(shown).encode(),
-        ".html": lambda: exploration_page(shown, is_chosen),
-        ".svg": lambda: front_file(shown),
-    }
+    document = exploration_document(shown, is_chosen)
+    makers = makers_of(document, lambda: to_json(shown))
     files = reports_of(reports, makers)
     write_files(files if output is None or result is None else {output: result.model, **files})
     if as_json:
         click.echo(to_json(shown), nl=False)
     else:
-        show(render_exploration(shown, is_chosen))
+        show(text_of(document))
     if output is not None and result is not None and not as_json:
         click.echo(f"{output}: {result.report.summary.headline}")
     if shown.choice.fits is False:

@@ -17,12 +17,13 @@ from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
 from .flags import GroupedCommand, command_again, flag, flags_of, options_from
-from .reports import Makers, report_option, reports_of
+from .reports import makers_of, report_option, reports_of
 from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
 from .types import ModelPath, Value, fed_rows, part_count
 
 if TYPE_CHECKING:
     from ..model.io.plan_label import PlanLabel
+    from ..report.document import Document
     from ..report.model import Report
 
 
@@ -85,6 +86,7 @@ def optimize(
     """
     from ..memory.arrange import needed_bytes
     from ..model.io.files import read_file, write_files
+    from ..report.documents import report_document
     from ..report.model import to_json
     from ..run.candidate import Cache
     from ..run.pipeline import optimize as run
@@ -111,18 +113,9 @@ def optimize(
             ways = tuple(other_ways(read_file(source), options, result, say, cache))
             report = replace(report, ways=ways)
     commands = _commands(report, output)
-
-    def page() -> bytes:
-        from ..report.pictures.pages import report_page
-
-        return report_page(report, output.name, _registered(report, result.model), commands)
-
-    def picture() -> bytes:
-        from ..report.pictures.pages import svg_file
-
-        return svg_file(report)
-
-    makers: Makers = {".json": lambda: to_json(report).encode(), ".html": page, ".svg": picture}
+    calls = _registered(report, result.model)
+    document = report_document(report, output.name, commands, calls)
+    makers = makers_of(document, lambda: to_json(report))
     written: dict[Path, bytes] = {}
     if receipt is not None:
         from ..report.receipt import receipt_of
@@ -132,7 +125,7 @@ def optimize(
     if as_json:
         click.echo(to_json(report), nl=False)
     else:
-        _print(report, output, verbose, quiet is True, commands)
+        _print(report, document, output, verbose, quiet is True, commands)
     if options.verify or report.tflm.runs:  # without verification the user has said that the firmware runs it
         sys.exit(code_of(report.answer))
 
@@ -157,7 +150,8 @@ def _in_parts(
     quiet: bool | None,
 ) -> None:
     from ..model.io.files import write_folder
-    from ..run.parts.console import answer_of_program, headline_of, render_program
+    from ..report.document import text_of
+    from ..run.parts.console import answer_of_program, program_document
     from ..run.parts.files import is_program, to_json
     from ..run.parts.run import optimize_in_parts
 
@@ -181,7 +175,8 @@ def _in_parts(
     if as_json:
         click.echo(to_json(result.program), nl=False)
     else:
-        show(headline_of(result) if quiet else render_program(result, output))
+        document = program_document(result, output)
+        show(document.headline if quiet else text_of(document))
     sys.exit(code_of(answer_of_program(result)))
 
 
@@ -208,16 +203,16 @@ def _commands(report: Report, output: Path) -> list[str]:
     return commands
 
 
-def _print(report: Report, output: Path, verbose: bool, quiet: bool, commands: list[str]) -> None:
-    from ..report.console import brief_of, render_report
-    from ..report.explanation import render_explanation
+def _print(report: Report, document: Document, output: Path, verbose: bool, quiet: bool, commands: list[str]) -> None:
+    from ..report.document import text_of
+    from ..report.documents import brief_of, report_document
 
-    if quiet and not verbose:
-        click.echo(brief_of(report, commands))
-        return
-    show(render_report(report, output.name, verbose, commands))
     if verbose:
-        show(render_explanation(report))
+        show(text_of(document))
+    elif quiet:
+        click.echo(brief_of(report, commands))
+    else:
+        show(text_of(report_document(report, output.name, commands, is_short=True)))
 
 
 def _options_of(flags: Mapping[str, Any]) -> Options:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .types import FilePath
+
+if TYPE_CHECKING:
+    from ..report.document import Document
 
 Makers = Mapping[str, Callable[[], bytes]]
 """Functions that make a report, by file suffix."""
@@ -45,6 +48,23 @@ def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[...,
         metavar="FILE",
         help=f"Write a report in the format of the file name: {known}. Repeat for more.",
     )
+
+
+def makers_of(document: Document, json: Callable[[], str]) -> Makers:
+    """Return what makes each form of a document."""
+
+    def page() -> bytes:
+        from ..report.pictures.page import html_of
+
+        return html_of(document)
+
+    def picture() -> bytes:
+        from ..report.pictures.plot import svg_of
+
+        assert document.picture is not None
+        return svg_of(document.picture().plots)
+
+    return {".json": lambda: json().encode(), ".html": page, ".svg": picture}
 
 
 def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:

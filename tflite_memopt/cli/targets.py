@@ -18,10 +18,10 @@ def targets(as_json: bool) -> None:
     Below them are the builds of TFLM that --tflm knows, boards and chips with their RAM and flash, and the chips whose
     memories `codegen --memory CHIP` knows. With --json, print all facts about the targets.
     """
-    from ..report.targets import render_builds, render_devices, render_memories, render_targets, targets_json
+    from ..report.document import tables_of
+    from ..report.targets import target_tables, targets_json
 
     if as_json:
         click.echo(targets_json(), nl=False)
         return
-    for table in (render_targets(), render_builds(), render_devices(), render_memories()):
-        show(table, _COLUMNS)
+    show(tables_of(*target_tables()), _COLUMNS)

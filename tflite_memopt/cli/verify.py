@@ -50,7 +50,8 @@ def verify(
     """
     from ..api import verify as run
     from ..evidence.equivalence.verdict import contradiction
-    from ..report.console import render_verdicts
+    from ..report.document import tables_of
+    from ..report.documents import verification_table
     from ..report.model import Verification, to_json
 
     if receipt is not None:
@@ -68,7 +69,7 @@ def verify(
     if as_json:
         click.echo(to_json(Verification(verdicts)), nl=False)
     elif not quiet:
-        show(render_verdicts(verdicts))
+        show(tables_of(verification_table(verdicts)))
     for name, verdict in verdicts.items():
         if verdict.equal is False:
             click.echo(f"{name}: {verdict.reason}", err=True)

@@ -1,16 +1,16 @@
-"""The report of a run: its data, sentences, console, plots, and pages."""
+"""The report of a run: its data, and the document that a terminal and a page show."""
 
 DOOR = (
     "answer",
     "build",
-    "console",
-    "explanation",
+    "document",
+    "documents",
     "exploration",
     "extras",
     "model",
     "node_data",
-    "pictures/front",
-    "pictures/pages",
+    "pictures/page",
+    "pictures/plot",
     "receipt",
     "repository",
     "schema",

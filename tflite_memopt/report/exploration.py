@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from ..kernels.as_it_came import said_of_file
 from ..options import Objective, Options
 from .answer import Planner
-from .console import table_with
+from .document import Cell, Document, Lines, Picture, TextTable, Tile
+from .documents import made_for
 from .model import ChosenPoint, Exploration, FrontPoint, Report
+from .pictures.front import extra_macs, front_plot
 from .summary import limits_of
-from .words import counted, file_name, in_words, percent
+from .words import change_in_percent, counted, file_name, in_words, percent
+
+_PICTURE = (
+    "A circle is a way to run the model; a hollow one is the original, omitted if it needs far more. The line is the "
+    "least RAM at each run time; points above it are better in another respect."
+)
 
 
 def flags_of(options: Options) -> str:
@@ -86,23 +90,43 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
     return replace(exploration, choice=replace(choice, limits=limits, advice=report.summary.advice))
 
 
-def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
-    """Return the table of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
+def exploration_document(exploration: Exploration, is_chosen: bool) -> Document:
+    """Return the document of ``explore``, one row per point; ``is_chosen``: whether one of them was asked for."""
+    before, choice = exploration.before, exploration.choice
+    least = min((point.total for point in exploration.points), default=0)
+    strong = choice.point + 1 if is_chosen else None
+    first = "now" if exploration.as_it_came.has_size else "mended"
     columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "options")
-    table = table_with(Text(file_name(exploration.model)), *columns)
-    table.add_row(
-        "now" if exploration.as_it_came.has_size else "mended", *cells_of(exploration.before, exploration.before)
+    rows = [
+        (str(number or first), *_cells(point, before)) for number, point in enumerate((before, *exploration.points))
+    ]
+    mends = said_of_file(exploration.as_it_came, mended=True)
+    return Document(
+        title=f"{file_name(exploration.model)}: RAM against its price",
+        headline=headline_of(exploration),
+        is_bad=choice.fits is False,
+        lists=(
+            Lines("mended", "The file", [f"{mends}; the results are mended"] if mends else []),
+            Lines("choice", "Selected point", tuple(choice_lines(exploration)) if is_chosen else ()),
+            Lines("warning", "Warnings", exploration.warnings),
+        ),
+        tables=(
+            TextTable(
+                file_name(exploration.model),
+                columns,
+                rows,
+                is_open=True,
+                strong=strong,
+            ),
+        ),
+        facts=made_for(exploration.target, exploration.kernels),
+        tiles=(
+            Tile(
+                "RAM, at least", f"{least:,} bytes", f"was {before.total:,} ({change_in_percent(before.total, least)})"
+            ),
+        ),
+        picture=lambda: Picture("RAM against run time", _PICTURE, [front_plot(exploration)]),
     )
-    for number, point in enumerate(exploration.points, 1):
-        is_bold = is_chosen and number == exploration.choice.point + 1
-        table.add_row(str(number), *cells_of(point, exploration.before), style="bold" if is_bold else None)
-    first = said_of_file(exploration.as_it_came, mended=True)
-    said = [Text(f"{first}; the results are mended", style="bold")] if first else []
-    parts: list[RenderableType] = [*said, Text(headline_of(exploration), style="bold"), table]
-    if is_chosen:
-        parts.append(Text("\n".join(choice_lines(exploration))))
-    parts += [Text(f"warning: {warning}", style="yellow") for warning in exploration.warnings]
-    return Group(*parts)
 
 
 def headline_of(exploration: Exploration) -> str:
@@ -118,7 +142,7 @@ def headline_of(exploration: Exploration) -> str:
     )
 
 
-def cells_of(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
+def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str | Cell]:
     """Yield the figures of a point: RAM, head, run time, MACs, operators, file, options."""
     yield f"{point.total:,}"
     yield f"{point.head:,}"
@@ -126,12 +150,7 @@ def cells_of(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
     yield extra_macs(point, before)
     yield f"{point.operators:,}"
     yield f"{point.file_bytes:,}"
-    yield point.limits
-
-
-def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
-    """Return the MACs beyond those of the model as it came."""
-    return percent((point.macs - before.macs) / max(1, before.macs))
+    yield Cell(point.limits, more="; ".join(point.stripes))
 
 
 def choice_lines(exploration: Exploration) -> Iterable[str]:

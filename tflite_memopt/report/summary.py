@@ -294,24 +294,21 @@ def _changes(report: Report) -> Iterator[str]:
         yield f"all of this together: {counted(saved, 'byte')} less"
 
 
-def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
+def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield what the model needs in parts and fed: a label, a line, and the command of a way that fits, or nothing."""
+    needs = [report.after.required_for_target]
     for way, command in zip_longest(report.ways, commands, fillvalue=""):
         assert isinstance(way, Way)
         label = next(label for flag, label in _WAYS.items() if way.flags.startswith(flag))
         if way.need is None:
-            yield label, f"not possible: {way.reason}"
+            yield label, f"not possible: {way.reason}", ""
             continue
+        needs.append(way.need)
         verdict = "fits" if way.fits else "does not fit either"
-        yield label, f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
-        if way.fits and command:
-            yield "", command
+        line = f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
+        yield label, line, str(command) if way.fits else ""
     if report.ways and not any(way.fits for way in report.ways):
-        least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
-        yield (
-            "",
-            f"nothing that was tried fits; the smallest needs {min(least, report.after.required_for_target):,} bytes",
-        )
+        yield "", f"nothing that was tried fits; the smallest needs {min(needs):,} bytes", ""
 
 
 _WAYS = {"--feed": "row by row", "--parts": "in parts", "--changes": "one file"}

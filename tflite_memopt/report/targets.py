@@ -3,63 +3,44 @@
 from __future__ import annotations
 
 import json
-
-from rich.table import Table
+from collections.abc import Iterator, Sequence
 
 from ..kernels.boards import BOARDS, device_named
 from ..kernels.chips import CHIPS, MEMORIES, names_of_target
 from ..kernels.profiles import PROFILES
 from ..kernels.since import BUILDS
 from ..kernels.targets import TARGETS
+from .document import TextTable
 
 
-def render_targets() -> Table:
-    """Return one row a target; ``targets --json`` has what was measured and what was only read."""
-    table = _table("target", "core or chip", "kernels", "evidence")
-    for each in TARGETS.values():
-        chips = "; ".join((each.description, *filter(None, [", ".join(names_of_target(each.name))])))
-        table.add_row(each.name, chips, each.kernels, "measured" if each.measured else "read, never run")
-    return table
-
-
-def render_builds() -> Table:
-    """Return one row a build of TFLM: what ``--tflm`` takes."""
-    table = _table("--tflm", "day of its source", "static memory", "enums", "kernels", "read in")
-    for each in BUILDS.values():
-        day = "" if each.day is None else each.day.isoformat()
-        enums = "of the target" if each.short_enums is None else "short" if each.short_enums else "4 bytes"
-        static, libraries = "yes" if each.is_static else "no", ", ".join(each.libraries) or "any"
-        table.add_row(each.name, day, static, enums, libraries, each.source)
-    return table
-
-
-def render_memories() -> Table:
-    """Return one row per chip: what ``codegen --memory CHIP`` takes."""
-    table = _table("chip", "memories of its own, in KB, the fastest first")
-    for chip, memories in MEMORIES.items():
-        table.add_row(chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
-    return table
-
-
-def render_devices() -> Table:
-    """Return one row per board or chip whose RAM and flash ``--target`` knows."""
-    table = _table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "--tflm", "source")
-    for name in (*BOARDS, *CHIPS):
-        device = device_named(name)
+def target_tables() -> Iterator[TextTable]:
+    """Yield the targets; what ``--tflm`` takes; boards and chips; the memories that ``codegen --memory CHIP`` takes."""
+    rows = list[Sequence[str]]()
+    for target in TARGETS.values():
+        chips = "; ".join((target.description, *filter(None, [", ".join(names_of_target(target.name))])))
+        rows.append((target.name, chips, target.kernels, "measured" if target.measured else "read, never run"))
+    yield TextTable("", ("target", "core or chip", "kernels", "evidence"), rows, keeps_names=True)
+    rows = list[Sequence[str]]()
+    for build in BUILDS.values():
+        day = "" if build.day is None else build.day.isoformat()
+        enums = "of the target" if build.short_enums is None else "short" if build.short_enums else "4 bytes"
+        static, libraries = "yes" if build.is_static else "no", ", ".join(build.libraries) or "any"
+        rows.append((build.name, day, static, enums, libraries, build.source))
+    columns = ["--tflm", "day of its source", "static memory", "enums", "kernels", "read in"]
+    yield TextTable("", columns, rows, keeps_names=True)
+    rows = list[Sequence[str]]()
+    for device in map(device_named, (*BOARDS, *CHIPS)):
         assert device is not None
         chip, flash = device.chip, "" if device.flash is None else f"{device.flash >> 10:,}"
         ram = f"{chip.ram >> 10:,}" + ("" if chip.left is None else f"; {chip.left_by} leaves {chip.left >> 10}")
-        table.add_row(device.name, chip.name, device.target, ram, flash, device.tflm or "", chip.source)
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    """Return a table without rows, whose cells are wrapped and never cut."""
-    table = Table(title_justify="left")
-    table.add_column(first, no_wrap=True)
-    for column in others:
-        table.add_column(column, overflow="fold")
-    return table
+        rows.append((device.name, chip.name, device.target, ram, flash, device.tflm or "", chip.source))
+    columns = ["board or chip", "chip", "target", "RAM, KB", "flash, KB", "--tflm", "source"]
+    yield TextTable("", columns, rows, keeps_names=True)
+    rows = [
+        (chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
+        for chip, memories in MEMORIES.items()
+    ]
+    yield TextTable("", ("chip", "memories of its own, in KB, the fastest first"), rows, keeps_names=True)
 
 
 def targets_json() -> str:

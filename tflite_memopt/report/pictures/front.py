@@ -1,49 +1,16 @@
-"""The front of ``explore``: RAM against run time, on a page and as a file."""
+"""The front of ``explore``: RAM against run time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ..exploration import cells_of, choice_lines, extra_macs, headline_of
 from ..model import Exploration, FrontPoint
-from ..words import change_in_percent, file_name, in_words, percent
-from .page import Lines, Page, PageTable, Tile, firmware_of, html_of
-from .plot import Line, Mark, Plot, Scale, svg_of
+from ..words import in_words, percent
+from .plot import Line, Mark, Plot, Scale
 
-_TEXT = (
-    "A circle is a way to run the model; a hollow one is the original, omitted if it needs far more. The line is the "
-    "least RAM at each run time; points above it are better in another respect."
-)
 _NEAR = 1.5
 """Points that need at most this many times the RAM of the front are shown beside it."""
-
-
-def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
-    """Return the page of ``explore``; ``is_chosen``: whether a point was requested."""
-    before, least = exploration.before.total, min((each.total for each in exploration.points), default=0)
-    lists = (
-        Lines("Selected point", tuple(choice_lines(exploration)) if is_chosen else ()),
-        Lines("Warnings", exploration.warnings),
-    )
-    page = Page(
-        title=f"{file_name(exploration.model)}: RAM against its price",
-        headline=headline_of(exploration),
-        is_bad=exploration.choice.fits is False,
-        lists=lists,
-        heading="RAM against run time",
-        text=_TEXT,
-        plots=[front_plot(exploration)],
-        tables=(_table(exploration),),
-        facts=firmware_of(exploration.target, exploration.kernels),
-        tiles=(Tile("RAM, at least", f"{least:,} bytes", f"was {before:,} ({change_in_percent(before, least)})"),),
-    )
-    return html_of(page)
-
-
-def front_file(exploration: Exploration) -> bytes:
-    """Return the picture as an SVG file."""
-    return svg_of([front_plot(exploration)])
 
 
 def front_plot(exploration: Exploration) -> Plot:
@@ -66,7 +33,7 @@ def front_plot(exploration: Exploration) -> Plot:
     lines = [Line(*a, *b, "least") for a, b in pairwise(path)]
     lines += [Line(0, y(size), 100, y(size), "budget", f"budget: {in_words(size)}") for size in budget]
     marks = [
-        Mark(x(_price(point)), y(point.total), _said(exploration, n, point), kind="" if n else "original")
+        Mark(x(_price(point)), y(point.total), _described(exploration, n, point), kind="" if n else "original")
         for n, point in shown
     ]
     x_ticks, y_ticks = x.ticks(5, " %"), y.ticks(5)
@@ -86,7 +53,7 @@ def _lowest(points: list[FrontPoint]) -> Iterator[FrontPoint]:
             yield point
 
 
-def _said(exploration: Exploration, number: int, point: FrontPoint) -> str:
+def _described(exploration: Exploration, number: int, point: FrontPoint) -> str:
     return (
         f"{f'point {number}' if number else 'original'}: RAM {point.total:,} bytes, head {point.head:,}, "
         f"run time {percent(point.slowdown)}, multiply-accumulates {extra_macs(point, exploration.before)}, "
@@ -94,10 +61,6 @@ def _said(exploration: Exploration, number: int, point: FrontPoint) -> str:
     )
 
 
-def _table(exploration: Exploration) -> PageTable:
-    numbers = (">", ">RAM to reserve", ">head", ">run time", ">multiply-accumulates", ">operators", ">bytes of file")
-    rows = [
-        (str(number or "original"), *cells_of(point, exploration.before), "; ".join(point.stripes))
-        for number, point in enumerate((exploration.before, *exploration.points))
-    ]
-    return PageTable("In figures", (*numbers, "options", "stripes"), rows)
+def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
+    """Return the multiply-accumulates beyond those of the model as it came."""
+    return percent((point.macs - before.macs) / max(1, before.macs))

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from ...firmware.describe import profile_of
 from ...kernels.code_size import flash_of
 from ...kernels.profiles import PROFILES
@@ -17,17 +13,19 @@ from ...memory.file import read_planned
 from ...memory.reserve import LibraryNeed
 from ...model.io.reader import read_model
 from ...report.answer import Answer, answer_of
+from ...report.document import Document, Lines, TextTable
 from ...report.summary import flash_in_words, joined, mended_first, sentences_of, sizes_of
-from ...report.words import counted, in_short, percent
+from ...report.words import counted, file_name, in_short, percent
 from .files import read_program
 from .fronts import with_ties
 from .run import ProgramResult
 from .space import arena_of
 
 
-def render_program(result: ProgramResult, folder: Path) -> RenderableType:
-    """Return the output of ``optimize --parts``: the same lines as for one file, then the parts."""
-    return Group(headline_of(result), Text(), *_lines(result, folder), Text(), _table(result))
+def program_document(result: ProgramResult, folder: Path) -> Document:
+    """Return the document of ``optimize --parts``: the same lines as for one file, then the parts."""
+    title = f"{file_name(result.whole.report.model)} in parts"
+    return Document(title, headline_of(result), lists=tuple(_lines(result, folder)), tables=(_table(result),))
 
 
 def headline_of(result: ProgramResult) -> str:
@@ -69,10 +67,10 @@ def _needs(arenas: Mapping[str, int], head: int) -> dict[str, LibraryNeed]:
     return {library: LibraryNeed(head, arena, True) for library, arena in arenas.items()}
 
 
-def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
+def _lines(result: ProgramResult, folder: Path) -> Iterator[Lines]:
     program, report = result.program, result.whole.report
     if result.why_whole:
-        yield f"limit    one part was written: {result.why_whole}"
+        yield Lines("limit", "", [f"one part was written: {result.why_whole}"])
         return
     kinds = sorted(frozenset().union(*(operator_kinds(read_model(data)) for data in result.models)))
     new = [kind for kind in kinds if kind not in {step.operator for step in report.arena["before"].steps}]
@@ -81,26 +79,29 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     price = f"flash {flash:+,} bytes of file{f', {kernels}' if kernels else ''}"
     since = "" if program.tflm_since is None else f"; TFLM of {program.tflm_since} or later"
     slowdown = percent(max(program.slowdown.values(), default=0.0))
-    yield f"price    run time {slowdown}, re-creating the interpreters included; {price}{since}"
+    yield Lines("price", "", [f"run time {slowdown}, re-creating the interpreters included; {price}{since}"])
     if program.feed is not None:
         feed = program.feed
-        yield f"feed     {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
-    yield f"whole    as one model it needs {program.whole_bytes:,} bytes"
+        yield Lines(
+            "feed", "", [f"{feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"]
+        )
+    yield Lines("whole", "", [f"as one model it needs {program.whole_bytes:,} bytes"])
     if report.objective == "head":
-        yield f"arena    with TFLM's own structures and the tensors that cross cuts it needs {program.arena:,} bytes"
+        arena = f"with TFLM's own structures and the tensors that cross cuts it needs {program.arena:,} bytes"
+        yield Lines("arena", "", [arena])
     profile = PROFILES[program.kernels]
     if not profile.is_portable:
-        yield f"warning  correct only with firmware that links these kernels: {profile.description}"
+        yield Lines("warning", "", [f"correct only with firmware that links these kernels: {profile.description}"])
     register = ", ".join(f"{kind} (new)" if kind in new else kind for kind in kinds)
     size = f"reserve {program.arena:,} bytes with the class that codegen writes"
-    yield f"next     flash the files of {folder}: {size}, register {register}"
-    yield f"         tflite-memopt codegen {folder} -o firmware writes the class that runs them in one arena"
+    codegen = f"tflite-memopt codegen {folder} -o firmware writes the class that runs them in one arena"
+    yield Lines("next", "", [f"flash the files of {folder}: {size}, register {register}", codegen])
 
 
-def _table(result: ProgramResult) -> Table:
-    table = Table("file", "operators", "needs by itself, bytes", "takes", "gives")
+def _table(result: ProgramResult) -> TextTable:
+    rows = []
     for part in result.program.parts:
         need = part.required_bytes.get("table", part.required_bytes.get("target", part.required_bytes["32"]))
-        takes, gives = (sum(each.bytes for each in side) for side in (part.inputs, part.outputs))
-        table.add_row(part.file, str(part.operators), f"{need:,}", f"{takes:,}", f"{gives:,}")
-    return table
+        takes, gives = (sum(tensor.bytes for tensor in side) for side in (part.inputs, part.outputs))
+        rows.append((part.file, str(part.operators), f"{need:,}", f"{takes:,}", f"{gives:,}"))
+    return TextTable("parts", ("file", ">operators", ">needs by itself, bytes", ">takes", ">gives"), rows)
