@@ -12,10 +12,13 @@ from .evidence.equivalence.subject import Subject
 from .evidence.equivalence.verdict import FILE, ON_TFLM, PLAN, PROOF, Verdict
 from .evidence.equivalence.verification import exactness_of, verdict_in_file, verdict_of, verify_streamed
 from .evidence.equivalence.verification import verify as verify_models
-from .evidence.proof import Kind, Proof, prove_plan, prove_streamed, stream_of
-from .kernels.as_it_came import as_it_came, said_of_file, with_plan
+from .evidence.proof import Kind, Proof, Status, prove_plan, prove_streamed, stream_of
+from .kernels.as_it_came import AsItCame, as_it_came, said_of_file, with_plan
 from .kernels.chips import memories_of_chip
+from .kernels.faults import faults_in
+from .kernels.profile import KernelProfile
 from .kernels.targets import profile_for
+from .memory.facts import limits_in_file
 from .memory.file import (
     build_of,
     check_label,
@@ -34,8 +37,8 @@ from .model.io.writer import write_model
 from .model.ir.copying import copy_model
 from .model.ir.model import Model
 from .options import Options
-from .report.answer import Planner
-from .report.build import build_analysis, device_use
+from .report.answer import Judgement, Planner
+from .report.build import build_analysis, device_use, original_of
 from .report.model import Analysis, Comparison, MemoryPart
 from .search.rewrite.loadable import mended
 
@@ -68,11 +71,12 @@ def analyze(
     build = build_of(label, tflm, target)
     profile, used = profile_for(target, kernels, build=build), device_use(device)
     found = mended(copy_model(model), build)
-    if not found.uses or not found.after.runs:
-        analysis = build_analysis(model, name, data, profile, used, budget=budget, build=build)
-    else:
-        analysis = build_analysis(found.model, name, data, profile, used, found.before, True, budget, build)
-        data = write_model(found.model)
+    mends = bool(found.uses) and found.after.runs
+    came, shown = (found.before, found.model) if mends else (as_it_came(model, profile, build), model)
+    original, judgement = original_of(shown, name, data, profile), _judged(shown, came, profile)
+    limits = limits_in_file(shown, profile)
+    analysis = build_analysis(original, shown, came, judgement, profile, used, build, budget, mends, limits)
+    data = write_model(shown) if mends else data
     if memories:
         return replace(analysis, memories=_in_memories(data, target, memories, prices or {}))
     own = {} if device is None else memories_of_chip(device) or {}
@@ -81,6 +85,28 @@ def analyze(
         with suppress(UsageError, InfeasibleError):  # nobody has asked
             return replace(analysis, memories=_in_memories(data, target, own, {}))
     return analysis
+
+
+def _judged(model: Model, came: AsItCame, profile: KernelProfile) -> Judgement:
+    """Judge a file with the kernels of a profile; ``came``: what TFLM makes of it with any.
+
+    A plan that some library of the profile runs right is no stale one, and so with faults of the libraries.
+    """
+    label = label_in_force(model)
+    if came.makes == "cannot run":
+        return "cannot run"
+    if came.constants_behind:
+        return "no weights"
+    if label is not None and label.is_wrong_with(profile.name):
+        return "wrong kernels"
+    libraries = profile.libraries or (profile,)
+    if offline_plan.decode(model):
+        places = (places_in_force(model, library) for library in libraries)
+        if all(prove_plan(model, each).status is Status.DIFFERENT for each in places):
+            return "wrong plan"
+    if all(any(met.fault.is_wrong for met in faults_in(model, library)) for library in libraries):
+        return "faulty kernels"
+    return "right"
 
 
 def _in_memories(

@@ -60,7 +60,8 @@ class _Inheriting(GenerateJsonSchema):
     def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
         made = super().dataclass_schema(schema)
         for base in filter(is_dataclass, schema["cls"].__mro__[1:]):
-            made["properties"] |= _described(base)["properties"]
+            for name, field in _described(base)["properties"].items():
+                made["properties"][name].setdefault("description", field["description"])
         for field in made["properties"].values():
             field["description"] = " ".join(field["description"].split())
         return made

@@ -9,14 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..evidence.proof import Status, prove_plan
-from ..kernels.as_it_came import AsItCame
-from ..kernels.faults import faults_in
-from ..kernels.profile import KernelProfile
-from ..memory.file import label_in_force, places_in_force
 from ..memory.reserve import LibraryNeed
-from ..model.io import offline_plan
-from ..model.ir.model import Model
 from ..options import Objective
 
 Judgement = Literal["right", "wrong kernels", "wrong plan", "faulty kernels", "no weights", "cannot run"]
@@ -137,25 +130,3 @@ def _fit(
     if objective == "total" and need.table is not None and need.table <= limit < size:
         return Fit(limit, is_budget, True, limit - need.table, "table", library)
     return Fit(limit, is_budget, size <= limit, limit - size, "tflm", library)
-
-
-def judged(model: Model, came: AsItCame, profile: KernelProfile) -> Judgement:
-    """Judge a file with the kernels of a profile; ``came``: what TFLM makes of it with any.
-
-    A plan that some library of the profile runs right is no stale one, and so with faults of the libraries.
-    """
-    label = label_in_force(model)
-    if came.makes == "cannot run":
-        return "cannot run"
-    if came.constants_behind:
-        return "no weights"
-    if label is not None and label.is_wrong_with(profile.name):
-        return "wrong kernels"
-    libraries = profile.libraries or (profile,)
-    if offline_plan.decode(model):
-        places = (places_in_force(model, library) for library in libraries)
-        if all(prove_plan(model, each).status is Status.DIFFERENT for each in places):
-            return "wrong plan"
-    if all(any(met.fault.is_wrong for met in faults_in(model, library)) for library in libraries):
-        return "faulty kernels"
-    return "right"

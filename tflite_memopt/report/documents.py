@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 
 from ..errors import printable
@@ -16,7 +17,7 @@ from ..version import __version__
 from .answer import Answer, DeviceUse
 from .document import Cell, Document, Kind, Lines, Picture, SizeBar, TextTable, Tile, folded
 from .loops import said_of_loop
-from .model import Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
+from .model import FIGURE, Analysis, Comparison, FusionUse, MethodUse, Report, SearchUse
 from .pictures.arena import arena_plots
 from .summary import (
     advice_of,
@@ -53,6 +54,8 @@ _ARENA_TEXT = (
     "A rectangle per tensor: its width is its lifetime, its height its size in bytes. Tensors that lie over each "
     "other share memory."
 )
+Sides = Mapping[str, tuple[MemoryUse, Bounds | None]]
+"""Figures of "before" and "after", or of "now"."""
 _URGENT, _LIMITS, _TO_TRY, _CHANGES = "Before you flash it", "What limits it", "What to try", "Changes"
 
 
@@ -77,7 +80,7 @@ def report_document(
         tables=()
         if is_short
         else (
-            _figures(file_name(report.model), sides, report.file_bytes),
+            _figures(report, sides, report.file_bytes),
             _verification(report),
             *_interface(report),
             _sharing(report.sharing),
@@ -221,7 +224,7 @@ def analysis_document(analysis: Analysis) -> Document:
             Lines("next", _TO_TRY, [f"{each.option}: {each.text}" for each in summary.advice], is_below=True),
         ),
         tables=(
-            _figures(file_name(analysis.model), sides, {"now": analysis.file_bytes}),
+            _figures(analysis, sides, {"now": analysis.file_bytes}),
             _largest_steps(analysis.steps),
             *_peak(analysis.memory.peak, "at the peak"),
             _tail({"now": analysis.arena}),
@@ -333,11 +336,12 @@ def _methods(title: str, figure: str, uses: Sequence[MethodUse]) -> TextTable:
     return TextTable(title, ("method", f">{figure}", ">lower bound", "proved", ">seconds", ">states"), rows)
 
 
-def _figures(
-    title: str, sides: Mapping[str, tuple[MemoryUse, Bounds | None]], file_bytes: Mapping[str, int]
-) -> TextTable:
-    """Return the figures of each side, and how they change; those that no side has are left out."""
-    rows = []
+def _figures(record: Report | Analysis, sides: Sides, file_bytes: Mapping[str, int]) -> TextTable:
+    """Return the figures of each side, and how they change; those that no side has are left out.
+
+    Below them are the fields of the record that are declared as figures, of its last side.
+    """
+    rows: list[tuple[str, ...]] = []
     by_side = [list(_figures_of(*facts, file_bytes[side])) for side, facts in sides.items()]
     for named in zip(*by_side, strict=True):
         values = [value for _, value in named]
@@ -345,7 +349,12 @@ def _figures(
         if any(value is not None for value in values):
             rows.append((named[-1][0], *map(_number, values), *change))
     change_column = (">change",) if len(sides) == 2 else ()
-    return TextTable(f"{title}, in figures", ("figure", *(f">{side}" for side in sides), *change_column), rows)
+    for each in fields(record):
+        name, value = each.metadata.get(FIGURE), getattr(record, each.name)
+        if name is not None and value is not None:
+            rows.append((name, *["-"] * (len(sides) - 1), _number(value), *[""] * len(change_column)))
+    title = f"{file_name(record.model)}, in figures"
+    return TextTable(title, ("figure", *(f">{side}" for side in sides), *change_column), rows)
 
 
 def _figures_of(memory: MemoryUse, bounds: Bounds | None, file_bytes: int) -> Iterator[tuple[str, int | None]]:

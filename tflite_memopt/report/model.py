@@ -17,6 +17,9 @@ from ..model.ir.change import Refusal, RewriteUse
 from ..options import Objective
 from .answer import Answer, DeviceUse, Planner
 
+FIGURE = "figure"
+"""Metadata of a field: its name in the table of figures."""
+
 
 @dataclass(frozen=True)
 class BindingStep(OperatorName):
@@ -184,9 +187,9 @@ class MemoryPart:
     """Names of the tensors in it, those of which the most bytes move first."""
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """The analysis of one model. If ``mends``, the figures are those of the model after the rewrites that mend it."""
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
+    """What is said of one model, as it is or as it was made."""
 
     model: str | None
     """Name of the file that was read, without its folder; null where bytes were given."""
@@ -194,44 +197,51 @@ class Analysis:
     """Core or chip of the figures; null: any 32-bit one."""
     kernels: str
     """Kernel profile of the figures."""
+    device: DeviceUse | None = None
+    """Chip or board named by --target; null for a core or no target."""
+    answer: Answer
+    """The size to reserve, whether it fits, and whether the file is right for the kernels."""
+    bounds: Bounds
+    """Lower bounds on the head."""
+    tflm: TflmSupport = RUNS
+    """TensorFlow Lite Micro's kernels for the model."""
+    as_it_came: AsItCame = RUNS_AS_IT_CAME
+    """What TensorFlow Lite Micro makes of the file that was read. Where it cannot load or read it, the figures of the
+    original are those after the rewrites that mend this, and nothing else."""
+    loops: tuple[LoopUse, ...] = ()
+    """Regions that run as one loop."""
+    faults: tuple[FaultUse, ...] = ()
+    """Operators that the kernels compute wrongly; those of a result are the original's."""
+    right_with: str | None = None
+    """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
+    warnings: tuple[str, ...]
+    """Warnings to read before flashing, in sentences."""
+    summary: Summary
+    """The report in sentences, for people; programs read the other fields."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(ModelRecord):
+    """The analysis of one model. If ``mends``, the figures are those of the model after the rewrites that mend it."""
+
     file_bytes: int
     """Size of the file, in bytes."""
     sha256: str
     """SHA-256 of the file, in hexadecimal."""
     planned_for: PlanLabel | None
     """Target and kernels of the offline plan in the file; null without a plan of this tool."""
-    answer: Answer
-    """The size to reserve, whether it fits, and whether the file is right for the kernels."""
     memory: MemoryUse
     """Memory of the model as it is."""
     libraries: dict[str, LibraryNeed]
     """Needs of the model under each kernel library, by profile name."""
-    bounds: Bounds
-    """Lower bounds on the head."""
     steps: tuple[StepUse, ...]
     """Every operator with its working set, in execution order."""
-    summary: Summary
-    """The report in sentences, for people; programs read the other fields."""
     arena: ArenaMap
     """Location and lifetime of every tensor in the head."""
-    loops: tuple[LoopUse, ...] = ()
-    """Regions that run as one loop."""
-    tflm: TflmSupport = RUNS
-    """TensorFlow Lite Micro's kernels for the model."""
-    as_it_came: AsItCame = RUNS_AS_IT_CAME
-    """What TensorFlow Lite Micro makes of the file."""
     tflm_build: str = PRESENT.name
     """Build of TensorFlow Lite Micro of the figures, as --tflm takes it."""
     mends: bool = False
     """True if optimize rewrites it into a model that TensorFlow Lite Micro can load and read."""
-    device: DeviceUse | None = None
-    """Chip or board named by --target; null for a core or no target."""
-    faults: tuple[FaultUse, ...] = ()
-    """Operators that the kernels compute wrongly."""
-    right_with: str | None = None
-    """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
-    warnings: tuple[str, ...] = ()
-    """Warnings on the figures and the kernels."""
     memories: tuple[MemoryPart, ...] = ()
     """The plan over several memories, the fastest first; empty if there is only one, or if it is not asked for."""
 
@@ -282,46 +292,63 @@ class DeclinedUse:
     """Date of the oldest TFLM that has them; null if every version has."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """The report of one run of ``optimize``; see schema/report.schema.json."""
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """What a run tells its report besides the figures of its models. A field with a ``figure`` is in their table."""
 
-    version: str
-    """Version of tflite-memopt."""
-    model: str | None
-    """Name of the file that was read, without its folder; null where bytes were given."""
-    target: str | None
-    """Core or chip of the figures; null: any 32-bit one."""
-    kernels: str
-    """Kernel profile of the figures."""
-    options: dict[str, Any]
-    """Options that determine the result, by their Python names; files without their folder."""
-    objective: Objective
-    """The quantity that was minimized. "total": the whole arena; "head": the part that tensors share over time."""
-    budget: int | None
-    """The budget in bytes; null without one."""
-    answer: Answer
-    """The size to reserve, and whether it fits."""
-    binding: BindingStep | None
-    """The operator that needs the most if a budget is missed; null otherwise."""
-    before: MemoryUse
-    """Memory of the original model."""
-    after: MemoryUse
-    """Memory of the result."""
-    bounds: Bounds
-    """Lower bounds on the head of the result."""
-    interface: dict[str, tuple[InterfaceTensor, ...]]
-    """Inputs, then outputs, of the model "before" and "after"."""
-    schedule: SearchUse
-    """The search for the order of operators."""
-    plan: PlanUse
-    """The search for tensor offsets, in the final order."""
     decision: str
     """The decision of the searches, on one line; optimize --replay repeats it without a search."""
     rewrites: tuple[RewriteUse, ...]
     """Changes of the graph, in the order of application."""
     refused: tuple[Refusal, ...]
     """Matches of a rule that were not changed, with the reason."""
+    declined: DeclinedUse | None
+    """A smaller result that was declined for its price; null without one."""
+    least_as_one: int = field(default=0, metadata={FIGURE: "lower bound in one file, bytes"})
+    """Lower bound of the objective for the model in one file, in any form, in bytes: inputs or outputs, and TFLM's
+    structures."""
+    least_in_stripes: int | None = field(default=None, metadata={FIGURE: "lower bound of the search, bytes"})
+    """Lower bound of the search for stripes, in bytes of the objective; null without such a search."""
+    calls: int = 1
+    """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
+    that of one step."""
+    slide: SlideUse | None = None
+    """The hop that a call takes, with --slide; the run time "before" is that of a whole window."""
+    proofs: dict[str, ProofUse] = field(default_factory=dict)
+    """Proofs for all inputs, of the "result", of its "plan" and, with --step or --slide, of its calls ("step"); empty
+    without verification."""
+    equivalence: dict[str, Verdict]
+    """Verdict on equality, by runtime; empty without verification."""
+    basis: Basis
+    """The basis of the verdicts."""
+    runner: dict[str, dict[str, int | str]] | None
+    """Measurements of the model "before" and "after" by the runner in Options; null without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(ModelRecord, RunFacts):
+    """The report of one run of ``optimize``; see schema/report.schema.json."""
+
+    version: str
+    """Version of tflite-memopt."""
+    options: dict[str, Any]
+    """Options that determine the result, by their Python names; files without their folder."""
+    objective: Objective
+    """The quantity that was minimized. "total": the whole arena; "head": the part that tensors share over time."""
+    budget: int | None
+    """The budget in bytes; null without one."""
+    binding: BindingStep | None
+    """The operator that needs the most if a budget is missed; null otherwise."""
+    before: MemoryUse
+    """Memory of the original model."""
+    after: MemoryUse
+    """Memory of the result."""
+    interface: dict[str, tuple[InterfaceTensor, ...]]
+    """Inputs, then outputs, of the model "before" and "after"."""
+    schedule: SearchUse
+    """The search for the order of operators."""
+    plan: PlanUse
+    """The search for tensor offsets, in the final order."""
     sharing: tuple[ReuseInForce, ...]
     """Outputs that share bytes with an input of their operator, most bytes first."""
     operators_added: tuple[str, ...]
@@ -330,56 +357,18 @@ class Report:
     """Flash of the kernels of operators_added on Cortex-M4, in bytes; null if not measured."""
     tflm_since: str | None
     """Date of the oldest TFLM that has them; null if every version has."""
-    declined: DeclinedUse | None
-    """A smaller result that was declined for its price; null without one."""
     libraries: dict[str, dict[str, LibraryNeed]]
     """Needs of the model "before" and "after" under each kernel library, by profile name."""
-    equivalence: dict[str, Verdict]
-    """Verdict on equality, by runtime; empty without verification."""
-    basis: Basis
-    """The basis of the verdicts."""
-    runner: dict[str, dict[str, int | str]] | None
-    """Measurements of the model "before" and "after" by the runner in Options; null without one."""
     file_bytes: dict[str, int]
     """Size of the file "before" and "after", in bytes."""
     sha256: dict[str, str]
     """SHA-256 of the file "before" and "after", in hexadecimal."""
     timing: dict[str, float]
     """Seconds of wall time by stage and in total; the only field that varies between equal runs."""
-    warnings: tuple[str, ...]
-    """Warnings to read before flashing, in sentences."""
-    summary: Summary
-    """The report in sentences, for people; programs read the other fields."""
     arena: dict[str, ArenaMap]
     """Location and lifetime of every tensor in the head, "before" and "after"."""
-    loops: tuple[LoopUse, ...] = ()
-    """Regions that run as one loop."""
-    least_as_one: int = 0
-    """Lower bound of the objective for the model in one file, in any form, in bytes: inputs or outputs, and TFLM's
-    structures."""
-    least_in_stripes: int | None = None
-    """Lower bound of the search for stripes, in bytes of the objective; null without such a search."""
     ways: tuple[Way, ...] = ()
     """Size in parts and fed row by row, if the budget is missed."""
-    tflm: TflmSupport = RUNS
-    """TensorFlow Lite Micro's kernels for the model. For the result."""
-    as_it_came: AsItCame = RUNS_AS_IT_CAME
-    """What TFLM makes of the original. Where TFLM cannot load or read it, "before" is said of it after the rewrites
-    that mend this, and nothing else."""
-    device: DeviceUse | None = None
-    """Chip or board named by --target; null for a core or no target."""
-    proofs: dict[str, ProofUse] = field(default_factory=dict)
-    """Proofs for all inputs, of the "result", of its "plan" and, with --step or --slide, of its calls ("step"); empty
-    without verification."""
-    calls: int = 1
-    """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
-    that of one step."""
-    slide: SlideUse | None = None
-    """The hop that a call takes, with --slide; the run time "before" is that of a whole window."""
-    faults: tuple[FaultUse, ...] = ()
-    """Operators of the result that the kernels compute wrongly, as they do those of the original."""
-    right_with: str | None = None
-    """Releases of the target's kernel library that compute all operators right; null if none, or if no fault is met."""
 
     @property
     def saves_nothing(self) -> bool:

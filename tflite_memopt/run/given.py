@@ -26,7 +26,7 @@ from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.copying import copy_model
 from ..model.ir.model import Model
 from ..options import Options
-from ..report.build import ModelFacts, facts_of
+from ..report.build import Original, original_of
 from ..search.rewrite.loadable import Mended, mended, with_dense_products
 from .candidate import Progress
 from .streamed import InCalls, in_hops, in_steps
@@ -35,7 +35,7 @@ from .streamed import InCalls, in_hops, in_steps
 class Given(NamedTuple):
     """The start of a run: ``model``, in the file ``data``, is the original as TFLM can load it, or a step of it.
 
-    ``came``: what TFLM makes of the original, and ``uses`` how ``model`` came to be of it. ``facts`` are those of the
+    ``came``: what TFLM makes of the original, and ``uses`` how ``model`` came to be of it. ``record``: facts of the
     original, where TFLM loads and reads it, and otherwise of what was made of it; ``libraries`` what each needs for
     ``model``. ``reference``: a file that runtimes compute as the original says, where they compute that otherwise and
     nothing can be held against it; else None.
@@ -49,7 +49,7 @@ class Given(NamedTuple):
     uses: tuple[RewriteUse, ...]
     reference: bytes | None
     steps: InCalls | None
-    facts: ModelFacts
+    record: Original
     libraries: Mapping[str, LibraryNeed]
 
 
@@ -76,15 +76,15 @@ def read_given(source: Source, options: Options, progress: Progress, is_cut: boo
         reference = write_model(with_dense_products(copy_model(model), are_real=True).model)
         data = write_model(dense.model)
         model = read_planned(data)
-    facts = facts_of(model, name, original, options)
+    record = original_of(model, name, original, options.profile, options.verify)
     if not is_called:
-        return Given(name, original, data, model, came, uses, reference, None, facts, facts.libraries)
+        return Given(name, original, data, model, came, uses, reference, None, record, record.facts.libraries)
     steps = in_steps(data, model, options) if options.step else in_hops(data, model, options, progress)
     if steps.whole is not data:  # its shapes were wrong in the file
-        facts = facts_of(read_planned(steps.whole), name, original, options)
+        record = original_of(read_planned(steps.whole), name, original, options.profile, options.verify)
     model = read_planned(steps.data)
     libraries = needs_by_library(model, {}, options.profile)
-    return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, facts, libraries)
+    return Given(name, original, steps.data, model, came, (*uses, *steps.uses), reference, steps, record, libraries)
 
 
 def _check_as_one(model: Model, options: Options) -> None:

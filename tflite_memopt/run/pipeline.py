@@ -12,13 +12,16 @@ from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..kernels.as_it_came import said_of_wrong, wrong_operators
 from ..kernels.faults import faults_in
+from ..memory.facts import facts_of_result
 from ..memory.file import read_planned
 from ..model.io.files import Source, check_target, write_files
+from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.model import Model
 from ..options import Options
-from ..report.build import RunOutcome, build_report, facts_of
-from ..report.model import Report
+from ..report.build import Outcome, build_report, declined_use, original_of, proof_use
+from ..report.model import Report, RunFacts
+from ..report.warnings import of_failure, of_metadata
 from ..solvers.graph.limits import StageClock
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext, least_as_one
@@ -65,7 +68,7 @@ def optimize(
     with clock.stage("read"):
         progress("reading")
         given = read_given(source, options, progress)
-        data, model, steps, facts = given.data, given.model, given.steps, given.facts
+        data, model, steps, original = given.data, given.model, given.steps, given.record
         if steps is not None:
             options = replace(options, ties=steps.ties, slide=steps.said, inputs=None)
         if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
@@ -78,7 +81,7 @@ def optimize(
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
                 model = read_planned(shapes.data)
-                facts = facts_of(shapes.model, given.name, given.original, options)
+                original = original_of(shapes.model, given.name, given.original, options.profile, options.verify)
 
         profile = options.profile
         # What is mended may need more than what was wrong.
@@ -91,30 +94,35 @@ def optimize(
     verification = done.verification
     if given.reference is not None and options.verify:
         verification = _held_against(given.reference, done.written, verification, asked, progress)
-    outcome = RunOutcome(
-        arrangement=candidate.arrangement,
+    calls = 1 if steps is None or steps.slide is not None else steps.calls
+    original = original.per_call(calls)
+    turned = [name for use in candidate.rewritten.uses if use.rule == CHANNELS_LAST for name in use.operators]
+    outcome = Outcome(
+        model=candidate.model,
         written=done.written,
-        inferred=shapes.names,
-        rewrites=(
-            *given.uses,
-            *candidate.rewritten.uses,
-            *candidate.cascaded.uses,
-        ),
-        refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
-        verification=verification,
+        arrangement=candidate.arrangement,
+        facts=facts_of_result(candidate.model, candidate.arrangement, profile, turned),
+        tflm={"before": verification.tflm_before, "after": verification.tflm_after},
+        refusal=verification.refusal,
         seconds=clock.seconds(),
+        warnings=(*map(of_failure, failed), *of_metadata(done.metadata_left_out)),
+    )
+    inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
+    found = RunFacts(
         decision=str(candidate.decision),
+        rewrites=(*inferred, *given.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
+        refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
+        declined=declined_use(declined, original.facts.memory.instructions),
         least_as_one=least_as_one(run, options.search),
         least_in_stripes=candidate.cascaded.least,
-        failed=tuple(failed),
-        metadata_left_out=done.metadata_left_out,
-        proofs=done.proofs,
-        declined=declined,
-        came=given.came,
-        calls=1 if steps is None or steps.slide is not None else steps.calls,
+        calls=calls,
         slide=None if steps is None else steps.slide,
+        proofs={name: proof_use(proof) for name, proof in done.proofs.items()},
+        equivalence=verification.verdicts,
+        basis=verification.basis,
+        runner=verification.runner,
     )
-    report = build_report(facts, candidate.model, outcome, options)
+    report = build_report(original, outcome, found, given.came, options)
     if not is_fixed_by_npu(candidate.model):
         check_runs(report.tflm, options)
         if options.verify and options.runner is None:  # a runner may have a TFLM of its own
