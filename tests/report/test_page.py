@@ -89,7 +89,7 @@ def test_a_page_says_what_it_is_for() -> None:
         "kernels": "cmsis-nn-dsp",
         "tflite-memopt": tflite_memopt.__version__,
         "budget": "64 KB of RAM",
-        "options": "verify=False, cascade=False",
+        "options": "cascade=False, verify=False",
         "SHA-256 of the result": made.sha256["after"],
     }
     plain = facts_of(html_of(report_document(tflite_memopt.optimize(data, Options(cascade=False)).report)))
