@@ -11,6 +11,7 @@ from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.rows import FROM_STACK, TO_STACK
 from tflite_memopt.search.cascade.region import Region, region_of
 
 TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
@@ -345,6 +346,14 @@ class Network:
         self.b.operator(kind, (x, said), (y,), "ReducerOptions", keepDims=True)
         return y
 
+    def turned(self, x: Tensor, order: Sequence[int]) -> Tensor:
+        """The tensor with its dimensions in another order."""
+        y = self._output("turned", [x.shape[axis] for axis in order])
+        y.quantization = x.quantization
+        said = self.b.constant(f"{y.name}/order", np.asarray(order, np.int32))
+        self.b.operator("TRANSPOSE", (x, said), (y,), "TransposeOptions")
+        return y
+
     def _output(self, kind: str, shape: Sequence[int]) -> Tensor:
         return self.image(f"{kind}{len(self.b.graph.operators)}", tuple(int(size) for size in shape))
 
@@ -387,13 +396,19 @@ class Network:
         return rng.integers(-127, 128, shape).astype(kind)
 
 
-def random_network(seed: int, dtype: DType, layers: int, height: int = 0, kinds: Sequence[str] = OPERATORS) -> Model:
-    """An operator that is no part of the region, a region, and often a reader of its exit."""
+def random_network(
+    seed: int, dtype: DType, layers: int, height: int = 0, kinds: Sequence[str] = OPERATORS, stacked: bool = False
+) -> Model:
+    """An operator that is no part of the region, a region, and often a reader of its exit.
+
+    ``stacked``: the region begins with the TRANSPOSE of a stack (C, H, 1, W), and may end with one to a stack.
+    """
     rng = random.Random(seed)
     net = Network(rng, dtype)
-    image = net.image("image", (1, height or rng.randint(2, 24), rng.randint(1, 6), rng.randint(1, 3)), is_input=True)
+    shape = [1, height or rng.randint(2, 24), rng.randint(1, 6), rng.randint(1, 3)]
+    image = net.image("image", [shape[axis] for axis in TO_STACK] if stacked else shape, is_input=True)
     x = net.quantize(image) if dtype is not DType.FLOAT32 else net.relu(image)
-    tensors = [x]
+    tensors = [net.turned(x, FROM_STACK) if stacked else x]
     for _ in range(layers):
         source = tensors[-1] if rng.random() < 0.75 else rng.choice(tensors)
         kind = rng.choice(kinds)
@@ -404,6 +419,8 @@ def random_network(seed: int, dtype: DType, layers: int, height: int = 0, kinds:
             break
         if source.elements < 4000:
             tensors.append(net.layer(kind, source, tensors))
+    if stacked and seed % 2 and len(tensors[-1].shape) == 4 and tensors[-1].dtype is dtype:
+        tensors.append(net.turned(tensors[-1], TO_STACK))
     _drop_unread(net.b, tensors[-1])
     outputs = [tensors[-1]]
     if rng.random() < 0.5 and tensors[-1].dtype is dtype:

@@ -44,15 +44,16 @@ def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:
     rows=st.integers(1, 4),
     longest=st.booleans(),
     kinds=st.just(EVERY),
+    stacked=st.booleans(),
 )
 # A window higher than the image.
-@example(seed=3931, dtype=DType.INT8, layers=1, rows=1, longest=False, kinds=OPERATORS)
+@example(seed=3931, dtype=DType.INT8, layers=1, rows=1, longest=False, kinds=OPERATORS, stacked=False)
 # A result of bools.
-@example(seed=45896, dtype=DType.FLOAT32, layers=7, rows=1, longest=False, kinds=EVERY)
+@example(seed=45896, dtype=DType.FLOAT32, layers=7, rows=1, longest=False, kinds=EVERY, stacked=False)
 def test_any_region_as_a_loop_computes_the_same(
-    seed: int, dtype: DType, layers: int, rows: int, longest: bool, kinds: Sequence[str]
+    seed: int, dtype: DType, layers: int, rows: int, longest: bool, kinds: Sequence[str], stacked: bool
 ) -> None:
-    model = random_network(seed, dtype, layers, height=24 if longest else 0, kinds=kinds)
+    model = random_network(seed, dtype, layers, height=24 if longest else 0, kinds=kinds, stacked=stacked)
     found = sorted(regions(model), key=lambda region: -len(region.operators))
     found = [region for region in found if region.exit.shape[1] > 1]
     if not found:

@@ -66,11 +66,12 @@ def assert_equal(model: Model, *others: Model) -> None:
     layers=st.integers(1, 7),
     count=st.integers(2, 20),
     longest=st.booleans(),
+    stacked=st.booleans(),
 )
 def test_any_region_in_stripes_computes_the_same(
-    seed: int, dtype: DType, layers: int, count: int, longest: bool
+    seed: int, dtype: DType, layers: int, count: int, longest: bool, stacked: bool
 ) -> None:
-    model = random_network(seed, dtype, layers, kinds=EVERY)
+    model = random_network(seed, dtype, layers, kinds=EVERY, stacked=stacked)
     found = sorted(regions(model), key=lambda region: -len(region.operators))
     found = [region for region in found if region.exit.shape[1] > 1]
     if not found:

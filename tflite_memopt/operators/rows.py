@@ -106,6 +106,15 @@ def is_image(tensor: Tensor) -> bool:
     return len(tensor.shape) == 4 and tensor.shape[0] == 1 and bool(np.all(np.asarray(tensor.shape) > 0))
 
 
+FROM_STACK, TO_STACK = (2, 1, 3, 0), (3, 1, 0, 2)
+"""Orders of a TRANSPOSE between a stack (C, H, 1, W) and an image (1, H, W, C)."""
+
+
+def is_stack(tensor: Tensor) -> bool:
+    """Tell whether it is (C, H, 1, W), which are the bytes of an image with channels first."""
+    return len(tensor.shape) == 4 and tensor.shape[2] == 1 and min(tensor.shape) > 0
+
+
 _NO_IMAGE = "its input is not an NHWC tensor with batch 1"
 _HYBRID = "it is hybrid: its float input is quantized by the range of all rows"
 
@@ -279,10 +288,15 @@ def reshape_rows(operator: Operator) -> RowMap | str:
 
 
 def transpose_rows(operator: Operator) -> RowMap | str:
-    """Row r reads row r: columns and channels change places, by constants."""
+    """Row r reads row r: columns and channels change places, or those of a stack become channels; by constants."""
     source, order = operator.inputs[0], integers(operator.inputs[1])
-    if source is None or not is_image(source) or order is None:
-        return "its input is not an NHWC tensor with batch 1, or its order is computed"
+    if source is None or order is None:
+        return "its order is computed"
+    ends = (source, operator.outputs[0])
+    if tuple(order.tolist()) in (FROM_STACK, TO_STACK) and any(map(is_image, ends)) and any(map(is_stack, ends)):
+        return _same(operator.outputs[0], (0,))
+    if not all(map(is_image, ends)):
+        return "its input is not an NHWC tensor with batch 1"
     if order.tolist() != [0, 1, 3, 2]:
         return "it moves rows, or nothing"
     return _same(operator.outputs[0], (0,))

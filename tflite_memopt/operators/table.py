@@ -38,7 +38,7 @@ from ..model.ir.editor import Editor
 from ..model.ir.model import DType, Operator
 from . import overrides, rows
 from .overrides import Overrides, PaddingsOperand, ShapeOperand
-from .rows import RowMap, is_image
+from .rows import RowMap, is_image, is_stack
 
 Beyond = Literal["zero point", "own value", "not counted"]
 """The values beyond the edges of an operator's input: the zero point, a value of its own, or none."""
@@ -330,6 +330,8 @@ def row_map_of(operator: Operator) -> RowMap | str:
 def _has_rows(operator: Operator, kind: OperatorKind) -> bool:
     """Tell whether the output is an image; one without channels ends a region, since nothing else here reads it."""
     output = operator.outputs[0]
+    if operator.name == "TRANSPOSE" and is_stack(output):
+        return True
     return is_image(output) or (kind.drops_channels and len(output.shape) == 3 and output.shape[0] == 1)
 
 

@@ -89,7 +89,7 @@ def _is_cut(tensor: Tensor) -> bool:
 
 
 def _row_of(like: Tensor) -> Tensor:
-    return Tensor(like.name, (1, 1, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
+    return Tensor(like.name, (like.shape[0], 1, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
 
 
 def _second_row() -> Operator:
@@ -344,7 +344,8 @@ class StripeBounder:
             price, calls = prices_of(tensor, self._costs.profile.prices), cuts.sums(is_cut)
             lines = cuts.sums(np.where(is_cut, reads[0].read.count, 0))
             slices += calls
-            work += calls * price.call + lines * tensor.shape[2] * (price.copied * tensor.shape[3] + price.run)
+            pixels = lines * tensor.shape[0] * tensor.shape[2]
+            work += calls * price.call + pixels * (price.copied * tensor.shape[3] + price.run)
             if tensor in self._lives_on:
                 alive.add(aligned(tensor.nbytes))
                 continue
@@ -480,8 +481,9 @@ def _distance(region: Region, loop: LoopRows, tensor: Tensor) -> int:
 
     No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
     """
-    starts = [np.asarray(each, np.int64) * row_bytes(tensor) for each in _starts(loop, tensor)]
-    writes = (np.asarray(loop.writes, np.int64) + loop.rows) * row_bytes(region.exit)
+    read, written = (row_bytes(each) // each.shape[0] for each in (tensor, region.exit))  # of the first of a stack
+    starts = [np.asarray(each, np.int64) * read for each in _starts(loop, tensor)]
+    writes = (np.asarray(loop.writes, np.int64) + loop.rows) * written
     at = np.stack([*starts, writes], axis=1)
     is_of_result = np.arange(at.shape[1]) == len(starts)
     return max(0, least_distance(np.tile(is_of_result, len(at)), at.ravel(), tensor.nbytes, tensor.nbytes))

@@ -92,7 +92,7 @@ class IterationGraph:
 
     def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """Return a new activation of ``count`` rows."""
-        return self.edit.activation(f"{last_part(like)}/{name}", (1, count, *like.shape[2:]), like)
+        return self.edit.activation(f"{last_part(like)}/{name}", (like.shape[0], count, *like.shape[2:]), like)
 
     def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:
         """``count`` rows of a tensor, from row ``starts[t]`` on in iteration t."""
@@ -300,7 +300,7 @@ class RollingBody:
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """Return a new activation of ``count`` rows, with the columns of padding that all readers want."""
-        shape = (1, count, *wide_shape(like, self._loop.wide.get(like, (0, 0))))
+        shape = (like.shape[0], count, *wide_shape(like, self._loop.wide.get(like, (0, 0))))
         return self._body.edit.activation(f"{last_part(like)}/{name}", shape, like)
 
 
@@ -311,7 +311,7 @@ def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
 
 def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     """``count`` rows of the zero point of a tensor, as in padding."""
-    return np.full((1, count, *wide_shape(like, sides)), zero_of(like), like.dtype.label)
+    return np.full((like.shape[0], count, *wide_shape(like, sides)), zero_of(like), like.dtype.label)
 
 
 LoopForm = Literal["clamped", "masked"]

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
+import numpy as np
+
 from ...model.ir.editor import SAME, VALID, Editor, last_part, stem
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike
@@ -96,7 +98,7 @@ def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
 
 def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
     """Return a tensor with the given rows of ``like``."""
-    shape = (1, rows.count, *like.shape[2:])
+    shape = (like.shape[0], rows.count, *like.shape[2:])
     return edit.activation(name, shape, like, is_piece=True)
 
 
@@ -114,15 +116,34 @@ class InputSlices:
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
         reads = [[(tensor, rows) for _, tensor, rows in input_reads(region, stripe)] for stripe in stripes]
         late = _late_inputs(region, stripes[-1], dict.fromkeys(read for each in reads for read in each))
+        self._images = {tensor: (tensor,) if tensor in late else self._images_of(tensor) for tensor in region.inputs}
         for number, each in enumerate(reads):
             self.suffix = f"stripe{number + 1}of{len(stripes)}"
-            for tensor, rows in each:
-                if tensor not in late and (tensor, rows) not in self._slices:
-                    self._slices[tensor, rows] = self._cut(tensor, rows)
+            for image, rows in ((image, rows) for tensor, rows in each for image in self._images[tensor]):
+                if image not in late and (image, rows) not in self._slices:
+                    self._slices[image, rows] = self._cut(image, rows)
 
     def rows_of(self, tensor: Tensor, rows: Rows) -> Tensor:
         """These rows of an input."""
-        return self._slices.get((tensor, rows)) or self._cut(tensor, rows)
+        parts = [self._slices.get((image, rows)) or self._cut(image, rows) for image in self._images[tensor]]
+        if len(parts) == 1:
+            return parts[0]
+        # As columns, not as a stack, in whose place they would lie better than in that of their images.
+        shape = (1, rows.count, len(parts), tensor.shape[3])
+        joined = self._edit.activation(f"{stem(tensor)}/{self.suffix}/columns", shape, tensor, is_piece=True)
+        self._edit.join(parts, joined, 2)
+        return joined
+
+    def _images_of(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """Return the images of a stack, each of which has its rows in one piece; they are views."""
+        count, *shape = tensor.shape
+        if count == 1:
+            return (tensor,)
+        edit, names = self._edit, (f"{stem(tensor)}/image{at + 1}of{count}" for at in range(count))
+        images = tuple(edit.activation(name, (1, *shape), tensor, is_piece=True) for name in names)
+        axis = edit.constant(f"{stem(tensor)}/axis", np.asarray(0, np.int32))
+        edit.operator("SPLIT", (axis, tensor), images, "SplitOptions", numSplits=count)
+        return images
 
     def _cut(self, tensor: Tensor, rows: Rows) -> Tensor:
         return rows_of(self._edit, tensor, Rows(0, tensor.shape[1]), rows, f"{stem(tensor)}/{self.suffix}")
@@ -130,7 +151,7 @@ class InputSlices:
 
 def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
     """Return the inputs whose slices are made when they are read."""
-    copies = [(tensor, rows) for tensor, rows in reads if rows.start * row_bytes(tensor) % ARENA_ALIGNMENT]
+    copies = [(tensor, rows) for tensor, rows in reads if not _is_view(tensor, rows)]
     late = {tensor for tensor, _ in copies}
     readers = [op for op in region.operators if any(tensor in region.inputs for tensor in op.present_inputs())]
     if len(late) != 1 or len(region.inputs) != 1 or len(readers) != 1:
@@ -144,9 +165,17 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
     return set() if at_once <= at_end else late
 
 
+def _is_view(tensor: Tensor, rows: Rows) -> bool:
+    """Tell whether rows can stay where they lie: of an image, or of each image of a stack that can be joined again."""
+    images = tensor.shape[0]
+    if images > MAX_CONCATENATION_INPUTS or (images > 1 and tensor.nbytes // images % ARENA_ALIGNMENT):
+        return False
+    return rows.start * row_bytes(tensor) // images % ARENA_ALIGNMENT == 0
+
+
 def row_bytes(tensor: Tensor) -> int:
-    """Return the bytes of one row of an image."""
-    return prod(tensor.shape[2:]) * tensor.dtype.arena_bytes
+    """Return the bytes of one row of an image, or of one row of each image of a stack."""
+    return tensor.shape[0] * prod(tensor.shape[2:]) * tensor.dtype.arena_bytes
 
 
 class StripeWriter:
@@ -270,8 +299,8 @@ def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], nam
     if not any(padding):
         return tensor
     above, below, left, right = padding
-    _, height, width, depth = tensor.shape
-    made = edit.activation(name, (1, height + above + below, width + left + right, depth), tensor)
+    images, height, width, depth = tensor.shape
+    made = edit.activation(name, (images, height + above + below, width + left + right, depth), tensor)
     edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
     return made
 
@@ -308,11 +337,14 @@ def write_twin(
 
     ``padding``: rows and columns that a PAD adds around these rows, (above, below, left, right); None: its own.
     """
-    resized, overrides = kind_of(operator).resized, Overrides()
+    resized, overrides, source = kind_of(operator).resized, Overrides(), inputs[0]
     if isinstance(resized, ShapeOperand):
         overrides = resized.overrides_for(edit, output)
     elif resized is not None and padding is not None:
         overrides = resized.overrides_for(edit, operator, output, padding[:2])
+    elif operator.name == "TRANSPOSE" and source is not None and source.shape[0] < operator.required(0).shape[0]:
+        order = edit.constant(f"{output.name}/order", np.asarray((0, 1, 3, 2), np.int32))
+        overrides = Overrides(operands={1: order})  # of the columns that InputSlices makes of a stack
     edit.twin(operator, overrides.apply_to(inputs), (output,), **overrides.fields)
 
 

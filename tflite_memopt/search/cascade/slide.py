@@ -109,8 +109,8 @@ def _interior_of(operator: Operator, row_map: RowMap, interiors: Mapping[Tensor,
     for tensor in operator.present_inputs():
         if not tensor.is_constant and not (tensor in images and tensor in interiors):
             return f"it reads '{tensor.name}', which does not slide"
-    if not is_image(output):
-        return "its output has no channels"
+    if not all(map(is_image, (*images, output))):
+        return "its input or output is no image"
     found = [interiors[tensor] for tensor in images]
     reason = reason_against_types((*images, output))
     if reason is not None or len({each.step for each in found}) > 1:
