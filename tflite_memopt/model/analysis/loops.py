@@ -11,7 +11,7 @@ they make until every byte has been written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -56,6 +56,24 @@ class Loop:
     def slots(self) -> range:
         """The numbers of what is carried from iteration to iteration."""
         return range(len(self.operator.outputs))
+
+    def filled_by(self, slot: int) -> Operator | None:
+        """Return the DYNAMIC_UPDATE_SLICE that is all that an iteration does with what is carried in a slot."""
+        read, made = self.body.inputs[slot], self.body.outputs[slot]
+        update = made.producer
+        if update is None or update.name != "DYNAMIC_UPDATE_SLICE" or update.inputs[0] is not read:
+            return None
+        is_alone = len(read.uses) == 1 and not made.uses and not self.condition.inputs[slot].uses
+        return update if is_alone else None
+
+    def ranges(self, operator: Operator) -> list[tuple[int, int]]:
+        """Return the first byte and the end of what an operator of the body reads or writes, by iteration.
+
+        Iterations in which that is not one range, or not known, are left out.
+        """
+        whole = operator.required(0)
+        boxes = (box_of(operator, begin) for begin in self.begins.get(operator, ()))
+        return [bytes_of(box, whole) for box in boxes if box is not None and is_one_run(box, whole)]
 
 
 def loops_of(model: Model) -> tuple[Loop, ...]:
@@ -290,23 +308,9 @@ def _written_by(operator: Operator, slot: int, loops: Mapping[Operator, Loop]) -
         return None if box is None or not is_one_run(box, output) else (output, [bytes_of(box, output)])
     if operator not in loops:
         return None
-    loop = loops[operator]
-    ranges = list(_by_iteration(loop, slot))
+    update = loops[operator].filled_by(slot)
+    ranges = [] if update is None else loops[operator].ranges(update)
     return (operator.outputs[slot], ranges) if ranges else None
-
-
-def _by_iteration(loop: Loop, slot: int) -> Iterator[tuple[int, int]]:
-    """The bytes that the iterations write, if an iteration does nothing with the tensor but write into it."""
-    read, made = loop.body.inputs[slot], loop.body.outputs[slot]
-    update = made.producer
-    if update is None or [use.operator for use in read.uses] != [update] or read is not update.inputs[0]:
-        return
-    if loop.condition.inputs[slot].uses or made.uses or update not in loop.begins:
-        return
-    for begin in loop.begins[update]:
-        box = box_of(update, begin)
-        if box is not None and is_one_run(box, made):
-            yield bytes_of(box, made)
 
 
 def _covers(written: Iterable[tuple[int, int]], size: int) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import ErrorKind, UnsupportedModelError
 from ...kernels.relations import RESHAPES, slice_box, strided_slice_box
-from ...model.analysis.loops import Loop, box_of, bytes_of, integers_by_iteration, is_one_run, loops_of
+from ...model.analysis.loops import Loop, integers_by_iteration, loops_of
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.check import check_model
@@ -30,7 +30,7 @@ from ...model.ir.editor import Editor, last_part
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import values, zero_of
 from ...operators.table import kind_of
-from .engine import is_dead
+from .engine import drop_dead
 from .steps_in_a_loop import roll_up
 
 _CUTS = {"SLICE": slice_box, "STRIDED_SLICE": strided_slice_box}
@@ -139,9 +139,7 @@ class _Stepper:
             after.name = self._edit.unique(f"{before.name}_next")
         for tensor, result in zip(self._main.outputs, results, strict=True):
             result.name = tensor.name
-        for operator in reversed(list(self._graph.operators)):
-            if is_dead(self._graph, operator):
-                self._graph.remove_operator(operator)
+        drop_dead(self._graph)
         model = replace(self._model, graphs=[self._graph], signatures=None, metadata=[], associated_files=())
         drop_dead_tensors(model)
         drop_unused_codes(model)
@@ -265,8 +263,8 @@ class _Stepper:
                 iteration.wholes[before] = self._twins[given]
             elif after is before:
                 iteration.twins[before] = self._twin(loop.operator, given, {})
-            elif after.producer is not None and self._is_list(loop, before, after):
-                iteration.lists[after.producer] = last
+            elif (update := loop.filled_by(slot)) is not None and self._is_list(loop, update):
+                iteration.lists[update] = last
             else:
                 self._check_start(given)
                 iteration.states.setdefault(after, []).append((before, last))
@@ -283,30 +281,20 @@ class _Stepper:
         if not is_zero and given not in self._firsts:
             raise _refused(f"the state '{given.name}' is not zeros before the first step")
 
-    def _is_list(self, loop: Loop, before: Tensor, after: Tensor) -> bool:
-        """Tell whether each iteration sets the item of its step, and does nothing else with the list."""
-        update = after.producer
-        if update is None or update.name != "DYNAMIC_UPDATE_SLICE" or update.inputs[0] is not before:
-            return False
-        if len(before.uses) > 1 or after.uses or _frame_of(after.shape, self._steps) is None:
-            return False
-        return self._places(loop, update, after) == self._in_order
+    def _is_list(self, loop: Loop, update: Operator) -> bool:
+        """Tell whether each iteration sets the item of its step."""
+        whole = update.outputs[0]
+        return _frame_of(whole.shape, self._steps) is not None and self._places(loop, update, whole) == self._in_order
 
     @property
     def _in_order(self) -> list[int]:
         """The steps that the iterations of a loop are."""
         return list(range(self._lead, self._steps))
 
-    def _places(self, loop: Loop, operator: Operator, whole: Tensor) -> list[int] | None:
-        """Return the step of a tensor that each iteration reads or writes; None if an iteration takes another range."""
-        size, found = whole.nbytes // self._steps, []
-        for begin in loop.begins.get(operator, ()):
-            box = box_of(operator, begin)
-            low, high = (0, 0) if box is None or not is_one_run(box, whole) else bytes_of(box, whole)
-            if high - low != size or low % size:
-                return None
-            found.append(low // size)
-        return found
+    def _places(self, loop: Loop, operator: Operator, whole: Tensor) -> list[int]:
+        """Return the step of a tensor that each iteration reads or writes, but for those that take another range."""
+        size = whole.nbytes // self._steps
+        return [low // size for low, high in loop.ranges(operator) if high - low == size and not low % size]
 
     def _take_row(self, iteration: _Iteration, operator: Operator) -> None:
         """Note the frame for what an iteration reads of all of them."""
