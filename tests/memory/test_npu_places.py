@@ -155,6 +155,18 @@ def test_an_operand_without_an_offset_is_refused() -> None:
         read_planned(write_model(vela(leave_out="work")))
 
 
+def test_a_plan_that_vela_kept_of_its_input_is_no_reason_to_leave_it_out() -> None:
+    """Vela 5.2.0 writes no plan of its own where its input has one: only a file without one can be compiled."""
+    model = vela()
+    offline_plan.attach(model, {})
+    model.metadata[-1][1].data = np.asarray([1, 1, 2, 0, 0], np.int32).view(np.uint8)
+    data = write_model(model)
+    with raises(ModelFormatError, ErrorKind.DAMAGED, "Vela keeps the plan", "before it was optimized"):
+        analyze(data)
+    with raises(UnsupportedModelError, ErrorKind.PLACE, "Vela keeps the memory plan", "before it was "):
+        optimize(data, UNPROVED)
+
+
 def test_other_custom_operators_read_what_something_writes() -> None:
     with raises(ModelFormatError, ErrorKind.UNWRITTEN, "'work'"):
         read_planned(write_model(vela("other")))

@@ -51,7 +51,8 @@ def mark_npu_places(model: Model, planned: Mapping[Tensor, int]) -> None:
             if in_head(tensor) and tensor not in planned:
                 raise UnsupportedModelError(
                     f"operator {operator.opcode.label}: the file has no offset for its tensor '{tensor.name}', to "
-                    "which the NPU's commands refer; compile the model with Vela again",
+                    "which the NPU's commands refer; compile the model with Vela again, as it was before it was "
+                    "planned, since Vela keeps the memory plan of the file that it compiles",
                     ErrorKind.PLACE,
                 )
         for tensor, life in timeline.tensors.items():

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from ..ir.check import MAX_TENSOR_BYTES
+from ..ir.check import MAX_TENSOR_BYTES, is_fixed_by_npu
 from ..ir.model import Model, Tensor
 from .metadata import remove_entries, replace_entry
 
@@ -56,10 +56,12 @@ def decode(model: Model) -> dict[Tensor, int] | None:
     words, tensors = found
     wrong = misfit(model)
     if wrong is not None:
-        raise ModelFormatError(
-            f"TFLM refuses the file for its memory plan: {wrong}; LiteRT ignores it, and optimize leaves it out",
-            ErrorKind.DAMAGED,
+        cure = (
+            "Vela keeps the plan of the file that it compiles: give it the model as it was before it was optimized"
+            if is_fixed_by_npu(model)
+            else "LiteRT ignores it, and optimize leaves it out"
         )
+        raise ModelFormatError(f"TFLM refuses the file for its memory plan: {wrong}; {cure}", ErrorKind.DAMAGED)
     offsets = words[_HEADER_WORDS : _HEADER_WORDS + len(tensors)].tolist()
     return {t: o for t, o in zip(tensors, offsets, strict=True) if o != UNPLANNED}
 
