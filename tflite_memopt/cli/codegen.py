@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from .shared import FORCE, MEMORY, memories_of
 from .types import GivenMemories, ModelPath
 
 if TYPE_CHECKING:
+    from ..firmware.description import OneModel
     from ..firmware.plan_table import MemoryRequest
 
 
@@ -149,10 +150,24 @@ def codegen(
         _codegen_program(source, output, target, name, force)
         return
     with naming(source.name):
-        files = _files_of_one(source, target, name, planner, request, original, manifest, force)
+        one, files = _files_of_one(source, target, name, planner, request, original, manifest, force)
     read = [path for path in (source, original, manifest) if path is not None]
-    for path in write_folder(output, files, read, force):
-        click.echo(path)
+    written = write_folder(output, files, read, force)
+    for line in (*_told(one, files), *map(str, written)):
+        click.echo(line)
+
+
+def _told(one: OneModel, files: Collection[str]) -> Iterator[str]:
+    """Yield the bytes of each array, where it is placed, and what to do with the files."""
+    size = next(iter(one.sizes.by_library.values()))
+    how = "" if one.table is None else " with the planner of planner.h"
+    yield f"RAM {size.required:,} bytes: {one.name}::kArenaBytes{how}, for {one.whom}"
+    for memory in () if one.table is None or len(one.table.names) < 2 else one.table.memories:
+        where = "any buffer of yours" if memory.is_external else f"{memory.macro} sets its section"
+        yield f"    {memory.label}: {size.required if memory.is_arena else memory.bytes:,} bytes, {where}"
+    if one.build.name.startswith("arduino") and "snippets/arduino.ino" not in files:
+        yield "no sketch: Arduino's library lacks these kernels; optimize with --target arduino-nano-33-ble"
+    yield 'next: main.cc and model_data.cc are the test; your firmware has #include "setup.h" and calls Start()'
 
 
 def _request(
@@ -177,7 +192,7 @@ def _files_of_one(
     original: Path | None,
     manifest: Path | None,
     force: bool,
-) -> dict[str, bytes]:
+) -> tuple[OneModel, dict[str, bytes]]:
     from ..firmware.describe import describe
     from ..firmware.esphome import manifest_of
     from ..firmware.files import files_of_model
@@ -199,7 +214,7 @@ def _files_of_one(
         }
     )
     expected = expected_outputs(data, tie_positions(one.model, request.ties or labeled_ties(one.model)), known)
-    return files_of_model(one, expected) | more
+    return one, files_of_model(one, expected) | more
 
 
 def _files_in(folder: Path, parts: Iterable[str]) -> tuple[Path, ...]:

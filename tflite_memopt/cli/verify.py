@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import printable
 from .exit_codes import CONTRADICTED, DONE, NOT_EQUAL
 from .flags import flags_of, options_from
 from .shared import JSON, QUIET, progress_line, show
@@ -17,6 +18,10 @@ from .types import ModelPath
 if TYPE_CHECKING:
     from ..evidence.equivalence.verdict import Verdict
     from ..options import Options
+
+
+_COLUMNS = 120
+"""Of the table in a pipe, which has no width."""
 
 
 @click.command(short_help="Compare two models, bit by bit.")
@@ -51,7 +56,7 @@ def verify(
     from ..api import verify as run
     from ..evidence.equivalence.verdict import contradiction
     from ..report.document import tables_of
-    from ..report.documents import verification_table
+    from ..report.documents import verdict_line, verification_table
     from ..report.model import Verification, to_json
 
     if receipt is not None:
@@ -68,8 +73,10 @@ def verify(
         click.echo(f"{fault}; please report both files", err=True)
     if as_json:
         click.echo(to_json(Verification(verdicts)), nl=False)
-    elif not quiet:
-        show(tables_of(verification_table(verdicts)))
+    else:
+        click.echo(printable(verdict_line(verdicts)))
+        if not quiet:
+            show(tables_of(verification_table(verdicts)), _COLUMNS)
     for name, verdict in verdicts.items():
         if verdict.equal is False:
             click.echo(f"{name}: {verdict.reason}", err=True)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import partial
 
 from ..errors import printable
-from ..evidence.equivalence.verdict import Verdict
+from ..evidence.equivalence.verdict import FILE, PROOF, Verdict
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.reserve import LibraryNeed
 from ..model.ir.change import Refusal, RewriteUse
@@ -23,6 +23,7 @@ from .summary import (
     advice_of,
     done_of,
     flash_in_words,
+    keeps_original,
     price_of,
     proof_of,
     registered_by,
@@ -157,7 +158,8 @@ def _flash(report: Report, output: str, calls: Sequence[str]) -> Iterator[Lines]
         f"tflite::MicroMutableOpResolver<{len(calls)}> resolver;",
         *(f"resolver.{call};" for call in calls),
     ]
-    line = f"flash {output}: {size}{registered_by(report)}; codegen writes the C++"
+    file = "flash your original" if keeps_original(report) else f"flash {output}"
+    line = f"{file}: {size}{registered_by(report)}; codegen writes the C++"
     blocks = ["\n".join(code), f"tflite-memopt codegen {output} -o firmware"]
     yield Lines("next", "In your firmware", [line], code=blocks)
 
@@ -269,6 +271,28 @@ def _planned_for(analysis: Analysis) -> Iterator[str]:
     )
 
 
+def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
+    """Return the answer of ``verify`` in one line: whether anything differs, what is proved, and what ran."""
+    differing = [name for name, verdict in verdicts.items() if verdict.equal is False]
+    if differing:
+        first = verdicts[differing[0]]
+        return f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}"
+    ran = [name for name, verdict in verdicts.items() if verdict.equal and verdict.samples]
+    if not ran:
+        return "NOT verified: no runtime could run both models"
+    samples, words = max(verdicts[name].samples for name in ran), {_word(verdicts[name]) for name in ran}
+    proof = verdicts.get(PROOF)
+    proved = "proved for all inputs" if proof is not None and proof.equal else "not proved"
+    approximate = "APPROXIMATE" in words
+    how = "APPROXIMATE" if approximate else "bit-exact" if words == {"equal"} else "equal within a stated tolerance"
+    verdict = "compared: outputs" if approximate else f"equal: {proved}, and"
+    where = " and ".join(_RUNTIMES.get(name, name) for name in sorted(ran))
+    return f"{verdict} {how} on {counted(samples, 'input')} ({where})"
+
+
+_RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "runner": "your runner"}
+
+
 def verification_table(verdicts: Mapping[str, Verdict], text: str = "", more: str = "") -> TextTable:
     """Return a row for each proof, for the interface, and for each runtime; only runtimes have samples."""
     columns = ("check", "verdict", "samples", "largest difference", "values that differ", "reason")
@@ -278,7 +302,8 @@ def verification_table(verdicts: Mapping[str, Verdict], text: str = "", more: st
         is_known = verdict.equal is not None
         share = f"{100 * verdict.differing_share:.3g} %" if is_known else "-"
         figures = str(verdict.samples or "-"), _gap(verdict) if is_known else "-", share
-        rows.append((check, Cell(_word(verdict), kind), *figures, folded(verdict.reason or "")))
+        name = "interface" if check == FILE else check
+        rows.append((name, Cell(_word(verdict), kind), *figures, folded(verdict.reason or "")))
     return TextTable("Does it compute the same?", columns, rows, text, more, is_open=True)
 
 

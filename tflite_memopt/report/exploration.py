@@ -42,7 +42,8 @@ def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Object
         return need_of(point, objective), _run_time(point), point.operators, point.file_bytes
 
     kept: list[FrontPoint] = []
-    for point in sorted((each for each in points if each.hop is None), key=order):
+    # Of equal points the last one: it has the least limit that was searched.
+    for point in sorted((each for each in reversed(points) if each.hop is None), key=order):
         is_less = need_of(point, objective) < need_of(before, objective)
         if not kept or (is_less and _run_time(point) < _run_time(kept[-1])):
             kept.append(point)

@@ -121,8 +121,7 @@ def headline(report: Report) -> str:
     """
     is_head, answer = report.objective == "head", report.answer
     before, after = (needed_of(report, memory) for memory in (report.before, report.after))
-    is_right = report.as_it_came.makes == "runs"
-    kept = "no change: keep the original" if report.saves_nothing and is_right else "no change"
+    kept = "no change: keep the original" if keeps_original(report) else "no change"
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
     price += "" if report.calls == 1 else ", one step per call"
@@ -136,6 +135,11 @@ def headline(report: Report) -> str:
     if is_head:
         return joined(said, said_of_fit(answer, report.device, was))
     return joined(said, *sentences_of(answer, report.device, report.target, was))
+
+
+def keeps_original(report: Report) -> bool:
+    """Return whether firmware keeps the original, which the result is no smaller than and which runs rightly."""
+    return report.saves_nothing and report.as_it_came.makes == "runs"
 
 
 def mended_first(report: Report) -> str:

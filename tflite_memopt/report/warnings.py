@@ -11,6 +11,7 @@ from ..kernels.mend import NAMES
 from ..kernels.profile import KernelProfile
 from ..kernels.since import TflmBuild
 from ..memory.figures import MemoryUse
+from ..memory.work import slowdowns
 from ..model.ir.change import BOUNDARY, CHANNELS_LAST, UNCALLED
 from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
@@ -151,6 +152,11 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     for name, (was, need) in report.answer.more_than_before.items() if is_alike else ():
         advice = "; name your chip by --target" if report.target is None else ""
         yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"
+    more = after.required_for_target - before.required_for_target
+    if report.slide is not None and more > 0:
+        saves = max(slowdowns(before.instructions, after.instructions).values(), default=0.0) < 0
+        why = "it saves run time alone" if saves else "and no less run time: keep the window"
+        yield f"sliding takes {more:,} bytes more than the whole window; {why}"
     yield from of_estimate(after)
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:

@@ -12,7 +12,7 @@ from ..memory.file import read_planned, without_foreign_plan
 from ..memory.work import slowest
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
-from ..options import Options
+from ..options import DEFAULT_LIMIT, Options
 from ..report.answer import Answer, answer_of
 from ..report.exploration import chosen_of, flags_of, front_of
 from ..report.model import Exploration, FrontPoint
@@ -104,6 +104,9 @@ class _Exploring:
             self.searches += 1
             # A limit that the answers keep by themselves is left out: they would be the same.
             slowest = max(point.slowdown for point in made)
+            if slowest <= DEFAULT_LIMIT < most:  # the default has these answers, and is what a person gives least for
+                for each in (options, replace(options, every_byte=False)):
+                    self._made(replace(each, max_slowdown=DEFAULT_LIMIT))
             most = max((each for each in LIMITS if each < min(most, slowest)), default=None)
 
     def slide(self, options: Options, hops: tuple[int, ...]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import EquivalenceError, ErrorKind
+from ..errors import EquivalenceError, ErrorKind, UsageError
 from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..kernels.as_it_came import said_of_wrong, wrong_operators
@@ -46,6 +46,8 @@ class Result:
         cannot be written.
         """
         target = Path(path)
+        if target.is_file() and not force:
+            raise UsageError(f"'{target}' exists; give another name, or force=True to replace it", ErrorKind.EXISTS)
         check_target(target, (), force)
         write_files({target: self.model})
 

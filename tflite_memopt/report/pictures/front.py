@@ -21,8 +21,8 @@ def front_plot(exploration: Exploration) -> Plot:
     numbered = [*enumerate((exploration.before, *exploration.points))]
     most = max(point.total for _, point in numbered[1:] or numbered)
     shown = [(n, point) for n, point in numbered if n or len(numbered) == 1 or point.total <= _NEAR * most]
-    is_limited = exploration.choice.objective == "total" and (exploration.choice.budget or most + 1) <= _NEAR * most
-    budget = [exploration.choice.budget or 0] if is_limited else []
+    given = exploration.choice.budget
+    budget = [given] if given and exploration.choice.objective == "total" and given <= _NEAR * most else []
     sizes, prices = [*(point.total for _, point in shown), *budget], [_price(point) for _, point in shown]
     room, side = max(1, (max(sizes) - min(sizes)) // 10), max(0.5, (max(prices) - min(prices)) / 20)
     x = Scale(min(prices) - side, max(prices) + side)

@@ -71,7 +71,6 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[Lines]:
     program, report = result.program, result.whole.report
     if result.why_whole:
         yield Lines("limit", "", [f"one part was written: {result.why_whole}"])
-        return
     kinds = sorted(frozenset().union(*(operator_kinds(read_model(data)) for data in result.models)))
     new = [kind for kind in kinds if kind not in {step.operator for step in report.arena["before"].steps}]
     flash = sum(map(len, result.models)) - program.source_bytes

@@ -21,6 +21,8 @@ from ...report.extras import need
 MANIFEST = "program.json"
 VERSION = 2
 NOT_VERIFIED = "not verified"
+PROVED = ", and proved for all inputs"
+"""The end of what was verified, where a proof covers all inputs."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,11 @@ class Program:
     @property
     def equality(self) -> str:
         """``verified`` in a sentence."""
-        return self.verified if self.verified == NOT_VERIFIED else f"verified {self.verified}"
+        if self.verified == NOT_VERIFIED:
+            return self.verified
+        return (
+            f"verified {self.verified}" if self.verified.endswith(PROVED) else f"not proved, verified {self.verified}"
+        )
 
 
 def programs_among(paths: Iterable[Path]) -> list[Path]:

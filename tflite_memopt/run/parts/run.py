@@ -21,6 +21,7 @@ from ...model.io.files import Source, write_folder
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
 from ...options import Effort, Options
+from ...report.summary import proof_of
 from ...search.rewrite.stage import clean_up
 from ..candidate import Cache, Progress
 from ..given import read_given
@@ -28,7 +29,7 @@ from ..pipeline import Result, optimize
 from ..streamed import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
-from .files import MANIFEST, NOT_VERIFIED, Program, to_json
+from .files import MANIFEST, NOT_VERIFIED, PROVED, Program, to_json
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late
 from .manifest import ProgramSource, program_of
 from .stretch import SHARE, StretchCosts
@@ -323,7 +324,11 @@ def _optimized(costs: StretchCosts, choice: Choice, at: int, piece: Model, bound
 def _said(whole: Result) -> str:
     """On what the model as one was verified."""
     equal = {name: verdict.samples for name, verdict in whole.report.equivalence.items() if verdict.equal}
-    return said_of(min(equal.values()), equal, _exactness([whole])) if equal else NOT_VERIFIED
+    if not equal:
+        return NOT_VERIFIED
+    proof, exactness = proof_of(whole.report), _exactness([whole])
+    is_proved = proof is not None and proof.is_proved and exactness != "approximates"
+    return said_of(min(equal.values()), equal, exactness) + (PROVED if is_proved else "")
 
 
 def _exactness(parts: Sequence[Result]) -> Exactness:

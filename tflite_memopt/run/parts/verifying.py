@@ -26,7 +26,7 @@ from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Graph, Model, Tensor
 from ...options import Options
 from ..candidate import Progress
-from .files import read_program
+from .files import PROVED, read_program
 from .manifest import check_program
 from .proving import differing_ends, prove_program, streamed_by
 
@@ -115,7 +115,7 @@ def verify_program(
     proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
     said = said_of(len(baseline.samples), ran, loosest(held), apart if exactness == "approximates" else None)
-    return f"{said}, and proved for all inputs" if proof.proved and exactness != "approximates" else said
+    return f"{said}{PROVED}" if proof.proved and exactness != "approximates" else said
 
 
 def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:

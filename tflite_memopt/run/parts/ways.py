@@ -42,6 +42,7 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
         yield as_one
         return
     excluded = options.ties or options.step or options.slide is not None or options.decision is not None
+    excluded = excluded or bool(options.channels_last)
     if options.objective != "total" or excluded:
         return
     is_as_given = whole.report.as_it_came.has_size and all(use.rule != INFERRED_SHAPES for use in whole.report.rewrites)
