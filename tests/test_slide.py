@@ -242,23 +242,6 @@ def test_a_model_that_streams_already_has_nothing_to_gain() -> None:
         optimize(write_model(b.finish(b.add(x, x))), Options(slide="1"))
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--step",), "a window slides or a network steps: omit --step"),
-        (("--parts", "2"), "--slide does not work with --parts"),
-        (("--io", "int8"), "omit --io int8"),
-        (("--tie", "a:b"), "--slide ties what windows share by itself: omit --tie"),
-    ],
-)
-def test_options_that_exclude_it(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    source = tmp_path / "m.tflite"
-    source.write_bytes(write_model(keywords()))
-    command = ["optimize", str(source), "-o", str(tmp_path / "x.tflite"), "--slide", "2", "--no-verify", *more]
-    run = CliRunner().invoke(cli, command)
-    assert said in f"{run.output}{run.exception}"
-
-
 def test_explore_shows_hops(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
     source.write_bytes(write_model(keywords()))

@@ -68,6 +68,30 @@ def test_the_source_archive_holds_all_that_the_wheel_is_built_of(clone: Path) ->
     assert {"setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"} <= held
 
 
+@pytest.mark.slow
+def test_the_same_tree_gives_the_same_wheel_and_metadata_that_pypi_takes(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    first = shutil.copy(built(clone, "wheel"), tmp_path)
+    other = tmp_path / "another place"
+    shutil.copytree(clone, other, ignore=shutil.ignore_patterns("dist", "build", "*.egg-info"))
+    for path in other.rglob("*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    assert built(other, "wheel").read_bytes() == Path(first).read_bytes()
+    if shutil.which("twine") is None:
+        pytest.skip("not installed: twine (.ci/run installs it)")
+    command = ["twine", "check", "--strict", str(first), str(built(clone, "sdist"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with ZipFile(first) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith("METADATA"))
+        metadata = archive.read(name).decode()
+    assert "Development Status :: 4 - Beta" in metadata
+    assert f"\nVersion: {tflite_memopt.__version__}\n" in metadata
+    assert "b" in tflite_memopt.__version__
+
+
 def test_the_suite_tests_the_installed_copy() -> None:
     """Fail when the checkout's package is imported: it may hold files that no wheel has."""
     origin = distribution("tflite-memopt").read_text("direct_url.json") or ""

@@ -1,3 +1,3 @@
 """The version, in a place that every layer may read."""
 
-__version__ = "0.1.0"
+__version__ = "0.1.0b1"

@@ -14,12 +14,15 @@ import click
 from tests.test_imports import LEVELS, PACKAGE
 from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
+from tflite_memopt.cli.flags import flag_name
+from tflite_memopt.cli.pairs import PAIRS
 from tflite_memopt.kernels import mend
 from tflite_memopt.kernels.chips import names_of_target
 from tflite_memopt.kernels.since import ARRIVALS, BUILDS, FIRST_DAY
 from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.model.ir import change, copying
 from tflite_memopt.operators.table import BY_ROWS, OperatorKind
+from tflite_memopt.options import DECLARED
 from tflite_memopt.search.cascade import slide
 from tflite_memopt.search.rewrite import (
     channels,
@@ -71,7 +74,8 @@ def page() -> str:
     """Return the text of docs/reference.md."""
     sections = (
         ("Exit codes", "They are the same in every command.", ("code", "meaning"), _exit_codes()),
-        ("Options", _OPTIONS, ("option", "commands", "meaning"), _options()),
+        ("Options", _OPTIONS, ("option", "commands", "field of `Options`", "meaning"), _options()),
+        ("Pairs of options", _PAIRS, ("option", "does not work with", "reason"), _pairs()),
         ("Targets", _TARGETS, ("target", "cores and chips", "kernels", "measured", "read from source"), _targets()),
         (
             "Builds of TFLM",
@@ -91,7 +95,11 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-_OPTIONS = "As `tflite-memopt COMMAND --help` shows them; it also has the defaults."
+_OPTIONS = (
+    "As `tflite-memopt COMMAND --help` shows them; it also has the defaults. In Python sizes are bytes as `int`, a\n"
+    "limit on run time is a fraction (0.1 for 10 %), and repeated options are tuples."
+)
+_PAIRS = "Of `optimize`. All other pairs work together; tests/test_pairs.py tries them."
 _TARGETS = (
     "What `--target` accepts; `tflite-memopt targets` also lists boards and chips with their RAM and flash. The last\n"
     "two columns say where the sizes and the permitted overlaps of a target come from."
@@ -122,16 +130,31 @@ def _exit_codes() -> Iterator[tuple[str, str]]:
         yield str(each.code), each.meaning
 
 
-def _options() -> Iterator[tuple[str, str, str]]:
-    by_text: dict[tuple[str, str], list[str]] = {}
+def _pairs() -> Iterator[tuple[str, str, str]]:
+    for first, second, why in PAIRS:
+        yield f"`{first}`", f"`{second}`", why
+
+
+_FIELDS = {"--changes": "rewrite, cascade, every_byte", "--io": "io, channels_last", "--target": "target"}
+
+
+def _field_of(option: click.Option) -> str:
+    """Return the field of Options that a flag sets; empty where it is of the command line alone."""
+    names = {flag_name(field): field for field, declared in DECLARED.items() if declared.commands} | _FIELDS
+    return next((f"`{names[flag]}`" for flag in option.opts if flag in names), "")
+
+
+def _options() -> Iterator[tuple[str, str, str, str]]:
+    by_text: dict[tuple[str, str, str], list[str]] = {}
     for command in load(COMMANDS):
         for option in command.params:
             if isinstance(option, click.Option):
                 value = f" {option.metavar}" if option.metavar else ""
                 names = ", ".join(f"`{name}{value}`" for name in (*option.opts, *option.secondary_opts))
-                by_text.setdefault((names, _first(option.help)), []).append(str(command.name))
-    for (names, text), commands in by_text.items():
-        yield names.replace("|", r"\|"), "all" if len(commands) == len(COMMANDS) else ", ".join(commands), text
+                by_text.setdefault((names, _field_of(option), _first(option.help)), []).append(str(command.name))
+    for (names, field, text), commands in by_text.items():
+        which = "all" if len(commands) == len(COMMANDS) else ", ".join(commands)
+        yield names.replace("|", r"\|"), which, field, text
 
 
 def _targets() -> Iterator[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
 from .flags import GroupedCommand, command_again, flag, flags_of, options_from
+from .pairs import refuse_pairs
 from .reports import makers_of, report_option, reports_of
 from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
 from .types import ModelPath, Value, fed_rows, part_count
@@ -91,13 +92,10 @@ def optimize(
     from ..run.candidate import Cache
     from ..run.pipeline import optimize as run
 
+    refuse_pairs(click.get_current_context())
     read = (source, *_files_read(flags["inputs"], flags["replay"]))
     options = _options_of(flags)
-    if receipt is not None and not options.verify:
-        raise click.UsageError("--receipt records proofs: omit --no-verify")
     if parts is not None or feed is not None:
-        if receipt is not None:
-            raise click.UsageError("--receipt is for one model, not for a program")
         most_parts = 2 if parts is None else parts or None
         _in_parts(read, output, reports, as_json, options, most_parts, feed, force, quiet)
         return
@@ -165,8 +163,6 @@ def _in_parts(
         raise UsageError(
             f"output '{output}': the folder '{output.parent}' does not exist; create it first", ErrorKind.NOT_WRITABLE
         )
-    if any(path.suffix != ".json" for path in reports):
-        raise UsageError("--report: a program has only a .json report")
     check_files(reports, read, force)
     with progress_line(quiet) as say:
         rows, image = (None, None) if feed is None else (feed.rows, feed.input)

@@ -1,0 +1,124 @@
+"""All pairs of options of ``optimize`` on small models: each works, or is refused in a line that names both."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scripts.makers import reference
+from tests.command import run
+from tests.models import dense_model, mobile_chain
+from tests.recurrent import layers
+from tests.test_slide import keywords
+from tflite_memopt.cli.pairs import PAIRS
+from tflite_memopt.model.io.reader import read_model
+from tflite_memopt.model.io.writer import write_model
+
+OPTIONS = {
+    "--target": ("cortex-m4",),
+    "--kernels": ("cmsis-nn-dsp",),
+    "--tflm": ("2026-01-15",),
+    "--io int8": ("int8",),
+    "--io channels-last": ("channels-last",),
+    "--tie": None,
+    "--step": (),
+    "--slide": ("2",),
+    "--objective head": ("head",),
+    "--budget": ("300",),
+    "--allow-approximate": (),
+    "--keep-quantized": (),
+    "--max-slowdown": ("50",),
+    "--changes": ("all",),
+    "--no-verify": (),
+    "--inputs": ("x.npz",),
+    "--parts": ("2",),
+    "--feed": ("auto",),
+    "--replay": None,
+    "--report .json": ("r.json",),
+    "--report .html": ("r.html",),
+    "--report .svg": ("r.svg",),
+    "--receipt": ("receipt.json",),
+    "--json": (),
+    "--quiet": (),
+    "--verbose": (),
+}
+"""Words of each option; None: they depend on the model."""
+OPERATORS = {"": 1, "--tie": 2, "--slide": 10, "--step": 19, "--feed": 0}
+"""Of the model for an option that needs one of a kind, which a decision has in order."""
+SETTLED = {"--help", "--force", "--output", "--effort"}
+"""Options that every command line here has, or that end it."""
+
+
+@cache
+def model_for(kind: str) -> bytes:
+    makers = {"--step": lambda: layers("gru"), "--slide": keywords, "--feed": mobile_chain}
+    return write_model(makers.get(kind, dense_model)())
+
+
+def tied() -> tuple[bytes, str]:
+    """A model whose output has the type and the shape of its second input."""
+    from tests.model_builder import ModelBuilder
+
+    b = ModelBuilder()
+    x, state, y = b.input("x", (1, 8)), b.input("state", (1, 8)), b.tensor("next", (1, 8))
+    b.operator("RELU", (b.add(x, state),), (y,))
+    return write_model(b.finish(y)), "next:state"
+
+
+def words_of(option: str, kind: str) -> list[str]:
+    words = {"--tie": (tied()[1],), "--replay": ("order " + ",".join(map(str, range(OPERATORS[kind]))),)}
+    return [option.partition(" ")[0], *(OPTIONS[option] or words.get(option, ()))]
+
+
+def tried(folder: Path, *options: str) -> tuple[int, str]:
+    """Run ``optimize`` with these options; its exit code and what it said on stderr."""
+    kind = next((each for each in ("--step", "--slide", "--tie", "--feed") if each in options), "")
+    data = tied()[0] if kind == "--tie" else model_for(kind)
+    (folder / "m.tflite").write_bytes(data)
+    rng, inputs = np.random.default_rng(0), read_model(data).main.inputs
+    given = {each.name: rng.integers(-128, 127, each.shape).astype(each.dtype.label) for each in inputs}
+    np.savez(folder / "x.npz", **given)
+    for name in ("r.json", "r.html", "r.svg", "receipt.json"):
+        (folder / name).unlink(missing_ok=True)
+    words = [word for option in options for word in words_of(option, kind)]
+    out = f"out{len(list(folder.glob('out*')))}"
+    done = run("optimize", "m.tflite", "-o", out, "--effort", "quick", *words, folder=folder)
+    if done.returncode in (0, 3):
+        assert (folder / out).exists(), f"{options}: nothing written"
+    return done.returncode, done.stderr
+
+
+def test_every_option_is_among_the_pairs() -> None:
+    from tflite_memopt.cli.optimize import optimize
+
+    flags = {max(param.opts, key=len) for param in optimize.params if param.param_type_name == "option"}
+    assert flags - SETTLED == {option.partition(" ")[0] for option in OPTIONS}
+
+
+def test_no_pair_is_listed_twice() -> None:
+    assert len({frozenset(pair[:2]) for pair in PAIRS}) == len(PAIRS)
+    assert all(option in OPTIONS for pair in PAIRS for option in pair[:2])
+    page = reference.PAGE.read_text()
+    assert all(f"| `{first}` | `{second}` |" in page for first, second, _ in PAIRS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", OPTIONS)
+def test_each_pair_works_or_is_refused_with_both_names(first: str, tmp_path: Path) -> None:
+    refused = {frozenset(pair[:2]) for pair in PAIRS}
+    code, said = tried(tmp_path, first)
+    assert code in (0, 3), f"{first} alone: {said}"
+    for one, other in combinations(OPTIONS, 2):
+        if one != first or one.partition(" ")[0] == other.partition(" ")[0] == "--report":
+            continue
+        code, said = tried(tmp_path, one, other)
+        if {one, other} in refused:
+            names = [option.removesuffix(" .json") for option in (one, other)]
+            assert (code, said.count("\n")) == (2, 1), f"{one} {other}: {code} {said}"
+            assert all(name in said for name in names), f"{one} {other}: {said}"
+        else:
+            assert code in (0, 3), f"{one} {other}: {code} {said}"
