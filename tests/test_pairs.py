@@ -49,6 +49,7 @@ OPTIONS = {
 """Words of each option; None: they depend on the model."""
 OPERATORS = {"": 1, "--tie": 2, "--slide": 10, "--step": 19, "--feed": 0}
 """Of the model for an option that needs one of a kind, which a decision has in order."""
+_NO_FRONT = "--feed: no front keeps the added run time"
 SETTLED = {"--help", "--force", "--output", "--effort"}
 """Options that every command line here has, or that end it."""
 
@@ -85,6 +86,8 @@ def tried(folder: Path, *options: str) -> tuple[int, str]:
     for name in ("r.json", "r.html", "r.svg", "receipt.json"):
         (folder / name).unlink(missing_ok=True)
     words = [word for option in options for word in words_of(option, kind)]
+    if not {"--no-verify", "--receipt", "--inputs"} & {*options}:
+        words.append("--no-verify")  # verification has no part in it, and takes most of the time
     out = f"out{len(list(folder.glob('out*')))}"
     done = run("optimize", "m.tflite", "-o", out, "--effort", "quick", *words, folder=folder)
     if done.returncode in (0, 3):
@@ -111,11 +114,13 @@ def test_no_pair_is_listed_twice() -> None:
 def test_each_pair_works_or_is_refused_with_both_names(first: str, tmp_path: Path) -> None:
     refused = {frozenset(pair[:2]) for pair in PAIRS}
     code, said = tried(tmp_path, first)
-    assert code in (0, 3), f"{first} alone: {said}"
+    assert code in (0, 3) or (first == "--feed" and _NO_FRONT in said), f"{first} alone: {said}"
     for one, other in combinations(OPTIONS, 2):
         if one != first or one.partition(" ")[0] == other.partition(" ")[0] == "--report":
             continue
         code, said = tried(tmp_path, one, other)
+        if _NO_FRONT in said and "--feed" in (one, other):
+            continue  # so it says alone: the model's answer, not that of the pair
         if {one, other} in refused:
             names = [option.removesuffix(" .json") for option in (one, other)]
             assert (code, said.count("\n")) == (2, 1), f"{one} {other}: {code} {said}"

@@ -147,7 +147,7 @@ def test_any_order_that_keeps_a_tie_is_found(reads: list[str], state: int) -> No
     [
         (cell, ("--tie", "h:out"), "--tie h:out: write OUTPUT:INPUT with names of the model; outputs are"),
         (late, ("--tie", "state:h"), "'state' is written where 'h' lies, and ADD reads 'h' then, or later"),
-        (cell, ("--tie", "h:out:h:in", "--io", "int8"), "states keep their types: omit --io int8"),
+        (cell, ("--tie", "h:out:h:in", "--io", "int8"), "--tie does not work with --io int8: states keep their types"),
         (cell, ("--tie", "h:out:h:in", "--parts", "2"), "--tie does not work with --parts"),
     ],
 )

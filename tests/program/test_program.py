@@ -203,7 +203,7 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
         (("--parts", "many"), "'many' is not a number of parts; write auto, or a number from 1 to 30"),
         (("--parts", "0"), "'0' is not a number of parts"),
         (("--parts", "2", "--report", "r.html"), "--report .html does not work with --parts"),
-        (("--parts", "2", "--objective", "head"), "omit --objective head"),
+        (("--parts", "2", "--objective", "head"), "--objective head does not work with --parts"),
     ],
 )
 def test_wrong_options_are_refused_in_a_line(

@@ -254,7 +254,7 @@ def test_the_example_of_the_firmware_says_the_layout(tmp_path: Path) -> None:
         ("--io", "keep", "--io", "int8"): "keep excludes",
         ("--io", "channels-last="): "is not one of",
         ("--io", "channels-last", "--parts", "2"): "does not work with --parts",
-        ("--io", "channels-last", "--step"): "omit --io channels-last",
+        ("--io", "channels-last", "--step"): "--step does not work with --io channels-last",
     }.items():
         assert wrong in run("optimize", source, "-o", tmp_path / "x", *more)
 
