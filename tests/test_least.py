@@ -21,7 +21,7 @@ HOPELESS = replace(PLAIN, budget=2048)
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("number", [514, *range(17)])  # 514 returns views of one another
+@pytest.mark.parametrize("number", [514, 529, 532, 547, *range(17)])  # the first four return views of one another
 def test_no_result_needs_less_than_the_bound(number: int) -> None:
     (model,) = random_networks(1, number)
     for options in (replace(PLAIN, every_byte=True, max_slowdown=1.0), replace(PLAIN, target="cortex-m4")):
@@ -29,6 +29,7 @@ def test_no_result_needs_less_than_the_bound(number: int) -> None:
         assert 0 < report.least_as_one <= report.after.required_for_target
         report = optimize(model, replace(options, objective="head", cascade=False)).report
         assert 0 < report.least_as_one <= report.after.arena_bytes
+        assert report.bounds.io <= report.after.arena_bytes
 
 
 def test_a_hopeless_budget_is_searched_for_as_none_is(monkeypatch: pytest.MonkeyPatch) -> None:

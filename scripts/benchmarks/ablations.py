@@ -75,7 +75,7 @@ TUNED: Mapping[str, Sequence[str]] = {
     "solvers.plan.disjunctive": ("_PARTS",),
     "solvers.plan.exact": ("_EFFORT", "_SECOND_OPINION", "_GROWTH", "_PLAIN_CHUNK", "_COMPILED_CHUNK"),
     "solvers.plan.methods": ("_LARGEST", "_SHARE_OF_A_CORE"),
-    "search.memory.arrange": ("_EFFORT",),
+    "memory.arrange": ("_EFFORT",),
     "search.rewrite.engine": ("_MOST_CHECKED",),
     "search.rewrite.search": ("_AHEAD",),
     "search.rewrite.stage": ("_EFFORT",),

@@ -326,12 +326,9 @@ def least_tail(operators: Iterable[Operator], profile: KernelProfile) -> int:
 def least_need(model: Model, profile: KernelProfile, objective: Objective) -> int:
     """Return the bytes of the objective that no form of a cleaned-up model goes below, in one file.
 
-    Its inputs, or the largest output, since outputs may be views of one another; and in the tail the allocator, the
-    interface's structures, and ``least_tail``.
+    Its inputs or outputs; and in the tail the allocator, the interface's structures, and ``least_tail``.
     """
-    sides = model.main.inputs, model.main.outputs
-    inputs, outputs = ([aligned(tensor.nbytes) for tensor in set(side) if in_head(tensor)] for side in sides)
-    head = max(sum(inputs), max(outputs, default=0))
+    head = io_lower_bound(model)
     if objective == "head":
         return head
     beside = arena.arena_beside_head(model, profile.requests, profile.abi)

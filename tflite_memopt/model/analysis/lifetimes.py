@@ -164,10 +164,8 @@ def peak(sets: list[WorkingSet]) -> WorkingSet | None:
 def io_lower_bound(model: Model) -> int:
     """``io_`` bound in bytes: all inputs are alive at once before the first operator, all outputs at the end.
 
-    No static plan goes below the larger of the two sums, whatever the order and the kernels.
+    No static plan goes below the sum of the inputs, nor the largest output: outputs may be views of one another.
     """
-    sums = (
-        sum(aligned(tensor.nbytes) for tensor in set(tensors) if in_head(tensor))
-        for tensors in (model.main.inputs, model.main.outputs)
-    )
-    return max(sums, default=0)
+    sides = model.main.inputs, model.main.outputs
+    inputs, outputs = ([aligned(tensor.nbytes) for tensor in set(side) if in_head(tensor)] for side in sides)
+    return max(sum(inputs), *outputs, 0)
