@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "solvers/graph", "version"),
     ("model/ir", "solvers/plan", "solvers/schedule"),
-    ("model/analysis", "operators"),
+    ("operators",),
+    ("model/analysis",),
     ("evidence/proof", "model/io", "kernels"),
     ("values",),
     ("options",),

@@ -21,7 +21,8 @@ from tflite_memopt.kernels.chips import names_of_target
 from tflite_memopt.kernels.since import ARRIVALS, BUILDS, FIRST_DAY
 from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.model.ir import change, copying
-from tflite_memopt.operators.table import BY_ROWS, OperatorKind
+from tflite_memopt.operators.kind import OperatorKind
+from tflite_memopt.operators.table import BY_ROWS
 from tflite_memopt.options import DECLARED
 from tflite_memopt.search.cascade import slide
 from tflite_memopt.search.rewrite import (

@@ -24,14 +24,15 @@ from tests.profiles import examples
 from tflite_memopt.errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE, profile_named
-from tflite_memopt.kernels.requests import ILP32, WHEEL
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.model.analysis.lifetimes import compute_timeline, io_lower_bound, peak, working_sets
-from tflite_memopt.model.analysis.macs import model_macs, operator_macs
+from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.analysis.side_effects import side_effect_order
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.model import Model
+from tflite_memopt.operators.requests import ILP32, WHEEL
+from tflite_memopt.operators.table import operator_macs
 from tflite_memopt.solvers.graph.alignment import aligned
 from tflite_memopt.solvers.graph.limits import SearchLimit
 from tflite_memopt.solvers.schedule.check import check_order, peak_of

@@ -20,11 +20,12 @@ from tflite_memopt.errors import ErrorKind
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.model.analysis.loops import loops_of, mark_placeholders
-from tflite_memopt.model.analysis.macs import model_macs, operator_macs
+from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import add_buffer
+from tflite_memopt.operators.table import operator_macs
 from tflite_memopt.options import Options
 from tflite_memopt.run.explore import explore
 from tflite_memopt.search.cascade.bound import MayShare, least_head, loop_macs

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.cascade.networks import random_network, regions
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
-from tflite_memopt.model.analysis.macs import operator_macs
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Operator, Tensor
 from tflite_memopt.operators.rows import RowMap, Rows
+from tflite_memopt.operators.table import operator_macs
 from tflite_memopt.search.cascade.region import Region, region_of
 from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.stripes import Job, Stripe, Window, cuts_at, even_ends, stripes_of

@@ -31,9 +31,9 @@ import pytest
 import tflite_memopt
 from tests.model_builder import ModelBuilder
 from tflite_memopt.firmware.resolver import CUSTOM, builtin_method
-from tflite_memopt.kernels.requests import REFERENCE
 from tflite_memopt.model.io.flatbuffer import builtin_code
 from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.operators.table import REFERENCE
 
 VARIABLE, HEADERS = "TFLITE_MEMOPT_TFLM", "TFLITE_MEMOPT_HEADERS"
 HOST = "host" if os.environ.get(VARIABLE) else "wheel"

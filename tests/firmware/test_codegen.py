@@ -30,7 +30,6 @@ from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.firmware.resolver import CUSTOM, builtin_method, registrations
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.kernels.requests import ILP32, LP64, REFERENCE
 from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.memory.file import read_planned
 from tflite_memopt.memory.layout import head_in_force, memory_layout
@@ -38,6 +37,8 @@ from tflite_memopt.model.io.offline_plan import decode
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, OpCode
+from tflite_memopt.operators.requests import ILP32, LP64
+from tflite_memopt.operators.table import REFERENCE
 
 MAINS = ("main.cc", "main_two_arenas.cc")
 RUNNABLE = ("mobile_chain", "concat_model", "split_model", "transpose_conv_model", "streaming_model", "if_model")

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from tests.model_builder import ModelBuilder
 from tests.tflm import run_models
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
-from tflite_memopt.kernels.relations import KernelReuse, ReuseRule
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Operator, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.reuse import KernelReuse, ReuseRule
 from tflite_memopt.solvers.graph.alignment import aligned
 
 ARENA = 4 << 20

@@ -16,10 +16,11 @@ from scripts.makers.runs import run_models
 from tests.model_builder import ModelBuilder
 from tflite_memopt.evidence.equivalence.adapter import ModelRun, Sample
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
-from tflite_memopt.kernels.relations import KernelReuse, ReuseRule, reference_relations
 from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, Operator, Tensor
+from tflite_memopt.operators.reuse import KernelReuse, ReuseRule
+from tflite_memopt.operators.table import relations_of
 from tflite_memopt.solvers.graph.alignment import aligned
 
 SAMPLES = 3
@@ -86,7 +87,7 @@ def on_wheel(models: Mapping[str, bytes], samples: list[Sample]) -> Mapping[str,
     return run_models("tflm", models, samples, ARENA)
 
 
-def probe(case: Case, relations: ReuseRule = reference_relations, step: int = STEP) -> Iterator[Probe]:
+def probe(case: Case, relations: ReuseRule = relations_of, step: int = STEP) -> Iterator[Probe]:
     """Every pair of tensors that ``relations`` or the reference profile let share bytes, at all multiples of ``step``.
 
     ``step`` is in bytes. Below 16 it shows more than plans can use, and operators of wider types may fault.
@@ -110,7 +111,7 @@ class _Pair:
 
 def _pairs(operator: Operator, relations: ReuseRule, step: int) -> list[_Pair]:
     permitted = {_slots(operator, reuse): reuse for reuse in relations(operator)}
-    reference = {_slots(operator, reuse): reuse for reuse in reference_relations(operator)}
+    reference = {_slots(operator, reuse): reuse for reuse in relations_of(operator)}
     found = []
     for slots, reuse in (permitted | reference).items():
         rule = _distance(permitted[slots], step) if slots in permitted else None

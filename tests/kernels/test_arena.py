@@ -13,10 +13,10 @@ from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.runner import Interpreter
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.kernels.requests import WHEEL
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
+from tflite_memopt.operators.requests import WHEEL
 from tflite_memopt.solvers.graph.alignment import aligned
 
 pytestmark = needs_wheel

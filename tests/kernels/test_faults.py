@@ -27,7 +27,6 @@ from tflite_memopt.kernels.mend import mend
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PORTABLE, PROFILES, profile_named
 from tflite_memopt.kernels.targets import profile_for
-from tflite_memopt.kernels.window import KernelWindow
 from tflite_memopt.memory.work import WorkLimit
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -36,6 +35,8 @@ from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Model, Operator, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.rows import Axis
+from tflite_memopt.operators.window import KernelWindow
 from tflite_memopt.run import candidate
 from tflite_memopt.search.cascade.measure import Measure, Measured
 from tflite_memopt.search.cascade.space import UNROLLED
@@ -371,7 +372,8 @@ their C code was run with stand-ins for its assembly. 24,000 random shapes agree
 @pytest.mark.parametrize("shape", WRITTEN)
 def test_what_a_depthwise_convolution_asks_for_and_writes(shape: Any) -> None:
     wide, high, depth, multiplier, kw, kh, sw, sh, pw, ph, ow, oh = shape
-    window = KernelWindow(1, high, wide, depth, oh, ow, depth * multiplier, kh, kw, depth, sh, sw, 1, 1, ph, pw)
+    rows, columns = Axis(high, oh, sh, kh, ph), Axis(wide, ow, sw, kw, pw)
+    window = KernelWindow(rows, columns, 1, depth, depth * multiplier, depth)
     versions = (1, 0, 0), (1, 2, 0), (1, 2, 1), (1, 2, 3)
     assert [(s3_depthwise(window, v), s3_depthwise_writes(window, v)) for v in versions] == WRITTEN[shape]
 

@@ -14,10 +14,10 @@ from tflite_memopt.kernels.cmsis_nn import DSP, MVE, SCALAR, Build, convolution_
 from tflite_memopt.kernels.esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3, of_version
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES, REFERENCE
-from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64
-from tflite_memopt.kernels.window import window_of
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Operator
+from tflite_memopt.operators.requests import ILP32, ILP32_SHORT_ENUMS, LP64
+from tflite_memopt.operators.window import window_of
 
 CMSIS = {"scalar": SCALAR, "dsp": DSP, "mve": MVE}
 BUILDS: tuple[Build, ...] = ("scalar", "dsp", "mve")

@@ -28,9 +28,8 @@ from tests.kernels.imposed import (
     y_of,
 )
 from tests.model_builder import ModelBuilder
-from tflite_memopt.kernels.relations import in_place_reuses
 from tflite_memopt.model.ir.model import Buffer, DType, Operator
-from tflite_memopt.operators.table import OPERATORS
+from tflite_memopt.operators.table import OPERATORS, relations_of
 
 
 def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:
@@ -166,7 +165,7 @@ IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
 def test_inputs_that_may_be_overwritten(label: str) -> None:
     case, found = IN_PLACE[label]
     operator = one(case)
-    reuses = in_place_reuses(operator)
+    reuses = relations_of(operator)
     assert [(operator.inputs.index(reuse.input), reuse.distance) for reuse in reuses] == found
     for reuse in reuses:
         same_size = reuse.input.dtype.arena_bytes == reuse.output.dtype.arena_bytes
@@ -181,7 +180,7 @@ def test_every_operator_of_the_rules_has_a_case() -> None:
 
 def test_tflm_computes_the_same_in_place() -> None:
     cases = {label: case for label, (case, _) in IN_PLACE.items()}
-    assert not differing(cases, *(permitted(in_place_reuses, number) for number in range(3)))
+    assert not differing(cases, *(permitted(relations_of, number) for number in range(3)))
 
 
 def test_what_is_refused_breaks_on_tflm() -> None:
@@ -193,7 +192,7 @@ def test_what_is_refused_breaks_on_tflm() -> None:
         "broadcast column": several("SELECT_V2", (BOOL, I8, I8), I8, (COLUMN, SHAPE, SHAPE)),
     }
     for operator in map(one, cases.values()):
-        assert operator.inputs[0] not in [reuse.input for reuse in in_place_reuses(operator) if reuse.distance <= 0]
+        assert operator.inputs[0] not in [reuse.input for reuse in relations_of(operator) if reuse.distance <= 0]
     assert differing(cases, same_offset) == set(cases)
 
 
@@ -202,17 +201,17 @@ def test_in_place_of_spoilt_operators_is_refused() -> None:
         operator = one(case)
         for tensor in operator.present_inputs():
             tensor.is_variable = True
-        assert in_place_reuses(operator) == (), label
+        assert relations_of(operator) == (), label
         operator = one(case)
         for tensor in operator.present_inputs():
             tensor.buffer = Buffer(np.ones(1, np.uint8))
-        assert in_place_reuses(operator) == (), label
+        assert relations_of(operator) == (), label
         operator = one(case)
         operator.outputs[0].shape = (2, 3, 5, 17)
-        assert in_place_reuses(operator) == (), label
+        assert relations_of(operator) == (), label
         operator.outputs = ()
-        assert in_place_reuses(operator) == (), label
-    assert in_place_reuses(one(cumulated(exclusive=True))) == ()
-    assert in_place_reuses(one(lambda b: b.operator("CONV_2D", (x_of(b),), (y_of(b),)))) == ()
-    assert in_place_reuses(one(unary("SOFTMAX", I8, I16))) == ()
-    assert in_place_reuses(one(lambda b: b.operator("ADD", (x_of(b, (0, 4)),) * 2, (y_of(b, (0, 4)),)))) == ()
+        assert relations_of(operator) == (), label
+    assert relations_of(one(cumulated(exclusive=True))) == ()
+    assert relations_of(one(lambda b: b.operator("CONV_2D", (x_of(b),), (y_of(b),)))) == ()
+    assert relations_of(one(unary("SOFTMAX", I8, I16))) == ()
+    assert relations_of(one(lambda b: b.operator("ADD", (x_of(b, (0, 4)),) * 2, (y_of(b, (0, 4)),)))) == ()

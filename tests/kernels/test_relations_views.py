@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints, one, permitted, same_offset, x_of, y_of
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
-from tflite_memopt.kernels.relations import SHARED_CODE, strided_slice_box, view_reuses
 from tflite_memopt.model.ir.model import Buffer, DType, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.boxes import strided_slice_box
+from tflite_memopt.operators.table import SHARED_CODE, views_of
 
 
 def whole(name: str, after: tuple[int, ...], dtype: DType = I8, **options: Any) -> Case:
@@ -147,7 +148,7 @@ VIEWS: Mapping[str, tuple[Case, list[int]]] = {
 def all_views(operator: Operator) -> Mapping[Tensor, int]:
     """All parts in the whole at once."""
     offsets: dict[Tensor, int] = {}
-    for reuse in view_reuses(operator):
+    for reuse in views_of(operator):
         if reuse.distance > 0 or reuse.output in offsets:
             offsets.setdefault(reuse.input, offsets.setdefault(reuse.output, 0) + reuse.distance)
         else:
@@ -158,14 +159,14 @@ def all_views(operator: Operator) -> Mapping[Tensor, int]:
 @pytest.mark.parametrize("label", VIEWS)
 def test_views_are_where_the_bytes_are(label: str) -> None:
     case, distances = VIEWS[label]
-    reuses = view_reuses(one(case))
+    reuses = views_of(one(case))
     assert all(reuse.kind == "view" and reuse.exact for reuse in reuses)
     assert [reuse.distance for reuse in reuses] == distances
 
 
 def test_tflm_computes_the_same_with_views_in_force() -> None:
     cases = {label: case for label, (case, _) in VIEWS.items()}
-    assert not differing(cases, all_views, *(permitted(view_reuses, number) for number in range(3)))
+    assert not differing(cases, all_views, *(permitted(views_of, number) for number in range(3)))
 
 
 def test_every_operator_of_shared_code_has_a_case() -> None:
@@ -178,7 +179,7 @@ def test_a_copy_that_is_refused_breaks_on_tflm() -> None:
         "concatenation of columns": join("CONCATENATION", [(4, 16), (4, 16)], 1),
         "unpacked columns": cut("UNPACK", (4, 3, 16), (1, 1, 1), 1),
     }
-    assert all(view_reuses(one(case)) == () for case in cases.values())
+    assert all(views_of(one(case)) == () for case in cases.values())
     assert differing(cases, same_offset) == set(cases)
 
 
@@ -211,7 +212,7 @@ def _changed(operator: Operator, **options: Any) -> Operator:
 
 @pytest.mark.parametrize("label", NOT_VIEWS)
 def test_what_is_no_range_of_bytes_is_no_view(label: str) -> None:
-    assert view_reuses(one(NOT_VIEWS[label])) == ()
+    assert views_of(one(NOT_VIEWS[label])) == ()
 
 
 @pytest.mark.parametrize("label", VIEWS)
@@ -223,18 +224,18 @@ def test_views_of_spoilt_operators_are_refused(label: str) -> None:
         kept = [getattr(tensor, name) for tensor in data]
         for tensor in data:
             setattr(tensor, name, value)
-        assert view_reuses(spoilt) == (), name
+        assert views_of(spoilt) == (), name
         for tensor, old in zip(data, kept, strict=True):
             setattr(tensor, name, old)
     for output in spoilt.outputs:
         output.shape = (*output.shape, 3)
-    assert view_reuses(spoilt) == ()
+    assert views_of(spoilt) == ()
     spoilt.inputs = (None,) * len(spoilt.inputs)
-    assert view_reuses(spoilt) == ()
+    assert views_of(spoilt) == ()
     spoilt.inputs = ()
-    assert view_reuses(spoilt) == ()
+    assert views_of(spoilt) == ()
     spoilt.outputs = ()
-    assert view_reuses(spoilt) == ()
+    assert views_of(spoilt) == ()
 
 
 @pytest.mark.parametrize("label", [label for label in VIEWS if "slice" in label or "split" in label])
@@ -245,7 +246,7 @@ def test_operands_must_be_constants(label: str) -> None:
             replaced = operator.inputs[slot]
             assert replaced is not None
             replaced.buffer = Buffer()
-            assert view_reuses(operator) == (), slot
+            assert views_of(operator) == (), slot
 
 
 @pytest.mark.parametrize("label", VIEWS)
@@ -253,7 +254,7 @@ def test_a_variable_is_no_view(label: str) -> None:
     operator = one(VIEWS[label][0])
     for output in operator.outputs:
         output.is_variable = True
-    assert view_reuses(operator) == ()
+    assert views_of(operator) == ()
 
 
 def test_limits_of_64_bits() -> None:
@@ -264,7 +265,7 @@ def test_limits_of_64_bits() -> None:
             assert tensor is not None
             tensor.dtype = DType.INT64
             tensor.buffer = Buffer(tensor.buffer.data.view(np.int32).astype(np.int64).view(np.uint8))  # type: ignore[union-attr]
-        assert [reuse.distance for reuse in view_reuses(operator)] == expected
+        assert [reuse.distance for reuse in views_of(operator)] == expected
 
 
 def test_no_box_without_elements_or_with_a_stride_of_zero() -> None:
@@ -281,12 +282,12 @@ def test_concatenated_parts_are_quantized_like_the_whole() -> None:
     tensors = (*operator.present_inputs(), *operator.outputs)
     for other in (per_tensor(0.07, 0), per_tensor(0.05, 1), None):
         tensors[1].quantization = other
-        assert view_reuses(operator) == ()
+        assert views_of(operator) == ()
     for tensor in tensors[:2]:
         tensor.quantization = Quantization(np.empty(0, np.float32), np.empty(0, np.int64))
     for tensor in tensors[2:]:
         tensor.quantization = None
-    assert len(view_reuses(operator)) == 3
+    assert len(views_of(operator)) == 3
 
 
 dimensions = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
@@ -316,7 +317,7 @@ def test_strided_slice_agrees_with_numpy(
     taken = np.arange(prod(shape)).reshape(shape)[subscript(begin, end, strides, masks)].reshape(-1)
     operator = one(strided(shape, begin, end, strides, DType.COMPLEX128, **masks))
     is_run = taken.size > 0 and bool((np.diff(taken) == 1).all()) and min(strides) > 0
-    assert [reuse.distance for reuse in view_reuses(operator)] == ([-16 * int(taken[0])] if is_run else [])
+    assert [reuse.distance for reuse in views_of(operator)] == ([-16 * int(taken[0])] if is_run else [])
 
 
 @given(dimensions, st.data())
@@ -328,8 +329,8 @@ def test_parts_agree_with_numpy(shape: tuple[int, ...], data: st.DataObject) -> 
     parts = np.split(np.arange(prod(shape)).reshape(shape), cuts, axis)
     starts = [16 * int(part.flat[0]) for part in parts if part.size]
     is_outermost = prod(shape[: axis % len(shape)]) == 1
-    split = view_reuses(one(cut("SPLIT_V", shape, [part.shape[axis] for part in parts], axis, DType.COMPLEX128)))
-    joined = view_reuses(one(join("CONCATENATION", [part.shape for part in parts], axis, DType.COMPLEX128)))
+    split = views_of(one(cut("SPLIT_V", shape, [part.shape[axis] for part in parts], axis, DType.COMPLEX128)))
+    joined = views_of(one(join("CONCATENATION", [part.shape for part in parts], axis, DType.COMPLEX128)))
     assert [-reuse.distance for reuse in split] == [reuse.distance for reuse in joined]
     assert [reuse.distance for reuse in joined] == (starts if is_outermost else [])
     assert all((np.diff(part.reshape(-1)) == 1).all() for part in parts) or not is_outermost

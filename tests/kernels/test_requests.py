@@ -16,7 +16,7 @@ from flatbuffers import flexbuffers
 
 from tests.faults import raises
 from tflite_memopt.errors import ErrorKind, ModelFormatError, UnsupportedModelError
-from tflite_memopt.kernels.requests import ILP32, REFERENCE, WHEEL, Abi, Requests, requests_in, requests_of
+from tflite_memopt.kernels.requests import requests_in, requests_of
 from tflite_memopt.model.ir.model import (
     Buffer,
     DType,
@@ -28,6 +28,8 @@ from tflite_memopt.model.ir.model import (
     Quantization,
     Tensor,
 )
+from tflite_memopt.operators.requests import ILP32, WHEEL, Abi, Requests
+from tflite_memopt.operators.table import REFERENCE
 
 ABIS: tuple[Abi, Abi] = (ILP32, WHEEL)
 

@@ -17,7 +17,6 @@ from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ErrorKind, UnsupportedModelError
 from tflite_memopt.kernels.faults import faults_in
 from tflite_memopt.kernels.profile import READ_AT
-from tflite_memopt.kernels.requests import REFERENCE
 from tflite_memopt.kernels.since import (
     ARRIVALS,
     BUILDS,
@@ -36,7 +35,7 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.model import DType, Model
-from tflite_memopt.operators.table import OPERATORS
+from tflite_memopt.operators.table import OPERATORS, REFERENCE
 from tflite_memopt.search.rewrite.loadable import mended
 
 DAY = timedelta(days=1)

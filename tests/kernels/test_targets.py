@@ -20,13 +20,13 @@ from tflite_memopt.kernels.arena import arena_use, larger_structures
 from tflite_memopt.kernels.boards import BOARDS, device_named, usual_tflm
 from tflite_memopt.kernels.chips import CHIPS, FAMILIES, MEMORIES, chip_named, names_of_target, plain_name
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
 from tflite_memopt.kernels.since import BUILDS, PRESENT, SINCE, build_named, has_operators, without_newer
 from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
+from tflite_memopt.operators.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
 from tflite_memopt.options import OBJECTIVES, Objective, as_labeled
 from tflite_memopt.report.targets import targets_json
 

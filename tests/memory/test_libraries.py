@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tests.model_builder import ModelBuilder
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.kernels.requests import Abi, Requests
 from tflite_memopt.memory.arrange import arrange, fitted
 from tflite_memopt.memory.reserve import LibraryNeed, needs_by_library
 from tflite_memopt.model.ir.model import Model, Operator
+from tflite_memopt.operators.requests import Abi, Requests
 from tflite_memopt.options import Options
 
 REFERENCE = profile_named("reference")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.model_builder import ModelBuilder
 from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
-from tflite_memopt.kernels.relations import KernelReuse
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.memory.storage import cut_into_atoms, saved_bytes, storages
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Graph, Tensor
+from tflite_memopt.operators.reuse import KernelReuse
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
 from tflite_memopt.solvers.plan.problem import Relation

@@ -15,10 +15,11 @@ from tests.models import mobile_chain, while_model
 from tflite_memopt.errors import ErrorKind, ModelFormatError
 from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.work import _taps_inside, model_work, operator_work
+from tflite_memopt.memory.work import model_work, operator_work
 from tflite_memopt.model.analysis.loops import loops_of
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Graph, Operator
+from tflite_memopt.operators.rows import Axis
 from tflite_memopt.search.cascade.tiling import ClampedLoop, Tiling, apply_tilings
 
 
@@ -51,7 +52,8 @@ def test_taps_on_the_input_are_those_that_a_loop_counts(
     size: int, taps: int, stride: int, dilation: int, pad: int, outputs: int
 ) -> None:
     places = (o * stride - pad + t * dilation for o in range(outputs) for t in range(taps))
-    assert _taps_inside(size, outputs, taps, stride, dilation, pad) == sum(0 <= at < size for at in places)
+    axis = Axis(size, outputs, stride, taps, pad, dilation=dilation)
+    assert axis.taps_inside() == sum(0 <= at < size for at in places)
 
 
 def test_the_reference_kernels_skip_what_lies_outside() -> None:

@@ -28,12 +28,12 @@ from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ModelRunner
 from tflite_memopt.evidence.equivalence.sequences import run_streamed
 from tflite_memopt.firmware.description import Feed
-from tflite_memopt.kernels.relations import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import Model
+from tflite_memopt.operators.boxes import RESHAPES
 from tflite_memopt.run.parts.files import MANIFEST, read_program
 from tflite_memopt.run.parts.fronts import AUTO, PIECES, FeedCosts, FrontFile, others_late
 from tflite_memopt.run.parts.proving import streamed_by

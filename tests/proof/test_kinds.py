@@ -15,11 +15,11 @@ from tests.tflm import run_models
 from tflite_memopt.evidence.proof import Keys, Run, inputs_of, orders
 from tflite_memopt.evidence.proof.kinds import KINDS
 from tflite_memopt.evidence.proof.run import EFFECTS
-from tflite_memopt.kernels.requests import REFERENCE
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.operators.table import OPERATORS as TABLE
+from tflite_memopt.operators.table import REFERENCE
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
-from tflite_memopt.kernels.requests import ILP32
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, Tensor
+from tflite_memopt.operators.requests import ILP32
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.folding import ADJOINT_MATMUL
 from tflite_memopt.search.rewrite.shapes import DEAD_OPERATORS, IDENTITY

@@ -8,8 +8,8 @@ from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, assert_refused, quantization_of, refusals
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
-from tflite_memopt.kernels.requests import ILP32
 from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.operators.requests import ILP32
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.pixels import PLAIN_SLICE
 

@@ -18,7 +18,7 @@ from tests.profiles import examples
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.kernels.prices import Prices
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.work import WINDOWS, WorkLimit, instructions, operator_work
+from tflite_memopt.memory.work import WorkLimit, instructions, operator_work
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.check import check_model
@@ -26,6 +26,7 @@ from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.window import CONVOLUTIONS
 from tflite_memopt.search.cascade.search import OtherForm, cascade
 from tflite_memopt.search.rewrite.in_one_row import lay_in_one_row
 from tflite_memopt.search.rewrite.sequences_along_h import sequences_along_h
@@ -294,7 +295,7 @@ def test_any_sequence_along_h_computes_the_same(seed: int, dtype: DType, layers:
 
 
 def windows_work(model: Model, prices: Prices) -> int:
-    kinds = (*WINDOWS, "AVERAGE_POOL_2D", "MAX_POOL_2D")
+    kinds = (*CONVOLUTIONS, "AVERAGE_POOL_2D", "MAX_POOL_2D")
     return sum(operator_work(each, prices) for each in model.main.operators if each.name in kinds)
 
 

@@ -12,17 +12,10 @@ from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
-from tflite_memopt.solvers.schedule.best_first import (
-    BottleneckSearch,
-    CompiledGraph,
-    Direction,
-    Segment,
-    backward,
-    best_first,
-    compiled,
-    forward,
-)
+from tflite_memopt.solvers.schedule.best_first import best_first
+from tflite_memopt.solvers.schedule.bottleneck import BottleneckSearch, Direction, Segment, backward, forward
 from tflite_memopt.solvers.schedule.check import check_order, peak_of
+from tflite_memopt.solvers.schedule.compiled_graph import CompiledGraph, compiled
 from tflite_memopt.solvers.schedule.methods import METHODS, solve
 from tflite_memopt.solvers.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
 from tflite_memopt.solvers.schedule.reductions import FusedGraph, _contract_at, contract

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
-from tflite_memopt.solvers.schedule.best_first import Frontier, State
+from tflite_memopt.solvers.schedule.bottleneck import Frontier, State
 
 TURNS = st.lists(st.tuples(st.sampled_from(("push", "push", "push", "pop", "raise", "first")), st.integers(0, 9)))
 

@@ -11,7 +11,7 @@ from scripts.benchmarks.others_published import SOURCES, published
 from scripts.zoo_networks.mcunet_shapes import MCUNETS
 from scripts.zoo_networks.msf_cnn import CHAINS
 from tests.zoo.test_zoo import graph_of, run_zoo
-from tflite_memopt.model.analysis.macs import operator_macs
+from tflite_memopt.operators.table import operator_macs
 from tflite_memopt.published.msf_cnn.fusion import fusion_graph, least_ram
 from tflite_memopt.published.msf_cnn.layers import chain_of
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import ErrorKind, UnsupportedModelError
-from ..kernels.requests import REFERENCE
 from ..model.ir.model import Model, OpCode
+from ..operators.table import REFERENCE
 
 _IRREGULAR: Mapping[str, str] = {
     "BATCH_MATMUL": "AddBatchMatMul",

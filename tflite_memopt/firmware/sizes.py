@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ..kernels.arena import MemoryPlanner, TwoArenasUse, larger_structures, two_arenas_use
 from ..kernels.profile import KernelProfile
-from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 from ..memory.layout import head_in_force, memory_layout
 from ..memory.reserve import LibraryNeed, reserve
 from ..model.ir.model import Model, Tensor
+from ..operators.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 from ..solvers.graph.alignment import aligned
 
 _CMSIS, _ESP = "defined(CMSIS_NN)", "defined(ESP_NN)"

@@ -20,8 +20,9 @@ from typing import Literal, NamedTuple
 
 from ..model.ir.model import Model, Operator, Tensor
 from ..model.ir.tensors import in_head
+from ..operators.requests import Abi, RequestRule, Requests, Size
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
-from .requests import Abi, RequestRule, Requests, Size, requests_in
+from .requests import requests_in
 
 MAX_SCRATCH_PER_OPERATOR = 12
 """``kMaxScratchBuffersPerOp``: requests that the head always keeps room for."""

@@ -4,36 +4,14 @@ Three builds of one library: ``scalar`` C without SIMD (Cortex-M0, M3), ``dsp`` 
 M85). Requests and results were measured with the commits below, GCC 12.2 and QEMU 7.2 on Cortex-M3, M7 and M55.
 
 TFLM calls CMSIS-NN from ``tensorflow/lite/micro/kernels/cmsis_nn``; an operator that is not there, and most that are
-when their type is float, run in the reference kernels.
+when their type is float, run in the reference kernels. Sources: CMSIS-NN commit 4ab83cc3; tflite-micro commit
+90b983c2b3f1, built with its makefile's default KERNELS_OPTIMIZED_FOR_SPEED: with Helium FULLY_CONNECTED and SVDF then
+keep the sums of their weights in the tail.
 
-Which kernel of CMSIS-NN a convolution runs in.
-
-Source: CMSIS-NN commit 4ab83cc3, Include/arm_nnsupportfunctions.h (``arm_nn_is_convolve_1x1``,
-``arm_nn_is_convolve_1x1_fast``, ``arm_nn_is_convolve_1_x_n``), Source/ConvolutionFunctions/arm_convolve_wrapper_s8.c,
-arm_depthwise_conv_wrapper_s8.c.
-
-The sizes that CMSIS-NN's ``arm_*_get_buffer_size`` functions return, in bytes.
-
-Source: CMSIS-NN commit 4ab83cc3, Source/ConvolutionFunctions/arm_convolve_get_buffer_sizes_s8.c, _s16.c,
-arm_depthwise_conv_get_buffer_sizes_s8.c, _s4.c, arm_transpose_conv_get_buffer_sizes_s8.c; compiled with GCC. Arm
-Compiler 6 asks for ``4 * depth`` more in a 1x1 convolution of the DSP build.
-
-What CMSIS-NN's kernels take from TFLM's arena: scratch, and buffers and structures that stay.
-
-Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels/cmsis_nn, built with its makefile's default
-KERNELS_OPTIMIZED_FOR_SPEED: with Helium FULLY_CONNECTED and SVDF then keep the sums of their weights in the tail.
-
-Where CMSIS-NN's kernels let an output lie on the input that they still read.
-
-Each rule was probed on the library itself: for int8, called with overlapping buffers on Cortex-M3, M7 and M55 at the
-bound and above it, in 145,000 random cases without a wrong byte; for int16 and several batches, models of one operator
-on the runners; docs/kernels.md has the table. Where nothing was probed, or where something was wrong, nothing is
-permitted: 4-bit filters, groups, 1x1 convolutions of several batches.
-
-Source: CMSIS-NN commit 4ab83cc3, files of Source/ named below; who is called for which type: tflite-micro commit
-90b983c2b3f1, tensorflow/lite/micro/kernels/cmsis_nn.
-
-The three profiles of CMSIS-NN.
+Where an output may lie on the input that is still read was probed on the library itself: for int8, called with
+overlapping buffers on Cortex-M3, M7 and M55 at the bound and above it, in 145,000 random cases without a wrong byte;
+for int16 and several batches, models of one operator on the runners; docs/kernels.md has the table. Where nothing was
+probed, or where something was wrong, nothing is permitted: 4-bit filters, groups, 1x1 convolutions of several batches.
 """
 
 from __future__ import annotations
@@ -48,34 +26,45 @@ import numpy as np
 
 from ..model.ir.check import misfit
 from ..model.ir.model import DType, Operator
+from ..model.ir.tensors import QUANTIZED
+from ..operators.move import pad_reuses
+from ..operators.recurrent import CELL_STATE, HIDDEN_STATE
+from ..operators.requests import IN0, IN1, IN2, INT, OUT0, UNARY, Abi, Requests, Size, held, needed
+from ..operators.reuse import KernelReuse, ReuseRule
+from ..operators.table import relations_of
+from ..operators.window import (
+    CONVOLUTION,
+    CONVOLUTIONS,
+    DEPTHWISE,
+    POOLS,
+    KernelWindow,
+    transposed_window_of,
+    window_of,
+    window_reuses,
+)
 from ..solvers.graph.alignment import aligned
 from .prices import DSP_PRICES, MVE_PRICES, SCALAR_PRICES, Prices
 from .profile import KernelProfile
-from .relations import (
-    KernelReuse,
-    ReuseRule,
-    in_place_reuses,
-    pad_reuses,
-    reference_relations,
-    row_reuses,
-    window_reuses,
-)
-from .requests import IN0, IN1, IN2, OUT0, UNARY, Abi, Requests, Size, Slot, held, needed, requests_of
-from .window import KernelWindow, strides_of, window_between, window_of
+from .requests import requests_of
 
 Build = Literal["scalar", "dsp", "mve"]
 ConvolutionPath = Literal["1x1 fast", "1x1", "1xn", "im2col"]
 DepthwisePath = Literal["3x3", "opt", "generic", "convolution"]
 
 
+# The kernel that a convolution runs in: Include/arm_nnsupportfunctions.h (``arm_nn_is_convolve_1x1``,
+# ``arm_nn_is_convolve_1x1_fast``, ``arm_nn_is_convolve_1_x_n``), Source/ConvolutionFunctions/
+# arm_convolve_wrapper_s8.c, arm_depthwise_conv_wrapper_s8.c.
+
+
 def convolution_path(window: KernelWindow) -> ConvolutionPath:
     """The kernel of an int8 or int4 CONV_2D: by filter, stride, dilation, padding, groups and, for 1xn, the input."""
-    grouped = window.in_depth != window.taps_depth
-    unpadded = not (window.pad_high or window.pad_wide)
-    if window.taps == 1 and unpadded and not window.is_dilated and not grouped:
-        return "1x1 fast" if window.stride_high == window.stride_wide == 1 else "1x1"
-    one_row = window.in_height == window.taps_high == window.dilation_wide == 1
-    if one_row and window.stride_wide * window.in_depth % 4 == 0 and not grouped:
+    if window.is_grouped:
+        return "im2col"
+    if window.taps == 1 and window.padding == (0, 0) and not window.is_dilated:
+        return "1x1 fast" if window.strides == (1, 1) else "1x1"
+    one_row = window.rows.size == window.rows.taps == window.columns.dilation == 1
+    if one_row and window.columns.stride * window.in_depth % 4 == 0:
         return "1xn"
     return "im2col"
 
@@ -88,8 +77,8 @@ def is_refused(window: KernelWindow, build: Build) -> bool:
     """
     if build != "mve" or convolution_path(window) != "1xn":
         return False
-    total = (window.out_width - 1) * window.stride_wide + window.taps_wide - window.in_width
-    return 2 * window.pad_wide + int(fmod(total, 2)) != total
+    total = (window.columns.outputs - 1) * window.columns.stride + window.columns.taps - window.columns.size
+    return 2 * window.columns.before + int(fmod(total, 2)) != total
 
 
 def depthwise_path(window: KernelWindow, build: Build) -> DepthwisePath:
@@ -98,14 +87,22 @@ def depthwise_path(window: KernelWindow, build: Build) -> DepthwisePath:
         return "convolution"
     if window.in_depth != window.out_depth or window.batches != 1 or window.is_dilated:
         return "generic"
-    is_3x3 = window.taps_high == window.taps_wide == 3 and max(window.pad_high, window.pad_wide) <= 1
-    return "3x3" if is_3x3 and build != "mve" else "opt"
+    return "3x3" if window.is_3x3 and max(window.padding) <= 1 and build != "mve" else "opt"
+
+
+def is_reversed(window: KernelWindow) -> bool:
+    """Tell whether a TRANSPOSE_CONV is run as a convolution (``REVERSE_TCOL_EFFICIENT_THRESHOLD``)."""
+    return max(window.strides) <= 2 and window.in_depth > 16
 
 
 _MVE_BLOCK = 124
 """``CH_IN_BLOCK_MVE``: channels that a depthwise convolution with Helium takes at once."""
-_REVERSED_ABOVE = 16
-"""``REVERSE_TCOL_EFFICIENT_THRESHOLD``: with more input channels a transposed convolution is run as a convolution."""
+
+
+# Scratch in bytes, as the ``arm_*_get_buffer_size`` functions return it: Source/ConvolutionFunctions/
+# arm_convolve_get_buffer_sizes_s8.c, _s16.c, arm_depthwise_conv_get_buffer_sizes_s8.c, _s4.c,
+# arm_transpose_conv_get_buffer_sizes_s8.c; compiled with GCC. Arm Compiler 6 asks for ``4 * depth`` more in a 1x1
+# convolution of the DSP build.
 
 
 def convolution_s8(window: KernelWindow, build: Build) -> int:
@@ -146,12 +143,12 @@ def transpose_s8(window: KernelWindow, build: Build) -> tuple[int, int]:
 
     ``window`` is in TRANSPOSE_CONV's own terms: ``in`` is the activation.
     """
-    if max(window.stride_high, window.stride_wide) <= 2 and window.in_depth > _REVERSED_ABOVE:
+    if is_reversed(window):
         column = window.taps * window.in_depth
         return _im2col_s8(column, build), column * window.out_depth
     # The library takes the vertical stride for both directions.
-    wide = (window.in_width - 1) * window.stride_wide + max(window.taps_wide, window.stride_high)
-    return wide * window.out_depth * max(window.taps_high, window.stride_high) * 4, 0
+    wide = (window.columns.size - 1) * window.columns.stride + max(window.columns.taps, window.rows.stride)
+    return wide * window.out_depth * max(window.rows.taps, window.rows.stride) * 4, 0
 
 
 def _depthwise_opt(window: KernelWindow, build: Build) -> int:
@@ -170,41 +167,36 @@ def _as_convolution_mve(window: KernelWindow) -> int:
     """
     as_convolution = replace(window, taps_depth=1)
     found = convolution_s8(as_convolution, "mve")
-    if found and window.in_height == window.taps_high == 1:
+    if found and window.rows.size == window.rows.taps == 1:
         found = max(found, _im2col_s8(window.taps, "mve"))
     return found + window.out_depth * window.taps
 
 
 def _one_row_mve(window: KernelWindow) -> int:
     """``arm_convolve_1_x_n_s8_get_buffer_size_mve``."""
-    stride, pad, depth = window.stride_wide, window.pad_wide, window.in_depth
+    stride, pad, depth = window.columns.stride, window.columns.before, window.in_depth
     # The remainder of C, which has the sign of the dividend.
-    uneven = int(fmod((window.out_width - 1) * stride + window.taps_wide - window.in_width, 2))
+    uneven = int(fmod((window.columns.outputs - 1) * stride + window.columns.taps - window.columns.size, 2))
     right = max(1, int((pad + uneven + stride - 1) / stride)) if pad + uneven else 0
     left = max(1, (pad + stride - 1) // stride) if pad else 0
-    if right + max(window.out_width - right - left, 0) + left != window.out_width:
+    if right + max(window.columns.outputs - right - left, 0) + left != window.columns.outputs:
         return _im2col_s8(window.taps * depth, "mve")
-    first = window.taps_wide * depth + pad * depth
-    last = (window.taps_wide - 1) * depth + (right if uneven else pad) * depth
+    first = window.columns.taps * depth + pad * depth
+    last = (window.columns.taps - 1) * depth + (right if uneven else pad) * depth
     return max(first, last)
 
 
 # OpData of each wrapper; sizeof as compiled by GCC 12.2 for Cortex-M7 with short enums and without, and for x86-64.
-_OP_DATA: Mapping[str, Size] = {
-    "AVERAGE_POOL_2D": Size(36, 36),
+_OP_DATA = {
+    **dict.fromkeys(POOLS, Size(36, 36)),
+    **dict.fromkeys(CONVOLUTIONS, Size(60, 80)),
     "BATCH_MATMUL": Size(36, 56),
-    "CONV_2D": Size(60, 80),
-    "DEPTHWISE_CONV_2D": Size(60, 80),
     "FULLY_CONNECTED": Size(72, 96),
-    "MAX_POOL_2D": Size(36, 36),
+    "TRANSPOSE_CONV": Size(76, 88),
     "SOFTMAX": Size(64, 88),
     "SVDF": Size(40, 48),
-    "TRANSPOSE_CONV": Size(76, 88),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Size(912, 1008),
 }
-_INT32 = 4
-_QUANTIZED = (DType.INT8, DType.INT16)
-_CELL_STATE, _HIDDEN_STATE = Slot("input", 19), Slot("input", 18)
 _LSTM_SUMS = 8
 _LSTM_BUFFERS = 3
 _BIAS_BYTES = {DType.INT8: 4, DType.INT16: 8}
@@ -231,7 +223,7 @@ def _some(*sizes: int) -> tuple[int, ...]:
 def _convolution(operator: Operator, found: Requests, build: Build) -> Requests:
     """CONV_2D: multipliers only when quantized. Prepare asks for int16's scratch whatever the bias; Eval may not."""
     data = needed(operator, IN0).dtype
-    if data not in _QUANTIZED:
+    if data not in QUANTIZED:
         return replace(found, prepare=(), scratch=())
     if data is DType.INT8:
         return replace(found, scratch=_some(convolution_s8(window_of(operator), build)))
@@ -241,7 +233,7 @@ def _convolution(operator: Operator, found: Requests, build: Build) -> Requests:
 def _depthwise(operator: Operator, found: Requests, build: Build) -> Requests:
     """DEPTHWISE_CONV_2D: multipliers only when quantized, scratch only for int8."""
     data = needed(operator, IN0).dtype
-    if data not in _QUANTIZED:
+    if data not in QUANTIZED:
         return replace(found, prepare=(), scratch=())
     if data is not DType.INT8:
         return replace(found, scratch=())
@@ -251,8 +243,8 @@ def _depthwise(operator: Operator, found: Requests, build: Build) -> Requests:
 
 def _average_pool(operator: Operator, found: Requests, build: Build) -> Requests:
     """AVERAGE_POOL_2D looks at its tensors twice; ``arm_avgpool_s8_get_buffer_size`` and ``_s16``."""
-    quantized = needed(operator, IN0).dtype in _QUANTIZED
-    sums = _INT32 * needed(operator, OUT0).shape[3] if build == "dsp" and quantized else 0
+    quantized = needed(operator, IN0).dtype in QUANTIZED
+    sums = INT * needed(operator, OUT0).shape[3] if build == "dsp" and quantized else 0
     return replace(found, scratch=_some(sums), temporaries=held(operator, (*UNARY, *UNARY)))
 
 
@@ -263,8 +255,8 @@ def _dense(operator: Operator, found: Requests, build: Build) -> Requests:
         return replace(found, scratch=())
     if len(output.shape) > 2 and filters.shape[-1] % 4 == 0:
         per_channel = len(found.prepare) > 0
-        return replace(found, scratch=() if per_channel else (2 * _INT32 * output.shape[-1],))
-    sums = _some(_INT32 * output.shape[-1] if build == "mve" else 0)
+        return replace(found, scratch=() if per_channel else (2 * INT * output.shape[-1],))
+    sums = _some(INT * output.shape[-1] if build == "mve" else 0)
     if all(tensor.is_constant for tensor in (filters, *held(operator, (IN2,)))):
         return replace(found, scratch=(), prepare=found.prepare + sums)
     return replace(found, scratch=sums)
@@ -273,42 +265,40 @@ def _dense(operator: Operator, found: Requests, build: Build) -> Requests:
 def _batch_matmul(operator: Operator, found: Requests, build: Build) -> Requests:
     """BATCH_MATMUL: ``arm_fully_connected_s8_get_buffer_size`` of the output's last dimension."""
     used = build == "mve" and needed(operator, IN0).dtype is DType.INT8
-    return replace(found, scratch=_some(_INT32 * needed(operator, OUT0).shape[-1] if used else 0))
+    return replace(found, scratch=_some(INT * needed(operator, OUT0).shape[-1] if used else 0))
 
 
 def _svdf(operator: Operator, found: Requests, build: Build) -> Requests:
     """SVDF: the sums of the feature weights stay, with Helium."""
     if build != "mve" or needed(operator, IN0).dtype is not DType.INT8:
         return found
-    return replace(found, prepare=(*found.prepare, _INT32 * needed(operator, IN1).shape[0]))
+    return replace(found, prepare=(*found.prepare, INT * needed(operator, IN1).shape[0]))
 
 
 def _transpose_convolution(operator: Operator, found: Requests, build: Build) -> Requests:
     """TRANSPOSE_CONV: two requests when int8, of which the second may be of 0 bytes; int16 as in the reference."""
-    activation, filters, output = needed(operator, IN2), needed(operator, IN1), needed(operator, OUT0)
-    if activation.dtype is not DType.INT8:
+    if needed(operator, IN2).dtype is not DType.INT8:
         return found
-    window = window_between(activation.shape, filters.shape, output.shape, strides_of(operator))
-    return replace(found, scratch=transpose_s8(window, build))
+    return replace(found, scratch=transpose_s8(transposed_window_of(operator), build))
 
 
 def _lstm(operator: Operator, found: Requests, build: Build) -> Requests:
     """UNIDIRECTIONAL_SEQUENCE_LSTM: eight sums of weights stay, and one scratch buffer less, when quantized."""
     bias = _BIAS_BYTES.get(needed(operator, IN0).dtype)
-    if bias is None or needed(operator, _CELL_STATE).dtype is not DType.INT16:
+    if bias is None or needed(operator, CELL_STATE).dtype is not DType.INT16:
         return found
-    sums = (needed(operator, _HIDDEN_STATE).shape[1] * bias,) * _LSTM_SUMS
+    sums = (needed(operator, HIDDEN_STATE).shape[1] * bias,) * _LSTM_SUMS
     return replace(found, prepare=(*found.prepare, *sums), scratch=found.scratch[:_LSTM_BUFFERS])
 
 
 _RULES: Mapping[str, Callable[[Operator, Requests, Build], Requests]] = {
+    CONVOLUTION: _convolution,
+    DEPTHWISE: _depthwise,
     "AVERAGE_POOL_2D": _average_pool,
     "BATCH_MATMUL": _batch_matmul,
-    "CONV_2D": _convolution,
-    "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _dense,
-    "SVDF": _svdf,
     "TRANSPOSE_CONV": _transpose_convolution,
+    "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }
 
@@ -320,7 +310,7 @@ _PIXELS_AT_ONCE = 4
 def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """The reference rules for kernels that CMSIS-NN leaves alone, its own for those that were probed, or nothing."""
     if operator.name not in REPLACED:
-        return reference_relations(operator)
+        return relations_of(operator)
     source = operator.inputs[0] if operator.inputs else None
     if source is None or operator.name in _NEVER:
         return ()
@@ -329,7 +319,7 @@ def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     if source.dtype is DType.INT16 and operator.name in _INT16:
         return _INT16[operator.name](operator, build)
     if source.dtype is DType.FLOAT32 or operator.name in _REFERENCE_UNLESS_INT8:
-        return reference_relations(operator)
+        return relations_of(operator)
     return ()
 
 
@@ -343,7 +333,7 @@ def _convolution_reuses(operator: Operator, build: Build) -> tuple[KernelReuse, 
     if not _is_plain(operator):
         return ()
     window = window_of(operator)
-    if window.in_depth != window.taps_depth:
+    if window.is_grouped:
         return ()
     path = convolution_path(window)
     if window.batches > 1:
@@ -352,7 +342,7 @@ def _convolution_reuses(operator: Operator, build: Build) -> tuple[KernelReuse, 
         return _in_blocks(operator, window)
     if path == "1x1 fast":
         return ()
-    return row_reuses(operator) if path == "1x1" else window_reuses(operator)
+    return window_reuses(operator, by_rows=path == "1x1")
 
 
 def _depthwise_reuses(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
@@ -374,7 +364,7 @@ def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, .
     """Helium: 1x1 and one-row convolutions write a pixel when the next three have been read from the input itself."""
     if is_refused(window, "mve"):
         return ()
-    direct = window.taps == 1 or window.in_height == window.taps_high == 1
+    direct = window.taps == 1 or window.rows.size == window.rows.taps == 1
     further = (_PIXELS_AT_ONCE - 1) * window.out_depth if direct else 0
     return tuple(replace(reuse, distance=reuse.distance + further) for reuse in window_reuses(operator))
 
@@ -396,8 +386,7 @@ def _wide_window(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     if not _is_plain(operator):
         return ()
     window = window_of(operator)
-    is_grouped = operator.name == "CONV_2D" and window.in_depth != window.taps_depth
-    return () if is_grouped or window.batches > 1 else window_reuses(operator)
+    return () if (operator.name == CONVOLUTION and window.is_grouped) or window.batches > 1 else window_reuses(operator)
 
 
 def _pooling(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
@@ -411,13 +400,13 @@ def _pooling(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
 def _elementwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """ADD, MUL, SOFTMAX: arm_elementwise_add_s8.c, arm_elementwise_mul_s8.c, arm_nn_softmax_common_s8.c, and the s16
     files of the first two; an ADD or MUL that broadcasts runs in the reference loops."""
-    return in_place_reuses(operator)
+    return relations_of(operator)
 
 
 def _extreme(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """MAXIMUM and MINIMUM int8: arm_maximum_s8.c, arm_minimum_s8.c, whose own broadcasting was not probed."""
     shapes = {tensor.shape for tensor in (*operator.present_inputs(), *operator.outputs)}
-    return in_place_reuses(operator) if len(shapes) == 1 else ()
+    return relations_of(operator) if len(shapes) == 1 else ()
 
 
 def _pad(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
@@ -437,26 +426,18 @@ _NEVER = frozenset(
     {"BATCH_MATMUL", "FULLY_CONNECTED", "SVDF", "TRANSPOSE", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
 )
 _REFERENCE_UNLESS_INT8 = frozenset({"MAXIMUM", "MINIMUM", "PAD", "PADV2"})
-_INT8: Mapping[str, Callable[[Operator, Build], tuple[KernelReuse, ...]]] = {
-    "ADD": _elementwise,
-    "AVERAGE_POOL_2D": _pooling,
-    "CONV_2D": _convolution_reuses,
-    "DEPTHWISE_CONV_2D": _depthwise_reuses,
-    "MAXIMUM": _extreme,
-    "MAX_POOL_2D": _pooling,
-    "MINIMUM": _extreme,
-    "MUL": _elementwise,
-    "PAD": _pad,
-    "PADV2": _pad,
-    "SOFTMAX": _elementwise,
+_BOTH: Mapping[str, Callable[[Operator, Build], tuple[KernelReuse, ...]]] = {
+    **dict.fromkeys(("ADD", "MUL"), _elementwise),
+    **dict.fromkeys(POOLS, _pooling),
 }
-_INT16: Mapping[str, Callable[[Operator, Build], tuple[KernelReuse, ...]]] = {
-    "ADD": _elementwise,
-    "AVERAGE_POOL_2D": _pooling,
-    "CONV_2D": _wide_window,
-    "DEPTHWISE_CONV_2D": _wide_window,
-    "MAX_POOL_2D": _pooling,
-    "MUL": _elementwise,
+_INT16 = {**_BOTH, **dict.fromkeys(CONVOLUTIONS, _wide_window)}
+_INT8 = {
+    **_BOTH,
+    CONVOLUTION: _convolution_reuses,
+    DEPTHWISE: _depthwise_reuses,
+    "SOFTMAX": _elementwise,
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), _extreme),
+    **dict.fromkeys(("PAD", "PADV2"), _pad),
 }
 REPLACED = _NEVER | frozenset(_INT8)
 """Operators that have a file in kernels/cmsis_nn."""

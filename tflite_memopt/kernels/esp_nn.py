@@ -31,12 +31,14 @@ from typing import Literal
 from ..errors import ErrorKind, UsageError
 from ..model.ir.check import misfit
 from ..model.ir.model import DType, Operator
+from ..operators.requests import IN0, INT, OUT0, Abi, Requests, Size, needed
+from ..operators.reuse import KernelReuse, ReuseRule
+from ..operators.table import relations_of
+from ..operators.window import CONVOLUTION, CONVOLUTIONS, DEPTHWISE, POOLS, KernelWindow, window_of
 from ..solvers.graph.alignment import aligned
 from .prices import ESP32_S3_PRICES, REFERENCE_PRICES
 from .profile import KernelProfile
-from .relations import KernelReuse, ReuseRule, reference_relations
-from .requests import IN0, OUT0, Abi, Requests, Size, needed, requests_of
-from .window import KernelWindow, window_of
+from .requests import requests_of
 
 Version = tuple[int, ...]
 
@@ -56,116 +58,101 @@ FULL_COPY = 48 * 1024
 def s3_convolution(w: KernelWindow, version: Version) -> int:
     """``esp_nn_get_conv_scratch_size_esp32s3``."""
     margin = 64 if version >= (1, 2, 3) else 32
-    if w.taps_high == w.taps_wide == w.stride_high == w.stride_wide == 1 and not (w.pad_high or w.pad_wide):
-        depth = aligned(w.in_depth, 8)
-        padded = w.in_width * w.in_height * depth if w.in_depth % 8 else 0
-        turned = 16 * depth if w.in_width * w.in_height >= 8 else 0
-        return padded + depth * w.out_depth + turned + margin
-    line, window = w.taps_wide * w.in_depth, w.taps_wide * w.taps_high * w.in_depth
+    if w.is_pointwise:
+        return _pointwise(w) + margin
+    line, window = w.columns.taps * w.in_depth, w.taps * w.in_depth
     has_columns = version >= (1, 2, 1)
     if has_columns and line < 16 <= window:
         return w.out_depth * 4 + 16 + w.out_depth * aligned(window, 16) + 16 + aligned(window, 16) + margin
-    padded = 0
-    if w.pad_high or w.pad_wide:
-        padded = (w.in_width + 2 * w.pad_wide) * (w.in_height + 2 * w.pad_high) * w.in_depth
-    filters = w.taps_wide * w.taps_high * aligned(w.in_depth, 16) * w.out_depth
+    padded = w.grown(2 * w.rows.before, 2 * w.columns.before) if w.is_padded else 0
+    at_least = padded + w.taps * aligned(w.in_depth, 16) * w.out_depth + margin + 4 * w.out_depth
     if not has_columns:
-        return padded + filters + margin + 4 * w.out_depth
-    lines = aligned(line, 16) * w.taps_high * w.out_depth
-    right, below = max(0, w.missing_wide), max(0, w.missing_high)
-    border = (w.in_width + right) * (w.in_height + below) * w.in_depth if right or below else 0
-    return padded + filters + lines + border + margin + 4 * w.out_depth
+        return at_least
+    lines = aligned(line, 16) * w.rows.taps * w.out_depth
+    below, right = max(0, w.rows.missing), max(0, w.columns.missing)
+    return at_least + lines + (w.grown(below, right) if right or below else 0)
+
+
+def _pointwise(w: KernelWindow) -> int:
+    """A copy of the input whose channels are no multiple of 8, the filters, and 16 pixels of them."""
+    depth = aligned(w.in_depth, 8)
+    return (w.pixels * depth if w.in_depth % 8 else 0) + depth * w.out_depth + (16 * depth if w.pixels >= 8 else 0)
 
 
 def s3_depthwise(w: KernelWindow, version: Version) -> int:
     """``esp_nn_get_depthwise_conv_scratch_size_esp32s3``."""
-    multiplier, filters = w.out_depth // w.in_depth, w.taps_wide * w.taps_high * w.out_depth
-    copied = w.in_width * w.in_height * w.in_depth
+    multiplier, filters = w.out_depth // w.in_depth, w.taps * w.out_depth
+    in_16_bits = 2 * (filters + w.grown())
+    is_3x3 = multiplier == 1 and w.is_3x3 and w.in_depth % 8 == 0
     if version < (1, 2, 1):
-        return _s3_depthwise_before_strips(w, 32 if version >= (1, 2) else 16)
+        if is_3x3 and w.in_depth % 16 == 0:
+            high, wide = _border_3x3(w)
+            return filters + 16 + (w.grown(high, wide) if wide or high else 0)
+        margin = 32 if version >= (1, 2) else 16
+        return in_16_bits + margin if is_3x3 or multiplier % 4 == 0 else 32
+    if is_3x3:
+        return _depthwise_3x3(w, filters, in_16_bits)
     if multiplier == 1 and w.in_depth % 8 == 0:
-        if w.taps_wide == w.taps_high == 3:
-            return _depthwise_3x3(w, filters, copied)
-        if 2 * (filters + copied) <= FULL_COPY:
-            return 2 * (filters + copied) + 32
-        return 2 * filters + 2 * w.in_width * w.taps_high * w.in_depth + 32
+        return 32 + (in_16_bits if in_16_bits <= FULL_COPY else 2 * (filters + _line(w) * w.rows.taps))
     if multiplier == 1 and w.in_depth > 3:
         depth = aligned(w.in_depth, 8)
-        end = aligned(2 * w.taps_wide * w.taps_high * depth, 16)
-        end = aligned(end + 2 * w.in_width * w.in_height * depth, 16)
-        end = aligned(end + w.out_width * w.out_height * depth, 16)
-        return end + 12 * depth + 16
-    return 2 * (filters + copied) + 32 if multiplier % 4 == 0 else 32
+        end = aligned(2 * w.taps * depth, 16)
+        end = aligned(end + 2 * w.pixels * depth, 16)
+        return aligned(end + w.out_pixels * depth, 16) + 12 * depth + 16
+    return in_16_bits + 32 if multiplier % 4 == 0 else 32
 
 
-def _s3_depthwise_before_strips(w: KernelWindow, margin: int) -> int:
-    multiplier, filters = w.out_depth // w.in_depth, w.taps_wide * w.taps_high * w.out_depth
-    if multiplier == 1 and w.in_depth % 16 == 0 and w.taps_wide == w.taps_high == 3:
-        wide, high = _border_3x3(w)
-        padded = (w.in_width + wide) * (w.in_height + high) * w.in_depth if wide or high else 0
-        return filters + padded + 16
-    is_3x3 = multiplier == 1 and w.in_depth % 8 == 0 and w.taps_wide == w.taps_high == 3
-    if is_3x3 or multiplier % 4 == 0:
-        return 2 * (filters + w.in_width * w.in_height * w.in_depth) + margin
-    return 32
+def _line(w: KernelWindow, more: int = 0) -> int:
+    """Return the elements of a row of the input with ``more`` columns."""
+    return (w.columns.size + more) * w.in_depth
 
 
 def _border_3x3(w: KernelWindow) -> tuple[int, int]:
-    """Return the columns and rows that are added to the input where its depth is a multiple of 16."""
-    return (2 * w.pad_wide, 2 * w.pad_high) if w.pad_wide or w.pad_high else (w.missing_wide, w.missing_high)
+    """Return the rows and columns that are added to the input where its depth is a multiple of 16."""
+    return (2 * w.rows.before, 2 * w.columns.before) if w.is_padded else (w.rows.missing, w.columns.missing)
 
 
-def _depthwise_3x3(w: KernelWindow, filters: int, copied: int) -> int:
+def _depthwise_3x3(w: KernelWindow, filters: int, in_16_bits: int) -> int:
     if w.in_depth % 16 == 0:
-        wide, high = _border_3x3(w)
-        if not (wide or high):
-            return filters + 16
-        full = (w.in_width + wide) * (w.in_height + high) * w.in_depth
-        return filters + 16 + (full if full <= _FULL_INPUT else (w.in_width + wide) * w.taps_high * w.in_depth)
+        high, wide = _border_3x3(w)
+        full = w.grown(high, wide) if wide or high else 0
+        return filters + 16 + (full if full <= _FULL_INPUT else _line(w, wide) * w.rows.taps)
     if w.in_depth >= 12:
-        depth = aligned(w.in_depth, 16)
-        wide, high = 2 * w.pad_wide + max(0, w.missing_wide), 2 * w.pad_high + max(0, w.missing_high)
-        padded = (w.in_width + wide) * (w.in_height + high) * depth
-        return 9 * depth + padded + w.out_width * w.out_height * depth + 64
-    return 2 * (filters + copied) + 32
+        high, wide = (2 * axis.before + max(0, axis.missing) for axis in (w.rows, w.columns))
+        return (9 + (w.rows.size + high) * (w.columns.size + wide) + w.out_pixels) * aligned(w.in_depth, 16) + 64
+    return in_16_bits + 32
 
 
-def s3_depthwise_writes(window: KernelWindow, version: Version) -> int:
+def s3_depthwise_writes(w: KernelWindow, version: Version) -> int:
     """Bytes of scratch that ``esp_nn_depthwise_conv_s8_esp32s3`` writes, up to the last one; at least these.
 
     What it asks for is ``s3_depthwise``.
     """
-    multiplier, taps = window.out_depth // window.in_depth, window.taps
-    filters, copied = taps * window.out_depth, window.in_height * window.in_width * window.in_depth
+    multiplier, filters, has_rows = w.out_depth // w.in_depth, w.taps * w.out_depth, version >= (1, 2, 1)
     gap = 16 - filters % 16
-    as_16_bits = 2 * (filters + gap + copied)
-    is_3x3 = multiplier == 1 and window.taps_high == window.taps_wide == 3 and window.in_depth % 8 == 0
-    pads = window.pad_high, window.pad_wide
-    if is_3x3 and window.in_depth % 16 == 0 and pads in ((0, 0), (1, 1)):
-        more = (2, 2) if pads == (1, 1) else (window.missing_high, window.missing_wide)
+    as_16_bits = 2 * (filters + gap + w.grown())
+    is_3x3 = multiplier == 1 and w.is_3x3 and w.in_depth % 8 == 0
+    if is_3x3 and w.in_depth % 16 == 0 and w.padding in ((0, 0), (1, 1)):
+        more = _border_3x3(w)
         if not any(more):
             return filters
-        whole = (window.in_height + more[0]) * (window.in_width + more[1]) * window.in_depth
-        in_rows = version >= (1, 2, 1) and whole > _FULL_INPUT and pads == (1, 1)
-        return filters + gap + (3 * (window.in_width + 2) * window.in_depth if in_rows else whole)
-    if version >= (1, 2, 1) and is_3x3 and window.in_depth >= 12:
-        return _padded_to_16(window)
-    if version >= (1, 2, 1) and multiplier == 1 and window.in_depth % 8 and window.in_depth > 3:
-        return s3_depthwise(window, version) - 16
-    if version >= (1, 2, 1) and multiplier == 1 and window.in_depth % 8 == 0 and not is_3x3:
-        if 2 * (filters + copied) > FULL_COPY:
-            return 2 * (filters + gap + window.in_width * window.taps_high * window.in_depth)
-        return as_16_bits
+        whole = w.grown(*more)
+        in_rows = has_rows and whole > _FULL_INPUT and w.is_padded
+        return filters + gap + (3 * _line(w, 2) if in_rows else whole)
+    if has_rows and is_3x3 and w.in_depth >= 12:
+        return _padded_to_16(w)
+    if has_rows and multiplier == 1 and w.in_depth % 8 and w.in_depth > 3:
+        return s3_depthwise(w, version) - 16
+    if has_rows and multiplier == 1 and w.in_depth % 8 == 0 and not is_3x3:
+        is_whole = 2 * (filters + w.grown()) <= FULL_COPY
+        return as_16_bits if is_whole else 2 * (filters + gap + _line(w) * w.rows.taps)
     return as_16_bits if is_3x3 or multiplier % 4 == 0 else 0
 
 
-def _padded_to_16(window: KernelWindow) -> int:
+def _padded_to_16(w: KernelWindow) -> int:
     """Filters, padded input and output with channels that are a multiple of 16, each in a copy."""
-    depth = -(-window.in_depth // 16) * 16
-    high, wide = window.in_height + 2 * window.pad_high, window.in_width + 2 * window.pad_wide
-    high += max(0, window.out_height * window.stride_high + 2 - high)
-    wide += max(0, window.out_width * window.stride_wide + 2 - wide)
-    return 9 * depth + 16 + high * wide * depth + window.out_height * window.out_width * depth
+    high, wide = (max(axis.size + 2 * axis.before, axis.outputs * axis.stride + 2) for axis in (w.rows, w.columns))
+    return (9 + high * wide + w.out_pixels) * aligned(w.in_depth, 16) + 16
 
 
 _ALIGNMENT_ROOM = 32
@@ -178,60 +165,42 @@ def p4_convolution(w: KernelWindow, version: Version) -> int:
     """``esp_nn_get_conv_scratch_size_esp32p4``: before 1.2.3, that of the S3's first version."""
     if version < (1, 2, 3):
         return s3_convolution(w, _CHANGES[0])
-    padded = bool(w.pad_high or w.pad_wide)
-    if w.taps == 1 and w.stride_high == w.stride_wide == 1 and not padded:
-        return _pointwise(w)
+    if w.is_pointwise:
+        return (_pointwise(w) if w.in_depth >= _LANES else 20 * w.out_depth + 32) + _ALIGNMENT_ROOM
     sums = 4 * w.out_depth + _ALIGNMENT_ROOM
-    if not padded and w.taps_wide * w.in_depth >= _LANES:
+    if not w.is_padded and w.columns.taps * w.in_depth >= _LANES:
         return sums + w.taps * aligned(w.in_depth, 16) * w.out_depth
     if w.taps * w.in_depth >= _LANES:
         return sums + w.taps * w.in_depth
-    if not padded:
-        depth = _padded_depth(w)
-        return sums + w.taps * depth * w.out_depth + w.in_width * w.in_height * depth
-    return sums + _padded_input(w)
-
-
-def _pointwise(w: KernelWindow) -> int:
-    if w.in_depth < _LANES:
-        return 4 * w.out_depth + 16 * w.out_depth + 32 + _ALIGNMENT_ROOM
-    depth, pixels = aligned(w.in_depth, 8), w.in_width * w.in_height
-    copied = pixels * depth if w.in_depth % 8 else 0
-    turned = 16 * depth if pixels >= 8 else 0
-    return copied + depth * w.out_depth + turned + _ALIGNMENT_ROOM
+    if w.is_padded:
+        return sums + _padded_input(w)
+    return sums + (w.taps * w.out_depth + w.pixels) * _padded_depth(w)
 
 
 def _padded_input(w: KernelWindow) -> int:
     """Return a copy of the padded input and the filter; in tiles where the copy is larger than the cache."""
-    wide = w.in_width + 2 * w.pad_wide
-    whole = wide * (w.in_height + 2 * w.pad_high) * w.in_depth
+    whole = w.grown(2 * w.rows.before, 2 * w.columns.before)
     if whole + 4 * w.out_depth <= _CACHE:
         return whole + w.taps * aligned(w.in_depth, 16) * w.out_depth
     # The window has fewer than 16 elements here, so that a row of it has, too.
     depth = _padded_depth(w)
-    filters = w.taps * depth * w.out_depth
-    row = wide * depth
+    filters, row = w.taps * depth * w.out_depth, (w.columns.size + 2 * w.columns.before) * depth
     budget = _CACHE - 4 * w.out_depth - filters
     tall = 1
-    if budget > 0 and w.taps_high * row <= budget:
-        tall = min((budget - w.taps_high * row) // (w.stride_high * row) + 1, w.out_height)
-    return ((tall - 1) * w.stride_high + w.taps_high + 2 * w.pad_high) * row + filters
+    if budget > 0 and w.rows.taps * row <= budget:
+        tall = min((budget - w.rows.taps * row) // (w.rows.stride * row) + 1, w.rows.outputs)
+    return ((tall - 1) * w.rows.stride + w.rows.taps + 2 * w.rows.before) * row + filters
 
 
 def _padded_depth(w: KernelWindow) -> int:
-    return aligned((_LANES + w.taps_wide - 1) // w.taps_wide, 16)
+    return aligned((_LANES + w.columns.taps - 1) // w.columns.taps, 16)
 
 
 Chip = Literal["generic", "s3", "p4"]
 """The code that esp-nn has for each kind of chip."""
 
 # NodeData of each wrapper; sizeof as compiled by GCC 12.2 for 32-bit Arm with enums of 4 bytes, and for x86-64.
-_NODE_DATA: Mapping[str, Size] = {
-    "CONV_2D": Size(60, 80),
-    "DEPTHWISE_CONV_2D": Size(60, 80),
-    "SOFTMAX": Size(64, 88),
-}
-_INT32 = 4
+_NODE_DATA = {**dict.fromkeys(CONVOLUTIONS, Size(60, 80)), "SOFTMAX": Size(64, 88)}
 
 
 def requests(operator: Operator, abi: Abi, chip: Chip, versions: Sequence[Version] = _CHANGES) -> Requests:
@@ -260,43 +229,31 @@ def _softmax(operator: Operator) -> int:
     Source: src/softmax/esp_nn_softmax_opt.c, kernels/esp_nn/softmax.cc.
     """
     shape = needed(operator, IN0).shape
-    return _INT32 * (shape[1] if len(shape) > 1 else needed(operator, IN0).elements)
+    return INT * (shape[1] if len(shape) > 1 else needed(operator, IN0).elements)
 
 
 def _window(operator: Operator, chip: Chip, versions: Sequence[Version]) -> int:
     window = window_of(operator)
-    if chip == "generic" or (chip == "p4" and operator.name == "DEPTHWISE_CONV_2D"):
+    if chip == "generic" or (chip == "p4" and operator.name == DEPTHWISE):
         return 0
     convolution = p4_convolution if chip == "p4" else s3_convolution
-    size = convolution if operator.name == "CONV_2D" else s3_depthwise
+    size = convolution if operator.name == CONVOLUTION else s3_depthwise
     return max(size(window, version) for version in versions)
 
 
-REPLACED = frozenset(
-    {
-        "ADD",
-        "AVERAGE_POOL_2D",
-        "CONV_2D",
-        "DEPTHWISE_CONV_2D",
-        "FULLY_CONNECTED",
-        "MAX_POOL_2D",
-        "MUL",
-        "SOFTMAX",
-    }
-)
+REPLACED = frozenset({*CONVOLUTIONS, *POOLS, "ADD", "FULLY_CONNECTED", "MUL", "SOFTMAX"})
 """Operators that have a file in kernels/esp_nn."""
 _REPLACED_ELSEWHERE = frozenset({"HARD_SWISH", "LOGISTIC", "MEAN", "RELU6"})
 """Operators for which esp-nn has a kernel that other versions of the wrappers call."""
-_WINDOWS = frozenset({"AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D"})
 
 
 def relations(operator: Operator, chip: Chip) -> tuple[KernelReuse, ...]:
     """Return the reference rules, but none for unprobed kernels: vector code, dense layers, groups, int4, batches."""
     if chip != "generic" and operator.name in REPLACED | _REPLACED_ELSEWHERE:
         return ()
-    if operator.name == "FULLY_CONNECTED" or (operator.name in _WINDOWS and not _was_probed(operator)):
+    if operator.name == "FULLY_CONNECTED" or (operator.name in (*CONVOLUTIONS, *POOLS) and not _was_probed(operator)):
         return ()
-    return reference_relations(operator)
+    return relations_of(operator)
 
 
 def _was_probed(operator: Operator) -> bool:
@@ -305,12 +262,12 @@ def _was_probed(operator: Operator) -> bool:
         return False
     if source.dtype is not DType.INT8:
         return True
-    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+    if operator.name not in CONVOLUTIONS:
         return source.shape[0] == 1
     filters = operator.inputs[1]
     if filters is None or filters.dtype is not DType.INT8 or len(filters.shape) != 4:
         return False
-    grouped = operator.name == "CONV_2D" and filters.shape[3] != source.shape[3]
+    grouped = operator.name == CONVOLUTION and filters.shape[3] != source.shape[3]
     return source.shape[0] == 1 and not grouped
 
 

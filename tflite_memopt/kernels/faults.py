@@ -16,18 +16,19 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from math import frexp
 from typing import Literal
 
 import numpy as np
 
 from ..model.ir.model import DType, Model, Operator, Tensor
-from ..model.ir.tensors import Affine, affine_of, has_several_scales, integers, same_padding
-from .cmsis_nn import convolution_path
+from ..model.ir.tensors import QUANTIZED, Affine, affine_of, has_several_scales, integers
+from ..operators.window import CONVOLUTIONS, POOLS, KernelWindow, transposed_window_of, window_of
+from .cmsis_nn import convolution_path, is_reversed
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
 from .esp_nn import MEASURED as NEWEST
 from .profile import READ_AT, KernelProfile
-from .window import KernelWindow, strides_of, window_of
 
 Effect = Literal["wrong values", "writes beyond its scratch", "leaves bytes unwritten", "forgets its state"]
 Evidence = Literal["run", "read"]
@@ -45,13 +46,13 @@ class Fault:
     """
 
     name: str
-    library: str
-    profiles: tuple[str, ...]
     condition: str
     effect: Effect
     source: str
     evidence: Evidence
     meets: Callable[[Operator, Version], bool]
+    library: str
+    profiles: tuple[str, ...]
     first: Version | None = None
     fixed: Version | None = None
     since: date | None = None
@@ -137,9 +138,6 @@ class FaultMet:
         return f"{self.operator} '{self.output}': {self.fault.effect} ({self.fault.name}: {self.releases})"
 
 
-WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-
-
 def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...]:
     """Return the faults that an operator meets in any of the profile's releases, each with the first such library.
 
@@ -164,7 +162,7 @@ def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...
 def _signature(operator: Operator) -> Hashable:
     """Return the same for convolutions of images that meet the same faults; None for another operator."""
     source = _input(operator)
-    if operator.name not in WINDOWS or source is None or _input(operator, 1) is None:
+    if operator.name not in CONVOLUTIONS or source is None or _input(operator, 1) is None:
         return None
     operands = tuple((each.dtype, _has_offset(each)) for each in operator.present_inputs())
     return operator.name, source.shape, _window(operator), operands
@@ -242,10 +240,10 @@ def _pads_rows_by_the_zero_point(operator: Operator, _: Version) -> bool:
     window = _window(operator)
     if window is None or window.is_dilated or window.out_depth != window.in_depth or window.in_depth % 8:
         return False
-    copied = window.in_height * window.in_width * window.in_depth
+    copied = window.rows.size * window.columns.size * window.in_depth
     is_in_rows = 2 * (window.taps * window.in_depth + copied) > FULL_COPY
-    is_3x3 = window.taps_high == window.taps_wide == 3
-    has_rows = window.pad_high or window.trailing[0]
+    is_3x3 = window.rows.taps == window.columns.taps == 3
+    has_rows = window.rows.before or window.rows.trailing
     source = _input(operator)
     assert source is not None
     has_offset = _has_offset(source)
@@ -257,27 +255,26 @@ def _copied_window(operator: Operator, version: Version) -> KernelWindow | None:
     window = _window(operator)
     if window is None or window.is_dilated or window.taps_depth != window.in_depth:
         return None
-    is_pointwise = window.taps == window.stride_high == window.stride_wide == 1
+    is_pointwise = window.taps == window.rows.stride == window.columns.stride == 1
     return None if is_pointwise or _is_by_columns(window, version) else window
 
 
 def _is_by_columns(window: KernelWindow, version: Version) -> bool:
-    return version >= (1, 2, 1) and window.taps_wide * window.in_depth < 16 <= window.taps * window.in_depth
+    return version >= (1, 2, 1) and window.columns.taps * window.in_depth < 16 <= window.taps * window.in_depth
 
 
 def _pads_too_little(operator: Operator, version: Version) -> bool:
     """Both ends are padded by the leading padding; before 1.2.1, without such, nothing is."""
     window = _copied_window(operator, version)
-    if window is None or (not (window.pad_high or window.pad_wide) and version >= (1, 2, 1)):
+    if window is None or (not (window.rows.before or window.columns.before) and version >= (1, 2, 1)):
         return False
-    high, wide = window.trailing
-    return high > window.pad_high or wide > window.pad_wide
+    return any(axis.trailing > axis.before for axis in (window.rows, window.columns))
 
 
 def _pads_from_the_wrong_row(operator: Operator, version: Version) -> bool:
     """The padded copy begins one row down, however many rows of padding there are."""
     window = _copied_window(operator, version)
-    return window is not None and window.pad_high != 1 and bool(window.pad_high or window.pad_wide)
+    return window is not None and window.rows.before != 1 and bool(window.rows.before or window.columns.before)
 
 
 def _reads_beyond_a_small_input(operator: Operator, version: Version) -> bool:
@@ -286,10 +283,10 @@ def _reads_beyond_a_small_input(operator: Operator, version: Version) -> bool:
     if window is None or window.is_dilated or not _is_by_columns(window, version):
         return False
     w = window
-    rows = _taken_for_inside(w.in_height, w.taps_high, w.pad_high, w.stride_high, w.out_height)
-    columns = _taken_for_inside(w.in_width, w.taps_wide, w.pad_wide, w.stride_wide, w.out_width)
-    beyond = (rows.stop - 1) * w.stride_high - w.pad_high + w.taps_high > w.in_height
-    beyond |= (columns.stop - 1) * w.stride_wide - w.pad_wide + w.taps_wide > w.in_width
+    rows = _taken_for_inside(w.rows.size, w.rows.taps, w.rows.before, w.rows.stride, w.rows.outputs)
+    columns = _taken_for_inside(w.columns.size, w.columns.taps, w.columns.before, w.columns.stride, w.columns.outputs)
+    beyond = (rows.stop - 1) * w.rows.stride - w.rows.before + w.rows.taps > w.rows.size
+    beyond |= (columns.stop - 1) * w.columns.stride - w.columns.before + w.columns.taps > w.columns.size
     return bool(rows) and bool(columns) and beyond
 
 
@@ -310,7 +307,7 @@ def _is_one_row_with_stride(operator: Operator, _: Version) -> bool:
     """Helium's one-row kernel takes left paddings of different widths for one, and reads beyond windows that leave out
     columns: of 310 shapes that were run, 129 were wrong, by up to 84 steps, all with padding or columns left out."""
     window = _window(operator)
-    return window is not None and convolution_path(window) == "1xn" and window.stride_wide > 1
+    return window is not None and convolution_path(window) == "1xn" and window.columns.stride > 1
 
 
 def _has_five_dimensions(operator: Operator, _: Version) -> bool:
@@ -326,48 +323,23 @@ def _has_several_images(slot: int) -> Callable[[Operator, Version], bool]:
     return meets
 
 
-_REVERSED_ABOVE = 16
-"""``REVERSE_TCOL_EFFICIENT_THRESHOLD``: with more input channels a transposed convolution is run as a convolution."""
-
-
-@dataclass(frozen=True)
-class TransposedWindow:
-    """A TRANSPOSE_CONV of images: ``pad_high``: rows before the output that the kernel leaves out."""
-
-    stride_high: int
-    stride_wide: int
-    taps_wide: int
-    in_depth: int
-    pad_high: int
-
-    @property
-    def is_reversed(self) -> bool:
-        """Tell whether CMSIS-NN runs it as a convolution."""
-        return max(self.stride_high, self.stride_wide) <= 2 and self.in_depth > _REVERSED_ABOVE
-
-
-def _transposed(operator: Operator) -> TransposedWindow | None:
-    source, filters, output = _input(operator, 2), _input(operator, 1), operator.outputs[0]
-    if source is None or filters is None or not _is_int8(operator, 2):
+def _transposed(operator: Operator) -> KernelWindow | None:
+    """The window of an int8 TRANSPOSE_CONV of images that CMSIS-NN does not run as a convolution; None for another."""
+    tensors = _input(operator, 2), _input(operator, 1), operator.outputs[0]
+    if not _is_int8(operator, 2) or any(each is None or len(each.shape) != 4 for each in tensors):
         return None
-    if any(len(each.shape) != 4 for each in (source, filters, output)):
-        return None
-    high, wide = strides_of(operator)
-    is_valid = int(operator.option("padding", 0)) == 1
-    before, _ = same_padding(output.shape[1], source.shape[1], high, filters.shape[1])
-    return TransposedWindow(high, wide, filters.shape[2], source.shape[3], 0 if is_valid else before)
+    window = transposed_window_of(operator)
+    return None if is_reversed(window) else window
 
 
 def _flushes_rows_late(operator: Operator, _: Version) -> bool:
     window = _transposed(operator)
-    return window is not None and not window.is_reversed and window.pad_high % window.stride_high != 0
+    return window is not None and window.rows.before % window.rows.stride != 0
 
 
 def _asks_by_the_other_stride(operator: Operator, _: Version) -> bool:
     window = _transposed(operator)
-    if window is None or window.is_reversed:
-        return False
-    return window.stride_wide > max(window.taps_wide, window.stride_high)
+    return window is not None and window.columns.stride > max(window.columns.taps, window.rows.stride)
 
 
 def _asks_as_without_groups(operator: Operator, _: Version) -> bool:
@@ -375,14 +347,14 @@ def _asks_as_without_groups(operator: Operator, _: Version) -> bool:
     window = _window(operator)
     if window is None or window.taps_depth == window.in_depth or window.is_dilated:
         return False
-    is_pointwise = window.taps == 1 and not (window.pad_high or window.pad_wide)
-    return is_pointwise or window.in_height == window.taps_high == 1
+    is_pointwise = window.taps == 1 and not (window.rows.before or window.columns.before)
+    return is_pointwise or window.rows.size == window.rows.taps == 1
 
 
 def _is_adjoint(sides: Sequence[str]) -> Callable[[Operator, Version], bool]:
     def meets(operator: Operator, _: Version) -> bool:
         source = _input(operator)
-        is_integer = source is not None and source.dtype in (DType.INT8, DType.INT16)
+        is_integer = source is not None and source.dtype in QUANTIZED
         return is_integer and any(operator.option(side, False) for side in sides)
 
     return meets
@@ -399,7 +371,7 @@ def _folds_batches(operator: Operator, _: Version) -> bool:
 def _keeps_state(operator: Operator, _: Version) -> bool:
     """CMSIS-NN's sequence kernels begin with a state of zero in each call."""
     source = _input(operator)
-    return source is not None and source.dtype in (DType.INT8, DType.INT16)
+    return source is not None and source.dtype in QUANTIZED
 
 
 def _pads_batches(operator: Operator, _: Version) -> bool:
@@ -422,7 +394,7 @@ def _has_several_scales(slot: int) -> Callable[[Operator, Version], bool]:
 
 def _multiplies_by_several_scales(operator: Operator, version: Version) -> bool:
     source = _input(operator)
-    is_integer = source is not None and source.dtype in (DType.INT8, DType.INT16)
+    is_integer = source is not None and source.dtype in QUANTIZED
     return is_integer and any(_has_several_scales(slot)(operator, version) for slot in (0, 1))
 
 
@@ -503,17 +475,21 @@ def _shifts_too_far(operator: Operator, _: Version) -> bool:
     return shift - (largest.bit_length() - 1) - headroom < -31
 
 
-_S3, _P4, _GENERIC = "esp-nn-s3", "esp-nn-p4", "esp-nn"
-_C, _DSP, _MVE = "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"
-_CMSIS = (_C, _DSP, _MVE)
-_EVERYWHERE = ("reference", *_CMSIS, _GENERIC, _S3, _P4)
+_CMSIS = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
+_ESP = ("esp-nn", "esp-nn-s3", "esp-nn-p4")
+_EVERYWHERE = ("reference", *_CMSIS, *_ESP)
+_of_s3 = partial(Fault, library=ESP_NN, profiles=_ESP[1:2])
+_of_esp_nn = partial(Fault, library=ESP_NN, profiles=_ESP)
+_of_cmsis_nn = partial(Fault, library=CMSIS_NN, profiles=_CMSIS)
+_of_helium = partial(Fault, library=CMSIS_NN, profiles=_CMSIS[2:])
+_of_every_library = partial(Fault, library=TFLM, profiles=_EVERYWHERE)
 _ISSUES = "github.com/espressif/esp-nn/issues"
 _MEASURED = "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers"
 
 
 def _of_tflm(name: str, condition: str, meets: Callable[[Operator, Version], bool], litert: str) -> Fault:
     """A fault of TFLM's own kernel that every library has, found by ``scripts/fuzz runtimes``."""
-    return Fault(name, TFLM, _EVERYWHERE, condition, "wrong values", f"{_MEASURED}; {litert}", "run", meets)
+    return _of_every_library(name, condition, "wrong values", f"{_MEASURED}; {litert}", "run", meets)
 
 
 _WEIGHTS_OFF_ZERO = _of_tflm(
@@ -566,10 +542,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
     "DEPTHWISE_CONV_2D": (
         _WEIGHTS_OFF_ZERO,
         _bias(2, _WIDE_OR_NARROW),
-        Fault(
+        _of_s3(
             "esp-nn 30",
-            ESP_NN,
-            (_S3,),
             "int8 whose kernel copies more than its size function counts: 3x3 with channels a multiple of 16 and "
             "leading pads other than (0, 0) and (1, 1); from 1.2.1 on, such 3x3 of over 40 KB with padding at the end "
             "alone; before 1.2.0 multipliers of 4 and 8",
@@ -579,10 +553,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "run",
             _writes_too_far,
         ),
-        Fault(
+        _of_s3(
             "esp-nn rows of padding",
-            ESP_NN,
-            (_S3,),
             "int8 with a filter other than 3x3, channels a multiple of 8, over 48 KB in 16 bits, rows of padding and a "
             "zero point other than 0",
             "wrong values",
@@ -596,10 +568,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
     "CONV_2D": (
         _WEIGHTS_OFF_ZERO,
         _bias(2, _WIDE),
-        Fault(
+        _of_s3(
             "esp-nn 31",
-            ESP_NN,
-            (_S3,),
             "int8 whose padding at the end is wider than at the start; from 1.2.1 on only with padding at the start, "
             "and lines of the filter of 16 elements or more",
             "wrong values",
@@ -607,10 +577,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "run",
             _pads_too_little,
         ),
-        Fault(
+        _of_s3(
             "esp-nn 8",
-            ESP_NN,
-            (_S3,),
             "int8 with padding, of which not one row is at the start",
             "writes beyond its scratch",
             f"{_ISSUES}/8 of 2023-10-06; commit d3a674a (1.0.2)",
@@ -618,10 +586,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _pads_from_the_wrong_row,
             fixed=(1, 0, 2),
         ),
-        Fault(
+        _of_s3(
             "esp-nn small inputs",
-            ESP_NN,
-            (_S3,),
             "int8 with a stride, an input smaller than the filter, and lines of the filter below 16 elements",
             "wrong values",
             "esp_nn_conv_esp32s3.c at 79d59ae2 (1.2.1) and d45b843c: (input - filter + pad) / stride of C rounds to 0",
@@ -629,10 +595,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _reads_beyond_a_small_input,
             first=(1, 2, 1),
         ),
-        Fault(
+        _of_esp_nn(
             "esp-nn groups",
-            ESP_NN,
-            (_GENERIC, _S3, _P4),
             "int8 with groups",
             "writes beyond its scratch",
             "commit 9d9c32f (1.2.3): filters are indexed as if they had all input channels",
@@ -640,20 +604,16 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _is_grouped,
             fixed=(1, 2, 3),
         ),
-        Fault(
+        _of_helium(
             "CMSIS-NN one row",
-            CMSIS_NN,
-            (_MVE,),
             "int8, one row, a filter of 1xN and a stride above 1",
             "wrong values",
             "arm_convolve_1_x_n_s8.c; 129 of 310 shapes on Cortex-M55 in QEMU",
             "run",
             _is_one_row_with_stride,
         ),
-        Fault(
+        _of_cmsis_nn(
             "CMSIS-NN 200",
-            CMSIS_NN,
-            _CMSIS,
             "int8 with groups and a filter of 1x1 or one row",
             "writes beyond its scratch",
             "github.com/ARM-software/CMSIS-NN/pull/200 (c01c0a14, 2026-03-06); in TFLM since d0890bb45",
@@ -666,10 +626,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
     "TRANSPOSE_CONV": (
         _WEIGHTS_OFF_ZERO,
         _bias(3, _WIDE_OR_NARROW),
-        Fault(
+        _of_cmsis_nn(
             "CMSIS-NN 230",
-            CMSIS_NN,
-            _CMSIS,
             "int8 whose padding along the rows is no multiple of the stride, such as 4x4 with stride 2, with 16 input "
             "channels or fewer or a stride above 2",
             "wrong values",
@@ -677,20 +635,16 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "read",
             _flushes_rows_late,
         ),
-        Fault(
+        _of_cmsis_nn(
             "CMSIS-NN 243",
-            CMSIS_NN,
-            _CMSIS,
             "int8 with a stride along the columns above that along the rows and the width of the filter",
             "writes beyond its scratch",
             "github.com/ARM-software/CMSIS-NN/pull/243 of 2026-09-10; read at 99f736a6",
             "read",
             _asks_by_the_other_stride,
         ),
-        Fault(
+        _of_cmsis_nn(
             "CMSIS-NN images",
-            CMSIS_NN,
-            _CMSIS,
             "int8 of several images",
             "wrong values",
             "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
@@ -699,10 +653,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "TRANSPOSE": (
-        Fault(
+        _of_cmsis_nn(
             "CMSIS-NN five dimensions",
-            CMSIS_NN,
-            _CMSIS,
             "int8 of five dimensions or more",
             "wrong values",
             "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
@@ -712,10 +664,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
     ),
     **{
         name: (
-            Fault(
+            _of_cmsis_nn(
                 "tflite-micro 3584",
-                CMSIS_NN,
-                _CMSIS,
                 "int8 of several images",
                 "leaves bytes unwritten",
                 "github.com/tensorflow/tflite-micro/pull/3584 (63819227b)",
@@ -724,13 +674,11 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
                 until=date(2026, 6, 1),
             ),
         )
-        for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+        for name in POOLS
     },
     "BATCH_MATMUL": (
-        Fault(
+        _of_cmsis_nn(
             "tflite-micro 2740",
-            CMSIS_NN,
-            _CMSIS,
             "int8 or int16 with an adjoint side",
             "wrong values",
             "github.com/tensorflow/tflite-micro/issues/2740, pull request 2741 (924500284)",
@@ -739,10 +687,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             since=date(2024, 9, 9),
             until=date(2024, 11, 6),
         ),
-        Fault(
+        _of_every_library(
             "tflite-micro 3412",
-            TFLM,
-            _EVERYWHERE,
             "three dimensions by two with the left side adjoint",
             "wrong values",
             "github.com/tensorflow/tflite-micro/issues/3412, pull request 3413 (c36885e9e)",
@@ -750,10 +696,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _folds_batches,
             until=date(2026, 4, 9),
         ),
-        Fault(
+        _of_every_library(
             "BATCH_MATMUL of several scales",
-            TFLM,
-            _EVERYWHERE,
             "int8 or int16 with a scale per channel on one side: the first is taken for all; LiteRT does the same",
             "wrong values",
             "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers: "
@@ -763,10 +707,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "DEQUANTIZE": (
-        Fault(
+        _of_every_library(
             "TFLM's DEQUANTIZE of several scales",
-            TFLM,
-            _EVERYWHERE,
             "with a scale or zero point per channel: the first is taken for all",
             "wrong values",
             "a lone operator of int8, int16, and uint8 on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 is right",
@@ -775,10 +717,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "RELU6": (
-        Fault(
+        _of_every_library(
             "TFLM's RELU6 of another scale",
-            TFLM,
-            _EVERYWHERE,
             "int8 or int16 whose output has another scale or zero point than the input, by which values change by more "
             "than 2 of 256 or 16 of 65,536 steps: integers are copied",
             "wrong values",
@@ -788,10 +728,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
-        Fault(
+        _of_cmsis_nn(
             "tflite-micro 3564",
-            CMSIS_NN,
-            _CMSIS,
             "int8 or int16: each call begins with a state of zero, where TFLM's own kernel goes on with the last one",
             FORGETS,
             "github.com/tensorflow/tflite-micro/pull/3564 of 2026-05-21, not merged; cmsis_nn/"
@@ -801,10 +739,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         ),
     ),
     "SPACE_TO_BATCH_ND": (
-        Fault(
+        _of_every_library(
             "TFLM's padding of batches",
-            TFLM,
-            _EVERYWHERE,
             "with padding: the output's padding has the bytes that were in the arena before",
             "leaves bytes unwritten",
             "a lone operator on the tflite-micro wheel of 2026-10-23, with three fills of the arena",

@@ -32,10 +32,10 @@ import numpy as np
 from ..model.ir.change import Changed, RewriteUse
 from ..model.ir.editor import SAME, VALID, Editor, stem
 from ..model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
-from ..model.ir.tensors import affine_of, integers, same_padding
-from .faults import WINDOWS, Form, faults_of
+from ..model.ir.tensors import affine_of, integers
+from ..operators.window import CONVOLUTIONS, transposed_window_of, window_of
+from .faults import Form, faults_of
 from .profile import KernelProfile
-from .window import strides_of, window_of
 
 PADDING, CLAMP = "padding_apart", "clamp_apart"
 NAMES = (PADDING, CLAMP)
@@ -93,7 +93,7 @@ def _paddings_of_batches(operator: Operator) -> Paddings | None:
 
 def _is_padded(operator: Operator) -> bool:
     slot = 2 if operator.name == TRANSPOSED else 0
-    if operator.name not in (*WINDOWS, TRANSPOSED) or int(operator.option("padding", SAME)) != SAME:
+    if operator.name not in (*CONVOLUTIONS, TRANSPOSED) or int(operator.option("padding", SAME)) != SAME:
         return False
     tensors = operator.inputs[slot], operator.inputs[1], operator.outputs[0]
     return operator.options is not None and all(each is not None and len(each.shape) == 4 for each in tensors)
@@ -161,17 +161,15 @@ def _is_below_largest(output: Tensor) -> bool:
 def _paddings(operator: Operator, has_spare: bool) -> Paddings:
     """Return the padding of a convolution; ``has_spare``: with as much at the end as esp-nn counts."""
     window = window_of(operator)
-    high, wide = window.trailing
-    if has_spare and not window.is_dilated:
-        high, wide = window.missing_high - window.pad_high, window.missing_wide - window.pad_wide
-    return (window.pad_high, high), (window.pad_wide, wide)
+    is_spare = has_spare and not window.is_dilated
+    rows, columns = (
+        (axis.before, axis.missing - axis.before if is_spare else axis.trailing)
+        for axis in (window.rows, window.columns)
+    )
+    return rows, columns
 
 
 def _cut_off(operator: Operator) -> Paddings:
     """Return the rows and columns that a TRANSPOSE_CONV computes and leaves out."""
-    source, filters, output = operator.required(2), operator.required(1), operator.outputs[0]
-    rows, columns = (
-        same_padding(output.shape[axis], source.shape[axis], stride, filters.shape[axis])
-        for axis, stride in zip((1, 2), strides_of(operator), strict=True)
-    )
-    return rows, columns
+    window = transposed_window_of(operator)
+    return (window.rows.before, window.rows.after), (window.columns.before, window.columns.after)

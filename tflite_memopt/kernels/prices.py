@@ -16,7 +16,6 @@ Instructions are not cycles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .by_signature import BySignature
@@ -134,21 +133,6 @@ class Prices:
         kinds = ("pointwise", "window", "depthwise", "multiplied", "generic", "dense", "depthwise_3x3")
         found = {kind: price for kind in kinds if (price := getattr(self, kind)) is not None}
         return replace(self, **{kind: replace(each, weight=each.weight + byte) for kind, each in found.items()})
-
-
-FLASH: Mapping[str, int] = {
-    "esp32": 600,
-    "esp32s3": 600,
-    "esp32c3": 400,
-    "esp32p4": 900,
-    "RP2040": 400,
-    "RP2350": 400,
-}
-"""By target or chip that reads constants from SPI flash: hundredths of a cycle for a byte, from the core's clock and a
-bus of four bits: 240 and 80 MHz on ESP32 and ESP32-S3, 160 and 80 on ESP32-C3, 360 and 80 on ESP32-P4, 125 and 62.5 on
-RP2040, 150 and 75 on RP2350. Arithmetic from data sheets: no cache is counted. Others measured 2.8 times between SRAM
-and flash (CFU-Playground, pull request 206).
-"""
 
 
 _REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=1_700, output=12_290, tap=980, line=2_060, skips_padding=True)

@@ -8,10 +8,10 @@ from datetime import date
 from typing import Any
 
 from ..model.ir.model import Operator
+from ..operators.requests import ILP32, Abi, Requests
+from ..operators.reuse import ReuseRule, no_reuse
 from .by_signature import BySignature
 from .prices import REFERENCE_PRICES, Prices
-from .relations import ReuseRule, no_reuse
-from .requests import ILP32, Abi, Requests
 
 READ_AT = date(2026, 8, 20)
 """The day of the TFLM whose kernels were read."""

@@ -1,7 +1,7 @@
 """The table of kernel profiles.
 
 The default profile, ``portable``: only facts that hold for any kernel library that was read (docs/kernels.md). Views
-do: no library replaces their code, or by a copy that is right in place (``relations.SHARED_CODE``).
+do: no library replaces their code, or by a copy that is right in place (``operators/move.py``).
 
 Offsets are planned with the scratch of the reference kernels, the minimum of any firmware, but for a
 few requests. Another library's scratch finds its place at run time: TFLM puts it into the first gap among the fixed
@@ -18,34 +18,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import ErrorKind, UsageError
-from ..model.ir.model import Operator
+from ..operators.table import portable_relations, relations_of
 from .cmsis_nn import DSP, MVE, SCALAR
 from .esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from .prices import MVE_PRICES
 from .profile import KernelProfile
-from .relations import SHARED_CODE, KernelReuse, in_place_reuses, reference_relations, slice_reuses, view_reuses
 from .requests import requests_of
-
-PORTABLE_REUSES = SHARED_CODE | {"DYNAMIC_UPDATE_SLICE", "SELECT_V2"}
-"""The operators that have a rule here: no other one's output lies on an input of it."""
-
-
-def portable_relations(operator: Operator) -> tuple[KernelReuse, ...]:
-    """Views, and the relations of slice.cc, select.cc and dynamic_update_slice.cc: no library replaces them."""
-    if operator.name not in PORTABLE_REUSES:
-        return ()
-    if operator.name in ("DYNAMIC_UPDATE_SLICE", "SELECT_V2"):
-        return in_place_reuses(operator)
-    if operator.name == "SLICE":
-        return view_reuses(operator) + slice_reuses(operator)
-    return view_reuses(operator)
-
 
 REFERENCE = KernelProfile(
     name="reference",
     description="TFLM's reference kernels (tflite-micro 90b983c2b3f1), without CMSIS-NN or esp-nn",
     requests=requests_of,
-    relations=reference_relations,
+    relations=relations_of,
     is_portable=False,
     measured_at="tflite-micro 90b983c2b3f1 on x86-64, and with GCC 12.2 on Cortex-M7 in QEMU 7.2",
 )

@@ -11,8 +11,8 @@ from datetime import date
 
 from ..errors import ErrorKind, UsageError
 from ..model.ir.model import DType, Model, Operator, Tensor
+from ..operators.requests import Abi
 from ..operators.table import kind_of
-from .requests import Abi
 
 
 @dataclass(frozen=True)

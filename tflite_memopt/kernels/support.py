@@ -15,37 +15,16 @@ from ..errors import printable
 from ..model.ir.check import reachable
 from ..model.ir.model import DType, Graph, Model, Operator, Tensor
 from ..model.ir.tensors import quantized_alike
-from ..operators.table import F32, I4, I8, I16, I64, U8, kind_of
+from ..operators.kind import F32, I4, I8, I16, I64, U8
+from ..operators.table import REFERENCE, kind_of
 from .profiles import PORTABLE
-from .requests import REFERENCE
 from .since import PRESENT, Arrival, TflmBuild, lacking
 
-ObstacleKind = Literal[
-    "int2",
-    "int4",
-    "int4_channels",
-    "blocks",
-    "weights_only",
-    "uint8",
-    "float16",
-    "int16",
-    "positions",
-    "masks",
-    "types",
-    "shapes",
-    "computed_size",
-    "computed",
-    "dimensions",
-    "index",
-    "scales",
-    "bias",
-    "flex",
-    "missing",
-    "unassigned",
-    "uncalled",
-    "parts",
-    "newer",
-]
+_OfNumbers = Literal["int2", "int4", "int4_channels", "blocks", "weights_only", "uint8", "float16", "int16"]
+_OfTypes = Literal["positions", "masks", "types"]
+_OfShapes = Literal["shapes", "computed_size", "computed", "dimensions", "index", "scales", "bias"]
+_OfOperators = Literal["flex", "missing", "unassigned", "uncalled", "parts", "newer"]
+ObstacleKind = Literal[_OfNumbers, _OfTypes, _OfShapes, _OfOperators]
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from ..errors import ErrorKind, UsageError
+from ..operators.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 from ..solvers.graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, FAMILIES, plain_name, target_of_chip
 from .esp_nn import MEASURED, VERSIONS, of_version
-from .prices import FLASH, WITHOUT_DOUBLES
+from .prices import WITHOUT_DOUBLES
 from .profile import READ_AT as PRESENT_DAY
 from .profile import KernelProfile
 from .profiles import PORTABLE, profile_named
-from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
 from .since import PRESENT, TflmBuild
 
 
@@ -31,7 +31,10 @@ class Target:
     ``kernels`` names a profile, ``abi`` is the layout of structures, ``alignment`` that of the arena in bytes.
     ``measured`` lists facts from runs on it or on a stand-in, ``read`` facts from source.
     ``has_doubles``: whether the core computes in double precision by itself. ``esp_nn``: the version of esp-nn that the
-    name chose; None for all.
+    name chose; None for all. ``spi``: hundredths of a cycle for a byte of constants from SPI flash; 0 where they are
+    not read from it. It follows from the core's clock and a bus of four bits: 240 and 80 MHz on ESP32 and ESP32-S3, 160
+    and 80 on ESP32-C3, 360 and 80 on ESP32-P4, 125 and 62.5 on RP2040, 150 and 75 on RP2350. Arithmetic from data
+    sheets: no cache is counted. Others measured 2.8 times between SRAM and flash (CFU-Playground, pull request 206).
     """
 
     name: str
@@ -43,6 +46,7 @@ class Target:
     alignment: int = ARENA_ALIGNMENT
     has_doubles: bool = False
     esp_nn: str | None = None
+    spi: int = 0
 
     @property
     def enum_bytes(self) -> tuple[int, int]:
@@ -68,10 +72,10 @@ TARGETS: Mapping[str, Target] = {
         Target("cortex-m33", "Cortex-M33 with DSP", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
         Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, (), has_doubles=True),
         Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, (), has_doubles=True),
-        Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
-        Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
-        Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, (), ("scratch", _LAYOUT)),
-        Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, (), ("scratch", _LAYOUT)),
+        Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, (_LAYOUT,), spi=600),
+        Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, (_LAYOUT,), spi=400),
+        Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, (), ("scratch", _LAYOUT), spi=600),
+        Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, (), ("scratch", _LAYOUT), spi=900),
         Target(
             "riscv32",
             "32-bit RISC-V, TFLM's reference kernels",
@@ -173,8 +177,8 @@ def profile_for(
     if found.esp_nn is not None and profile.name == found.kernels:
         profile = of_version(profile, found.esp_nn)
     prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
-    core = found.name.partition("@")[0]
-    prices = prices.from_flash(FLASH.get(chip or core, FLASH.get(core, 0)))
+    named = CHIPS.get(chip or "")
+    prices = prices.from_flash((0 if named is None else named.spi) or found.spi)
     return replace(_compiled(profile, build, found.abi), target=found.name, prices=prices)
 
 

@@ -12,9 +12,9 @@ from functools import partial
 
 from ..kernels.arena import ArenaBesideHead, arena_beside_head
 from ..kernels.profile import KernelProfile
-from ..kernels.requests import ILP32
 from ..model.analysis.macs import model_macs
 from ..model.ir.model import Model, Tensor
+from ..operators.requests import ILP32
 from ..options import Objective, SearchOptions
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.limits import SearchLimit

@@ -19,12 +19,13 @@ import numpy.typing as npt
 from ..kernels import arena
 from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
-from ..kernels.requests import ILP32, WHEEL, Abi, Requests
 from ..model.analysis.lifetimes import WorkingSet, io_lower_bound, peak, working_sets
 from ..model.analysis.loops import Loop
-from ..model.analysis.macs import model_macs, operator_macs, runs_of
+from ..model.analysis.macs import model_macs, runs_of
 from ..model.ir.model import Model, Operator, Tensor
-from ..model.ir.tensors import affine_of, in_head
+from ..model.ir.tensors import FLOATS, affine_of, in_head
+from ..operators.requests import ILP32, WHEEL, Abi, Requests
+from ..operators.table import WITH_SCALES, operator_macs
 from ..options import Objective
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.interval import covered
@@ -33,7 +34,7 @@ from ..solvers.plan.problem import Item
 from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
 from .storage import bytes_in_common
-from .work import FLOATS, WITH_SCALES, instructions, weights_read
+from .work import instructions, weights_read
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from ..evidence.proof import Places
 from ..kernels.profile import KernelProfile
-from ..kernels.relations import KernelReuse
-from ..kernels.requests import ILP32
 from ..model.analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
 from ..model.ir.model import Model, Operator, Tensor
+from ..operators.requests import ILP32
+from ..operators.reuse import KernelReuse
 from ..solvers.graph.alignment import aligned
 from ..solvers.graph.limits import SearchLimit
 from ..solvers.plan.check import check_in_force

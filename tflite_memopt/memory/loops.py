@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.profile import KernelProfile
-from ..kernels.relations import KernelReuse
 from ..model.analysis.lifetimes import Timeline
 from ..model.analysis.loops import Integers, Loop, bytes_of_part, loops_of
 from ..model.ir.model import Graph, Model, Operator, Tensor
 from ..model.ir.tensors import in_head
+from ..operators.reuse import KernelReuse
 from ..solvers.graph.interval import intersect
 from ..solvers.plan.problem import Relation
 from .storage import Storage, reuses_of, storages

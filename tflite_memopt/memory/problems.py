@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from ..errors import ErrorKind, ModelFormatError, UsageError
 from ..kernels.profile import KernelProfile
-from ..kernels.relations import KernelReuse
 from ..model.analysis.side_effects import side_effect_order
 from ..model.io import offline_plan, plan_label
 from ..model.ir.check import called_subgraphs
 from ..model.ir.model import Graph, Model, Operator, Tensor
 from ..model.ir.tensors import in_head
+from ..operators.reuse import KernelReuse
 from ..solvers.graph.alignment import aligned
 from ..solvers.graph.dependency_graph import dependency_graph, kahn_order, set_of
 from ..solvers.graph.interval import intersect

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ..kernels.arena import ArenaUse, MemoryPlanner, arena_use
 from ..kernels.profile import KernelProfile
-from ..kernels.requests import Abi
 from ..model.ir.model import Model, Tensor
+from ..operators.requests import Abi
 from .layout import head_in_force, memory_layout
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from ..kernels.profile import KernelProfile
-from ..kernels.relations import KernelReuse
 from ..model.analysis.lifetimes import Timeline
 from ..model.ir.check import misfit
 from ..model.ir.model import Graph, Operator, Tensor
+from ..operators.reuse import KernelReuse
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.interval import intersect
 from ..solvers.plan.problem import Item, PlanProblem, Relation, most_shared

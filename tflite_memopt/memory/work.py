@@ -13,25 +13,13 @@ from math import prod
 from ..kernels.cmsis_nn import convolution_path, depthwise_path
 from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
-from ..kernels.window import KernelWindow, window_of
 from ..model.analysis.loops import Loop, loops_of
-from ..model.analysis.macs import operator_macs
 from ..model.ir.check import misfit, reachable
 from ..model.ir.model import DType, Model, Operator, Tensor
-
-FLOATS = (DType.FLOAT32, DType.FLOAT16)
-_MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
-_JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
-_CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
-_CURVES = ("LOGISTIC", "TANH")
-_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
-_PADS = ("PAD", "PADV2", "MIRROR_PAD")
-_CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
-WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-"""Convolutions, whose price depends on the pixels under their window."""
-WITH_SCALES = (*WINDOWS, "FULLY_CONNECTED", "TRANSPOSE_CONV")
-"""Operators whose filters have a scale for each channel, from which each channel's multiplier is made."""
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+from ..model.ir.tensors import FLOATS
+from ..operators.kind import Price
+from ..operators.table import kind_of, operator_macs
+from ..operators.window import CONVOLUTION, DEPTHWISE, KernelWindow, window_of
 
 
 def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
@@ -53,7 +41,7 @@ def weights_read(model: Model) -> int:
 
 
 def _weights(operator: Operator) -> list[Tensor]:
-    slots = operator.inputs[1:2] if operator.name in WITH_SCALES else ()
+    slots = () if kind_of(operator).channel_axis is None else operator.inputs[1:2]
     return [tensor for tensor in slots if tensor is not None and tensor.is_constant]
 
 
@@ -130,7 +118,7 @@ class Constructed:
 def constructed(model: Model) -> Constructed:
     """Count the parts that TFLM goes through when it makes an interpreter and allocates its tensors."""
     operators = [operator for graph in model.graphs for operator in graph.operators]
-    filters = [each.inputs[1] for each in operators if each.name in WITH_SCALES and len(each.inputs) > 1]
+    filters = [each.inputs[1] for each in operators if kind_of(each).channel_axis is not None and len(each.inputs) > 1]
     scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
     return Constructed(len(operators), sum(len(graph.tensors) for graph in model.graphs), sum(scales))
 
@@ -141,47 +129,45 @@ def prices_of(tensor: Tensor, prices: Prices) -> Prices:
 
 
 def operator_work(operator: Operator, prices: Prices) -> int:
-    """Of one run."""
-    if operator.name in _CONVERSIONS:
+    """Return the work of one run."""
+    price = kind_of(operator).price
+    if price == "converted":
         return prices.call + _conversion(operator, prices)
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
-    if operator.name in WINDOWS:
+    if price == "window":
         return _convolution(operator, prices)
-    if operator.name in _POOLS:
+    if price == "pooled":
         return _pooling(operator, prices)
-    if operator.name == "FULLY_CONNECTED" and [len(each.shape) for each in operator.outputs] == [2]:  # else as 1x1
+    if price == "dense" and [len(each.shape) for each in operator.outputs] == [2]:  # else as 1x1
         return _dense(operator, prices.dense)
-    outputs = sum(tensor.elements for tensor in operator.outputs)
-    return prices.call + _plain(operator, outputs, prices)
+    return prices.call + _plain(operator, price, prices)
 
 
-def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
+def _plain(operator: Operator, price: Price, prices: Prices) -> int:
     """Without the call."""
-    name = operator.name
-    if name in _CALLS:
+    outputs, first = sum(tensor.elements for tensor in operator.outputs), next(iter(operator.inputs), None)
+    if price == "free":
         return 0
-    if name in _MOVES:
+    if price == "moved":
         return sum(copied_work(tensor.shape, prices) for tensor in operator.outputs)
-    if name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[1] is not None:
+    if price == "updated" and operator.inputs[1] is not None:
         part = operator.inputs[1]
         return prices.updated * part.elements + prices.updated_run * prod(part.shape[:-1])
-    if name in _JOINS or _copies_one(operator):
+    is_whole = price == "chosen" and first is not None and first.elements == 1  # one value chooses between two tensors
+    if price == "joined" or is_whole:
         return prices.joined * sum(tensor.nbytes for tensor in operator.outputs)
-    if name in _PADS:
-        return prices.padded * outputs
-    if name == "EXPAND_DIMS":
-        return prices.copied * outputs
-    if name in _REDUCTIONS and operator.inputs[0] is not None:
-        return _reduction(operator, operator.inputs[0], prices)
+    if price == "reduced" and first is not None:
+        return _reduction(operator, first, prices)
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
-    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in FLOATS:
-        return (prices.softmax if name == "SOFTMAX" else prices.curved) * outputs
-    # No library has kernels of its own for SUB, and for operands of several shapes.
+    is_float = not operator.outputs or operator.outputs[0].dtype in FLOATS
+    # No library has kernels of its own for operands of several shapes.
     is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
-    prices = prices if is_of_one_shape and name != "SUB" else REFERENCE_PRICES
-    return (prices.product if name == "MUL" else prices.element) * outputs
+    own = prices if is_of_one_shape and price != "plain element" else REFERENCE_PRICES
+    each = {"padded": prices.padded, "copied": prices.copied, "product": own.product}
+    of_integers = {"curve": prices.curved, "softmax": prices.softmax}
+    return (each if is_float else each | of_integers).get(price, own.element) * outputs
 
 
 def _conversion(operator: Operator, prices: Prices) -> int:
@@ -226,12 +212,6 @@ def copied_work(shape: tuple[int, ...], prices: Prices) -> int:
     return prices.copied * prod(shape) + prices.run * prod(shape[:-1])
 
 
-def _copies_one(operator: Operator) -> bool:
-    """Tell whether one value chooses between two tensors, so that one of them is copied."""
-    condition = operator.inputs[0] if operator.inputs else None
-    return operator.name in ("SELECT", "SELECT_V2") and condition is not None and condition.elements == 1
-
-
 def _convolution(operator: Operator, prices: Prices) -> int:
     source, filters = operator.inputs[:2]
     output = operator.outputs[0]
@@ -252,16 +232,15 @@ def _window_work(operator: Operator, window: KernelWindow, filters: Tensor, pric
     price = _convolution_price(operator, window, prices)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * window.taps
-    if not (prices.one_row_in_place and operator.name == "CONV_2D" and convolution_path(window) == "1xn"):
+    if not (prices.one_row_in_place and operator.name == CONVOLUTION and convolution_path(window) == "1xn"):
         blocks = -(-output.shape[3] // price.block) if price.block else 1
-        each += (price.place * blocks * window.taps + price.row * window.taps_high) * pixels
+        each += (price.place * blocks * window.taps + price.row * window.rows.taps) * pixels
     each += price.patch * pixels * window.taps * filters.shape[3]
     inside = macs
     if price.line or price.skips_padding:
-        rows, columns = _taps_on_the_input(window)
-        each += price.line * output.elements * rows // max(1, window.out_height)
+        each += price.line * output.elements * window.rows.taps_inside() // max(1, window.rows.outputs)
         if price.skips_padding:
-            inside = macs * rows * columns // max(1, window.out_height * window.out_width * window.taps)
+            inside = macs * window.taps_inside // max(1, window.rows.outputs * window.columns.outputs * window.taps)
     each += price.mac * inside
     each += price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return each + _convolution_call(price, filters)
@@ -270,28 +249,28 @@ def _window_work(operator: Operator, window: KernelWindow, filters: Tensor, pric
 def _priced_window(operator: Operator, prices: Prices) -> KernelWindow:
     """Return the window; of images of one column, with ``columns_as_rows``, the one that they have as a row."""
     window = window_of(operator)
-    is_column = (window.in_width, window.out_width, window.taps_wide) == (1, 1, 1)
+    is_column = window.columns.size == window.columns.outputs == window.columns.taps == 1
     return window.transposed if is_column and prices.columns_as_rows else window
 
 
 def skips_padding(operator: Operator, prices: Prices) -> bool:
     """Tell whether a kernel for windows takes less time where it sees padding."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
-    filters = operator.inputs[1] if operator.name in WINDOWS else None
+    filters = operator.inputs[1] if kind_of(operator).price == "window" else None
     return filters is not None and _convolution_price(operator, window_of(operator), prices).skips_padding
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
     """Return the part of ``operator_work`` that a run of any number of rows takes."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
-    filters = operator.inputs[1] if operator.name in WINDOWS else None
+    filters = operator.inputs[1] if kind_of(operator).price == "window" else None
     if filters is None:
         return prices.call
     return _convolution_call(_convolution_price(operator, _priced_window(operator, prices), prices), filters)
 
 
 def _convolution_price(operator: Operator, window: KernelWindow, prices: Prices) -> ConvolutionPrices:
-    if operator.name == "DEPTHWISE_CONV_2D":
+    if operator.name == DEPTHWISE:
         return _depthwise_price(operator, window, prices)
     return prices.window if window.taps > 1 else prices.pointwise
 
@@ -310,34 +289,3 @@ def _depthwise_price(operator: Operator, window: KernelWindow, prices: Prices) -
 
 def _convolution_call(price: ConvolutionPrices, filters: Tensor) -> int:
     return price.call + price.weight * filters.elements
-
-
-def _taps_on_the_input(window: KernelWindow) -> tuple[int, int]:
-    """Of all outputs along rows and along columns: taps that lie on the input."""
-    rows = _taps_inside(
-        window.in_height,
-        window.out_height,
-        window.taps_high,
-        window.stride_high,
-        window.dilation_high,
-        window.pad_high,
-    )
-    columns = _taps_inside(
-        window.in_width,
-        window.out_width,
-        window.taps_wide,
-        window.stride_wide,
-        window.dilation_wide,
-        window.pad_wide,
-    )
-    return rows, columns
-
-
-def _taps_inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad: int) -> int:
-    """Of all outputs along one axis: taps that lie on the ``size`` rows or columns of the input."""
-    found = 0
-    for tap in range(taps):
-        shift = pad - tap * dilation
-        first, last = max(0, -(-shift // stride)), min(outputs - 1, (size - 1 + shift) // stride)
-        found += max(0, last - first + 1)
-    return found

@@ -1,6 +1,19 @@
-"""One table of operator kinds: how each is cut, what it may overwrite, and what TFLM takes."""
+"""One table of operator kinds: how each is cut, what it asks of the arena, what it may overwrite, what TFLM takes."""
 
 from __future__ import annotations
 
-DOOR = ("overrides", "rows", "table")
+DOOR = (
+    "boxes",
+    "control",
+    "kind",
+    "move",
+    "overrides",
+    "recurrent",
+    "reduce",
+    "requests",
+    "reuse",
+    "rows",
+    "table",
+    "window",
+)
 """The modules that other folders import; the rest is private to this one."""

@@ -11,13 +11,12 @@ from ..memory.work import construction
 from ..model.analysis.loops import loops_of
 from ..model.analysis.side_effects import has_side_effects
 from ..model.ir.model import DType, Model, Tensor
+from ..operators.table import WITH_SCALES
 from ..options import Options
 from .model import Advice, Report
 from .summary import flash_in_words, needed_of
 from .words import change_in_percent, percent
 
-_LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
-"""Kinds that the converter quantizes to int8."""
 _MOVERS = frozenset({"SLICE", "STRIDED_SLICE", "RESHAPE", "PAD", "TRANSPOSE"})
 """Kinds that stand between an input and the QUANTIZE that came after it: stripes, and what converters leave."""
 _IMAGE_AXES = 4
@@ -71,7 +70,7 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
             "batch of 1",
             f"every input holds {batch} samples; converted for one sample, the tensors take 1/{batch}",
         )
-    inputs = (each.inputs[0] for each in model.main.operators if each.name in _LAYERS and each.inputs)
+    inputs = (each.inputs[0] for each in model.main.operators if each.name in WITH_SCALES and each.inputs)
     share = sum(each.bytes for each in live if each.type == "float32") / whole
     if share < _MOSTLY or all(tensor is None or tensor.dtype is not DType.FLOAT32 for tensor in inputs):
         return

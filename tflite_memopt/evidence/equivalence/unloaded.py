@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ...kernels.requests import REFERENCE
 from ...kernels.support import advice_on, is_own, kind_by_types, kind_of_missing, types_of
 from ...model.ir.check import describe, npu_of
 from ...model.ir.model import Model, Operator
+from ...operators.table import REFERENCE
 
 _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 """micro_interpreter_graph.cc: an operator's Prepare or Eval failed."""

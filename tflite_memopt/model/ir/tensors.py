@@ -11,7 +11,11 @@ import numpy.typing as npt
 
 from .model import DType, Extras, Quantization, Tensor
 
-_INTEGERS = (DType.INT32, DType.INT64)
+INDICES = (DType.INT32, DType.INT64)
+"""Types of operands that say shapes, axes and places."""
+QUANTIZED = (DType.INT8, DType.INT16)
+"""Types of activations that TFLM computes with in integers."""
+FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _NUMPY = {
     DType.FLOAT32: "<f4",
     DType.INT8: "<i1",
@@ -24,7 +28,7 @@ _NUMPY = {
 
 def integers(tensor: Tensor | None) -> npt.NDArray[np.int64] | None:
     """Return the values of a constant, flat; None for a missing tensor, one that is computed, or another type."""
-    if tensor is None or tensor.dtype not in _INTEGERS:
+    if tensor is None or tensor.dtype not in INDICES:
         return None
     found = values(tensor)
     return None if found is None else found.ravel().astype(np.int64)

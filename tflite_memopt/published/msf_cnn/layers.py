@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...errors import ErrorKind, UnsupportedModelError
-from ...model.analysis.macs import operator_macs
 from ...model.ir.model import Graph, Operator, Tensor
 from ...operators.rows import Axis
-from ...operators.table import row_map_of
+from ...operators.table import operator_macs, row_map_of
+from ...operators.window import CONVOLUTIONS, POOLS
 from .fusion import Layer, LayerWindow
 
-_LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
+_LAYERS = (*CONVOLUTIONS, *POOLS)
 
 
 def chain_of(graph: Graph) -> tuple[Layer, ...]:

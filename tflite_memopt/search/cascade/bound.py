@@ -20,17 +20,15 @@ import numpy.typing as npt
 
 from ...kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
 from ...kernels.profile import KernelProfile
-from ...kernels.profiles import PORTABLE_REUSES, portable_relations
-from ...kernels.relations import SHARED_CODE
-from ...kernels.requests import ILP32
 from ...memory.figures import ArenaTerms, params_bytes
 from ...memory.loops import least_distance
-from ...memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
-from ...model.analysis.macs import operator_macs
+from ...memory.work import call_work, operator_work, prices_of, skips_padding
 from ...model.ir.model import Buffer, DType, OpCode, Operator, OperatorOptions, Tensor
 from ...operators.overrides import ShapeOperand
+from ...operators.requests import ILP32
 from ...operators.rows import RowMap, Rows
-from ...operators.table import kind_of, row_map_of
+from ...operators.table import PORTABLE_REUSES, SHARED_CODE, kind_of, operator_macs, portable_relations, row_map_of
+from ...operators.window import CONVOLUTIONS
 from ...solvers.graph.alignment import aligned
 from .loop import LoopRows
 from .loop_rows import Clamped
@@ -144,7 +142,7 @@ class Costs:
         rows = operator.outputs[0].shape[1]
         call = call_work(operator, self.profile.prices)
         work = (operator_work(operator, self._without_leftovers) - call) / rows
-        if operator.name not in WINDOWS:
+        if operator.name not in CONVOLUTIONS:
             work = min(work, operator_work(row, self.profile.prices) - call)
         structures = self.plain_tail + params_bytes(asked)
         return RunCosts(

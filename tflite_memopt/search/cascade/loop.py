@@ -400,7 +400,7 @@ _SHORTEST = 3
 
 def phase_regions(graph: Graph) -> Iterator[tuple[int, int, int]]:
     """Steps ``first`` to ``end``, half-open, and phases: for each number of phases the longest region that has them."""
-    dilations = {int(op.option("dilationHFactor", 1)) for op in graph.operators if op.name == "CONV_2D"}
+    dilations = {int(op.option("dilationHFactor", 1)) for op in graph.operators if kind_of(op).by_phase}
     for phases in sorted(each for each in dilations if each > 1):
         fits = [_has_phases(operator, phases) for operator in graph.operators]
         starts = ((_start(graph, fits, end), end) for end in range(len(fits), 0, -1))

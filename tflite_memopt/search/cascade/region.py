@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.ir.model import DType, Graph, Operator, Tensor
+from ...model.ir.tensors import QUANTIZED
 from ...operators.rows import RowMap
 from ...operators.table import row_map_of
 
 _CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
 """Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""
-_INTEGERS = frozenset({DType.INT8, DType.INT16, DType.INT32})
+_PADDED = frozenset({*QUANTIZED, DType.INT32})
+"""Types whose zero point pads."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def reason_against_types(tensors: Iterable[Tensor]) -> str | None:
 
 def _has_zero(tensor: Tensor) -> bool:
     """Tell whether the tensor's type has its zero point; in a damaged file it may be any number."""
-    if tensor.quantization is None or tensor.dtype not in _INTEGERS:
+    if tensor.quantization is None or tensor.dtype not in _PADDED:
         return True
     limits = np.iinfo(tensor.dtype.label)
     return all(limits.min <= zero <= limits.max for zero in tensor.quantization.zero_point.tolist())

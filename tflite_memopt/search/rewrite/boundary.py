@@ -34,13 +34,14 @@ from ...model.ir.change import BOUNDARY, CHANNELS_LAST, Changed, Refusal, change
 from ...model.ir.copying import copy_model, drop_dead_tensors
 from ...model.ir.editor import Editor, label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
-from ...model.ir.tensors import affine_of, is_quantized, with_channels_last
+from ...model.ir.tensors import QUANTIZED, affine_of, is_quantized, with_channels_last
 from ...options import ALL_PORTS
 from .engine import Driver, Rule
 from .shapes import DEAD_OPERATORS, IDENTITY
 from .transposes import CONSECUTIVE_TRANSPOSES, LOWERED_TRANSPOSE, origin_of, transposes_in
 
-_INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
+_OF_INTERFACE = (*QUANTIZED, DType.UINT8)
+"""Types that a caller may quantize for."""
 
 
 def take_integers(model: Model) -> Changed:
@@ -121,7 +122,7 @@ def _at_output(graph: Graph, outer: Tensor) -> _Conversion | str:
 
 def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
     """Return the reason why integers cannot stand for the tensor's values, bytes or shape."""
-    if inner.dtype not in _INTEGERS or affine_of(inner) is None:
+    if inner.dtype not in _OF_INTERFACE or affine_of(inner) is None:
         return f"'{inner.name}' is {inner.dtype.label}, or not quantized with one scale"
     if inner.nbytes > outer.nbytes:
         return f"it would grow from {outer.dtype.label} to {inner.dtype.label}"

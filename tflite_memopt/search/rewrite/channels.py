@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.relations import RESHAPES, axis_of, operands, view_reuses
 from ...kernels.support import MAX_PARTS
 from ...model.ir.editor import Array, Editor
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
-from ...operators.table import OPERATORS
+from ...operators.boxes import RESHAPES, axis_of, operands
+from ...operators.reduce import REDUCTIONS
+from ...operators.table import BY_CHANNEL, OPERATORS, views_of
+from ...operators.window import ALL_POOLS, CONVOLUTION, CONVOLUTIONS, DEPTHWISE, RESIZES
 from .engine import Answer, Match, Pattern, Proposal, Rule
 
 ROLE = "concatenation"
@@ -68,7 +70,7 @@ def _is_free(operator: Operator) -> bool:
     Not where a tensor is joined twice: it cannot be in two places.
     """
     inputs = {id(tensor) for tensor in operator.present_inputs() if not tensor.is_constant}
-    return len(inputs) == len(operator.inputs) == len(view_reuses(operator))
+    return len(inputs) == len(operator.inputs) == len(views_of(operator))
 
 
 def _against(operator: Operator, parts: Sequence[Tensor]) -> str | None:
@@ -123,9 +125,7 @@ def is_cuttable(constant: Tensor, axis: int, channels: int) -> bool:
 
 
 _CHANNEL_AXES: Mapping[str, Mapping[int, int]] = {
-    "CONV_2D": {1: 0, 2: 0},
-    "DEPTHWISE_CONV_2D": {1: 3, 2: 0},
-    "FULLY_CONNECTED": {1: 0, 2: 0},
+    **{name: {1: OPERATORS[name].channel_axis or 0, 2: 0} for name in (*CONVOLUTIONS, "FULLY_CONNECTED")},
     "GATHER": {0: 1},
 }
 """For each operator, which dimension of which constant input is that of the output channels."""
@@ -167,7 +167,7 @@ def _write_groups(operator: Operator, channels: Sequence[int], edit: Editor) -> 
             whole = None if constant is None or slot not in axes else values(constant)
             if constant is not None and whole is not None:
                 inputs[slot] = edit.constant(*constant_piece(constant, whole, axes[slot], start, count, index))
-        fields = {"depthMultiplier": count} if operator.name == "DEPTHWISE_CONV_2D" else {}
+        fields = {"depthMultiplier": count} if operator.name == DEPTHWISE else {}
         edit.twin(operator, inputs, made[-1:], **fields)
     return made
 
@@ -176,9 +176,9 @@ def _reason_against_channels(operator: Operator, weights: Tensor) -> str | None:
     """Return the reason why a channel does not depend on the whole input and on one piece of the weights."""
     x = operator.inputs[0]
     name, depth = operator.name, None if x is None or not x.shape else x.shape[-1]
-    if name == "CONV_2D" and weights.shape[-1] != depth:
+    if name == CONVOLUTION and weights.shape[-1] != depth:
         return "it is grouped: its channels depend on some of the input's"
-    if name == "DEPTHWISE_CONV_2D" and depth != 1:
+    if name == DEPTHWISE and depth != 1:
         return "its channels depend on one of the input's each"
     if name == "FULLY_CONNECTED" and operator.option("weightsFormat", 0):
         return "its weights are shuffled"
@@ -478,7 +478,7 @@ def _is_cut_along_channels(tensor: Tensor) -> bool:
 
 SPLIT_DEPTHWISE = Rule(
     "split_depthwise",
-    Pattern("depthwise", ("DEPTHWISE_CONV_2D",), {0: CONCATENATION}),
+    Pattern("depthwise", (DEPTHWISE,), {0: CONCATENATION}),
     _split_depthwise,
 )
 """Replace a depthwise convolution of a concatenation along channels by one convolution for each part.
@@ -496,11 +496,8 @@ This is the kernel-wise partitioning of SERENITY (Ahn et al., MLSys 2020, sectio
 """
 
 
-_BY_CHANNEL = frozenset(name for name, kind in OPERATORS.items() if kind.is_by_channel)
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
-_RESIZES = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
-_REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
+_REDUCTIONS = (*REDUCTIONS, "REDUCE_PROD")
 _SLICES = ("SLICE", "STRIDED_SLICE")
 
 _SLICE_MASKS = ("shrinkAxisMask", "ellipsisMask", "newAxisMask", "offset")
@@ -697,10 +694,10 @@ def _rule_split_channelwise(
 
 
 SPLIT_CHANNELWISE = (
-    _rule_split_channelwise("split_pooling", _POOLS, _pool),
-    _rule_split_channelwise("split_elementwise", _BY_CHANNEL, _elementwise, at_any_input=True),
+    _rule_split_channelwise("split_pooling", ALL_POOLS, _pool),
+    _rule_split_channelwise("split_elementwise", BY_CHANNEL, _elementwise, at_any_input=True),
     _rule_split_channelwise("split_pad", _PADS, _pad),
-    _rule_split_channelwise("split_spatial", (*_RESIZES, *_REDUCTIONS), _resize_or_reduction),
+    _rule_split_channelwise("split_spatial", (*RESIZES, *_REDUCTIONS), _resize_or_reduction),
     _rule_split_channelwise("split_reshape", RESHAPES, _reshape),
     _rule_split_channelwise("split_slice", _SLICES, _slice),
 )

@@ -32,26 +32,25 @@ from ...model.analysis.ranges import silent_channels
 from ...model.ir.change import DEAD_CHANNELS, Changed, changed
 from ...model.ir.editor import add_buffer
 from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
-from ...model.ir.tensors import integers, is_per_channel, values
-from ...operators.table import OPERATORS
+from ...model.ir.tensors import QUANTIZED, integers, is_per_channel, values
+from ...operators.table import BY_CHANNEL, OPERATORS, SUMS_OF_CHANNELS
+from ...operators.window import CONVOLUTIONS, DEPTHWISE, POOLS, RESIZES
 from .channels import rescales_in_double
 
 Mask = npt.NDArray[np.bool_]
-_SUMS = ("CONV_2D", "FULLY_CONNECTED")
 _SAME = (
-    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "MEAN", "SUM", "RESHAPE"),
-    *(name for name, kind in OPERATORS.items() if kind.is_by_channel and kind.overwrites != "any input"),
+    *(*POOLS, *RESIZES, "PAD", "MEAN", "SUM", "RESHAPE"),
+    *(name for name in BY_CHANNEL if OPERATORS[name].overwrites != "any input"),
 )
 """Kinds that compute each channel of the first output from the same channel of the first input alone."""
 _ELEMENTWISE = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
-_INTEGERS = (DType.INT8, DType.INT16)
 
 
 def drop_dead_channels(model: Model, block: int = 1) -> Changed:
     """Delete the channels of the entry graph that nothing reads."""
     masks = _Masks(model.main)
     masks.settle(block)
-    every = [op for op in model.main.operators if op.name in _SUMS and op.outputs[0].shape]
+    every = [op for op in model.main.operators if op.name in SUMS_OF_CHANNELS and op.outputs[0].shape]
     made = [op for op in every if masks.is_free(op.outputs[0])]
     removed = sum(int((~masks.of(op.outputs[0])).sum()) for op in made)
     if not removed:
@@ -139,7 +138,7 @@ class _Masks:
         if not data:
             return
         output = operator.outputs[0]
-        if operator.name in _SUMS:
+        if operator.name in SUMS_OF_CHANNELS:
             weights = values(operator.required(1))
             assert weights is not None
             others = tuple(range(1, weights.ndim - 1))
@@ -191,7 +190,7 @@ def _data(operator: Operator) -> tuple[Tensor, ...]:
 
 
 def _has_channels(tensor: Tensor) -> bool:
-    return tensor.dtype in _INTEGERS and bool(tensor.shape)
+    return tensor.dtype in QUANTIZED and bool(tensor.shape)
 
 
 def _elementwise_data(inputs: Sequence[Tensor], output: Tensor) -> tuple[Tensor, ...]:
@@ -209,7 +208,7 @@ def _joins_channels(operator: Operator, inputs: Sequence[Tensor]) -> bool:
 
 def _tied(operator: Operator) -> Sequence[Tensor]:
     """Return the inputs whose channels go to the same channels of the output."""
-    return () if operator.name in (*_SUMS, "CONCATENATION") else _data(operator)
+    return () if operator.name in (*SUMS_OF_CHANNELS, "CONCATENATION") else _data(operator)
 
 
 def _beside(operator: Operator) -> Iterator[Tensor]:
@@ -221,7 +220,7 @@ def _beside(operator: Operator) -> Iterator[Tensor]:
 def _is_plain_sum(operator: Operator) -> bool:
     """Return whether the weights are constants without zero point, one for each channel of the input, in one group."""
     source, output, weights = operator.required(0), operator.outputs[0], operator.required(1)
-    rank = 4 if operator.name == "CONV_2D" else 2
+    rank = 4 if operator.name in CONVOLUTIONS else 2
     if (
         operator.option("weightsFormat", 0)
         or values(weights) is None
@@ -264,8 +263,8 @@ def _keeps_channels(operator: Operator) -> bool:
 
 _OF_THE_FIRST: Mapping[str, Callable[[Operator], bool]] = {
     **dict.fromkeys(_SAME, _keeps_channels),
-    **dict.fromkeys(_SUMS, _is_plain_sum),
-    "DEPTHWISE_CONV_2D": _has_a_filter_each,
+    **dict.fromkeys(SUMS_OF_CHANNELS, _is_plain_sum),
+    DEPTHWISE: _has_a_filter_each,
 }
 """For kinds that read channels of their first input alone, whether an operator of the kind may lose some."""
 
@@ -281,12 +280,12 @@ def _shrink_operands(model: Model, operator: Operator, masks: _Masks) -> None:
         if tensor is None or not tensor.is_constant or tensor in data:
             continue
         axes: dict[int, Mask] = {}
-        if operator.name in _SUMS and slot == 1:
+        if operator.name in SUMS_OF_CHANNELS and slot == 1:
             tensor = _without(model, tensor, masks.silent(data[0]))
             model.main.set_input(operator, slot, tensor)
             axes |= {} if kept is None else {0: kept}
             axes |= {len(tensor.shape) - 1: masks.of(data[0])} if masks.has(data[0]) else {}
-        elif operator.name in (*_SUMS, "DEPTHWISE_CONV_2D", *_ELEMENTWISE) and kept is not None:
+        elif operator.name in (*SUMS_OF_CHANNELS, DEPTHWISE, *_ELEMENTWISE) and kept is not None:
             axes = {len(tensor.shape) - 1: kept} if tensor.shape and tensor.shape[-1] == kept.size else {}
         if axes:
             model.main.set_input(operator, slot, _cut(model, tensor, axes))

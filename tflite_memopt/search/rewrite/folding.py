@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.relations import axis_of, operands, slice_box, strided_slice_box
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values, zero_of
+from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, quantized_alike, values, zero_of
+from ...operators.boxes import axis_of, operands, slice_box, strided_slice_box
 from ...operators.table import OPERATORS
+from ...operators.window import CONVOLUTIONS
 from .engine import Answer, Match, Pattern, Proposal, Rule
 from .shapes import write_reshape
 
 Array = npt.NDArray[Any]
-_INTEGERS = (DType.INT8, DType.INT16, DType.INT32, DType.INT64)
+_FOLDED = (*QUANTIZED, DType.INT32, DType.INT64)
+"""Types in which constants are computed."""
 
 
 def _constant_folding(match: Match) -> Answer:
@@ -79,7 +81,7 @@ def _arrays(operator: Operator) -> list[Array] | None:
         return None
     first, tensors = data[0], (*data, *operator.outputs)
     if operator.name == "CAST":
-        return found if all(tensor.dtype in _INTEGERS for tensor in tensors) else None
+        return found if all(tensor.dtype in _FOLDED for tensor in tensors) else None
     alike = (t.dtype is first.dtype and quantized_alike(t.quantization, first.quantization) for t in tensors)
     return found if all(alike) else None
 
@@ -233,7 +235,6 @@ more flash than the few integers that they make, and TFLM has no REDUCE_PROD: wi
 """
 
 
-_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _RESHAPES = ("RESHAPE", "SQUEEZE")
 
 
@@ -290,7 +291,7 @@ def _reason_against_sums(convolution: Operator, bias: Array) -> str | None:
     return None
 
 
-_CONVOLUTION = Pattern("convolution", _CONVOLUTIONS)
+_CONVOLUTION = Pattern("convolution", CONVOLUTIONS)
 FOLDED_BIAS = tuple(
     Rule("folded_bias", Pattern("add", ("ADD",), {slot: inner}), _folded_bias)
     for slot in (0, 1)

@@ -24,14 +24,15 @@ from ...model.ir.editor import Array, Editor, add_buffer
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
 from ...operators.overrides import laid_along_h, swapped_options
+from ...operators.reduce import REDUCTIONS
 from ...operators.table import kind_of
-from .shapes import REDUCTIONS, shape_is_said
+from ...operators.window import ALL_POOLS, CONVOLUTIONS
+from .shapes import shape_is_said
 
 _PLACES = {"SLICE": (1, 2), "DYNAMIC_UPDATE_SLICE": (2,), "PAD": (1,), "PADV2": (1,), "RESHAPE": (1,)}
 """Operands with a number, or two, for each dimension of an image."""
 _TURNED = frozenset(
-    {*_PLACES, *REDUCTIONS, "AVERAGE_POOL_2D", "CAST", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D"}
-    | {"FULLY_CONNECTED", "L2_POOL_2D", "MAX_POOL_2D", "SELECT_V2", "WHILE"}
+    {*_PLACES, *REDUCTIONS, *CONVOLUTIONS, *ALL_POOLS, "CAST", "CONCATENATION", "FULLY_CONNECTED", "SELECT_V2", "WHILE"}
 )
 Places = Mapping[tuple[Operator, int], Tensor | None]
 

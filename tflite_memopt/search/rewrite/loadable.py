@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame, as_it_came
-from ...kernels.relations import operands
 from ...kernels.since import PRESENT, TflmBuild, lacking
 from ...kernels.support import RUNS, TflmSupport, support_of
 from ...model.io import plan_label
@@ -33,6 +32,7 @@ from ...model.ir.copying import drop_dead_tensors, drop_uncalled_signatures
 from ...model.ir.editor import Editor, positions_in
 from ...model.ir.model import Buffer, DType, Model, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
+from ...operators.boxes import operands
 from ...operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule

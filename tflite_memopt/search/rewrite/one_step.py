@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...errors import ErrorKind, UnsupportedModelError
-from ...kernels.relations import RESHAPES, slice_box, strided_slice_box
 from ...model.analysis.loops import Loop, integers_by_iteration, loops_of
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, loosest
@@ -29,6 +28,7 @@ from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ...model.ir.editor import Editor, last_part
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import values, zero_of
+from ...operators.boxes import RESHAPES, slice_box, strided_slice_box
 from ...operators.table import kind_of
 from .engine import drop_dead
 from .steps_in_a_loop import roll_up

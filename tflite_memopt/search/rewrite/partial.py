@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ...model.ir.editor import Array, Editor
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import affine_of, per_tensor, values
+from ...operators.table import SUMS_OF_CHANNELS, kind_of
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
 from .engine import Answer, Match, Pattern, Proposal, Rule
 
@@ -156,9 +157,6 @@ _CLAMPS = {0: (-inf, inf), 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """NONE, RELU, RELU_N1_TO_1, RELU6: the activations that TFLM's ADD has, and their clamps."""
 
 
-_DATA_SLOTS = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
-
-
 @dataclass(frozen=True)
 class _Operands:
     """The tensors that a convolution reads and writes. The bias may be missing; it comes after data and weights."""
@@ -228,7 +226,7 @@ def _partial_convolution(match: Match) -> Answer:
 
 def _operands(operator: Operator) -> _Operands | str:
     """Return the operator's tensors, or the fault in them, independent of their values."""
-    slot = _DATA_SLOTS[operator.name]
+    slot = kind_of(operator).tflm.activation
     bias_slot = max(slot, _WEIGHTS) + 1
     x, weights, bias = (
         operator.inputs[each] if each < len(operator.inputs) else None for each in (slot, _WEIGHTS, bias_slot)
@@ -341,7 +339,7 @@ def _quantizations(
 
 PARTIAL_CONVOLUTION = Rule(
     "partial_convolution",
-    Pattern("convolution", ("CONV_2D", "FULLY_CONNECTED"), {0: CONCATENATION}),
+    Pattern("convolution", SUMS_OF_CHANNELS, {0: CONCATENATION}),
     _partial_convolution,
 )
 """Replace a convolution or FULLY_CONNECTED of a concatenation by one for each part, and ADDs of their results."""

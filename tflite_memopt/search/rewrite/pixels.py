@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.relations import Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from ...model.ir.editor import SAME, VALID, Editor
 from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import integers, is_quantized, quantized_alike, same_padding, values
-from ...operators.table import OPERATORS
+from ...model.ir.tensors import QUANTIZED, integers, is_quantized, quantized_alike, same_padding, values
+from ...operators.boxes import Grid, operands, strided_slice_box, strided_slice_grid
+from ...operators.table import OPERATORS, views_of
+from ...operators.window import CONVOLUTION, CONVOLUTIONS, POOLS
 from .engine import Answer, Match, Pattern, Proposal, Rule, read_instead, source_for_one_reader, source_of
 from .shapes import write_reshape
 
@@ -61,7 +62,7 @@ def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: li
 
 SAME_PADDING = Rule(
     "same_padding",
-    Pattern("convolution", ("CONV_2D", "DEPTHWISE_CONV_2D"), {0: Pattern("pad", ("PAD",))}),
+    Pattern("convolution", CONVOLUTIONS, {0: Pattern("pad", ("PAD",))}),
     _same_padding,
 )
 """Move a PAD that equals SAME padding into the convolution that reads it.
@@ -176,7 +177,7 @@ def _subsampled_slice(match: Match) -> Answer:
     between, grid, source = cut.outputs[0], strided_slice_grid(cut), cut.inputs[0]
     if len(between.uses) > 1 or match.is_returned(between):
         return f"'{between.name}' is needed by others too"
-    if view_reuses(cut):
+    if views_of(cut):
         return "the slice is free: it is a view of its input"
     if grid is None or grid.count != between.shape:
         return "what the slice takes is computed, or of another rank than its input"
@@ -212,7 +213,7 @@ def _strides(operator: Operator) -> tuple[int, int]:
 def _has_window_of_one(operator: Operator) -> bool:
     if min(_strides(operator)) < 1:
         return False
-    if operator.name == "CONV_2D":
+    if operator.name == CONVOLUTION:
         filters = operands(operator, 2)[1]
         return filters is not None and filters.shape[1:3] == (1, 1)
     return all(operator.option(name, 0) == 1 for name in ("filterHeight", "filterWidth"))
@@ -220,7 +221,7 @@ def _has_window_of_one(operator: Operator) -> bool:
 
 SUBSAMPLED_SLICE = Rule(
     "subsampled_slice",
-    Pattern("pointwise", ("AVERAGE_POOL_2D", "CONV_2D", "MAX_POOL_2D"), {0: Pattern("slice", ("STRIDED_SLICE",))}),
+    Pattern("pointwise", (CONVOLUTION, *POOLS), {0: Pattern("slice", ("STRIDED_SLICE",))}),
     _subsampled_slice,
 )
 """Let a slice skip the pixels that the pointwise operator behind it would skip.
@@ -259,10 +260,6 @@ Exact: both copy the same elements.
 """
 
 
-_TYPES_SKIPPING_CONVOLUTION = (DType.INT8, DType.INT16)
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
-
-
 def _skipping_convolution(match: Match) -> Answer:
     picking, convolution = match["picking"], match.anchor
     weights = operands(convolution, 2)[1]
@@ -272,7 +269,7 @@ def _skipping_convolution(match: Match) -> Answer:
     source, taps = source_for_one_reader(match, picking), values(weights)
     if isinstance(source, str):
         return source
-    if source.dtype not in _TYPES_SKIPPING_CONVOLUTION or weights.dtype is not DType.INT8 or taps is None:
+    if source.dtype not in QUANTIZED or weights.dtype is not DType.INT8 or taps is None:
         return "its values are no integers, or its weights are computed or packed"
     if weights.shape[3] != source.shape[3]:
         return "it is grouped"
@@ -325,7 +322,7 @@ def _fits(source: Tensor, output: Tensor, first: tuple[int, int], stride: tuple[
 
 SKIPPING_CONVOLUTION = Rule(
     "skipping_convolution",
-    Pattern("convolution", ("CONV_2D",), {0: Pattern("picking", (*_POOLS, "STRIDED_SLICE"))}),
+    Pattern("convolution", (CONVOLUTION,), {0: Pattern("picking", (*POOLS, "STRIDED_SLICE"))}),
     _skipping_convolution,
 )
 """Let a 1x1 convolution skip pixels with its stride, instead of a slice or a pool of one pixel before it.
@@ -548,7 +545,7 @@ def _dense_pixels(match: Match) -> Answer:
     return Proposal(write)
 
 
-DENSE_PIXELS = Rule("dense_pixels", Pattern("convolution", ("CONV_2D",)), _dense_pixels)
+DENSE_PIXELS = Rule("dense_pixels", Pattern("convolution", (CONVOLUTION,)), _dense_pixels)
 """Replace a float 1x1 convolution by a FULLY_CONNECTED per pixel, which needs fewer bytes in the tail.
 
     x -- CONV_2D 1x1, stride 1        =>        x -- FULLY_CONNECTED of each pixel
@@ -712,10 +709,9 @@ def _padding(cut: tuple[BlockAxis, ...], axes: tuple[DilatedAxis, ...]) -> int |
     return SAME if all((*halves, *keeps_size)) else None
 
 
-_CONVOLUTION = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _BLOCKS = Pattern("blocks", ("SPACE_TO_BATCH_ND",))
 _EXPANDED = Pattern("expand", ("EXPAND_DIMS", "RESHAPE"), {0: _BLOCKS})
-_RESTORED = Pattern("restore", ("RESHAPE", "SQUEEZE"), {0: Pattern("convolution", _CONVOLUTION, {0: _EXPANDED})})
+_RESTORED = Pattern("restore", ("RESHAPE", "SQUEEZE"), {0: Pattern("convolution", CONVOLUTIONS, {0: _EXPANDED})})
 
 RESTORED_DILATION = tuple(
     Rule(
@@ -723,7 +719,7 @@ RESTORED_DILATION = tuple(
         Pattern("joined", ("BATCH_TO_SPACE_ND",), {0: inner}),
         _restored_dilation,
     )
-    for inner in (Pattern("convolution", _CONVOLUTION, {0: _BLOCKS}), _RESTORED)
+    for inner in (Pattern("convolution", CONVOLUTIONS, {0: _BLOCKS}), _RESTORED)
 )
 """Replace SPACE_TO_BATCH_ND, a convolution, and BATCH_TO_SPACE_ND by the dilated convolution.
 

@@ -21,14 +21,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...kernels.relations import operands
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Tensor
 from ...model.ir.tensors import has_several_scales, integers
+from ...operators.boxes import operands
 from ...operators.rows import FROM_STACK, TO_STACK
-from ...operators.table import OPERATORS
+from ...operators.table import BY_CHANNEL
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule, source_of
 from .shapes import CONSECUTIVE_RESHAPES, IDENTITY
 
@@ -143,10 +143,9 @@ def _transposed_first(match: Match) -> Answer:
 
 
 _PADS = ("PAD", "PADV2")
-_ON_ELEMENTS = tuple(name for name, kind in OPERATORS.items() if kind.is_by_channel)
 TRANSPOSED_FIRST = Rule(
     "transposed_first",
-    Pattern("transpose", ("TRANSPOSE",), {0: Pattern("before", (*_PADS, *_ON_ELEMENTS))}),
+    Pattern("transpose", ("TRANSPOSE",), {0: Pattern("before", (*_PADS, *BY_CHANNEL))}),
     _transposed_first,
 )
 """Let a TRANSPOSE from channels first to last come before a PAD, or before an operator on single elements.

@@ -22,14 +22,15 @@ from functools import partial
 
 import numpy as np
 
-from ...kernels.relations import RESHAPES
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import drop_dead_tensors
 from ...model.ir.editor import Array, Editor, label
 from ...model.ir.model import Graph, Model, Operator, Tensor, Use
 from ...model.ir.tensors import integers, quantized_alike, values
+from ...operators.boxes import RESHAPES
+from ...operators.kind import AlongH
 from ...operators.overrides import laid_along_h
-from ...operators.table import AlongH, kind_of
+from ...operators.table import kind_of
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule
 from .shapes import shape_is_said
 

@@ -7,11 +7,13 @@ from itertools import combinations
 
 import numpy as np
 
-from ...kernels.relations import RESHAPES, axis_of, operands, slice_box, strided_slice_box
 from ...model.ir.editor import Editor
-from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import integers, is_quantized
+from ...model.ir.model import Operator, Tensor
+from ...model.ir.tensors import QUANTIZED, integers, is_quantized
+from ...operators.boxes import RESHAPES, axis_of, operands, slice_box, strided_slice_box
+from ...operators.reduce import REDUCTIONS
 from ...operators.table import OPERATORS
+from ...operators.window import POOLS
 from .engine import (
     Answer,
     Match,
@@ -71,9 +73,6 @@ or is custom. Tensors that only the dropped operator has read are dead as well, 
 """
 
 
-_INTEGERS = (DType.INT8, DType.INT16)
-
-
 def _identity(match: Match) -> Answer:
     operator = match.anchor
     x = _source(operator)
@@ -120,23 +119,22 @@ def _cuts_nothing(operator: Operator) -> bool:
 
 def _keeps_scale(operator: Operator) -> bool:
     y = operator.outputs[0]
-    return y.dtype in _INTEGERS and is_quantized(y.quantization)
+    return y.dtype in QUANTIZED and is_quantized(y.quantization)
 
 
 def _pools_nothing(operator: Operator) -> bool:
     windows = ("filterHeight", "filterWidth", "strideH", "strideW")
-    if operator.option("fusedActivationFunction", 0) or operator.outputs[0].dtype not in _INTEGERS:
+    if operator.option("fusedActivationFunction", 0) or operator.outputs[0].dtype not in QUANTIZED:
         return False
     return all(operator.option(name, 0) == 1 for name in windows)
 
 
 _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
-    "AVERAGE_POOL_2D": _pools_nothing,
+    **dict.fromkeys(POOLS, _pools_nothing),
     "BROADCAST_TO": _is_fixed,
     "CAST": lambda _: True,
     "CONCATENATION": lambda join: len(join.inputs) == 1 and not join.option("fusedActivationFunction", 0),
     "EXPAND_DIMS": _is_fixed,
-    "MAX_POOL_2D": _pools_nothing,
     "MIRROR_PAD": _pads_nothing,
     "PAD": _pads_nothing,
     "PADV2": _pads_nothing,
@@ -223,7 +221,6 @@ where others read it. Between any two convolutions of one dimension Keras has su
 """
 
 
-REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 MOST_DIMENSIONS = 4
 """Of what kernels of TFLM broadcast, reduce, or pad."""
 

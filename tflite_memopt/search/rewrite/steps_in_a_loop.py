@@ -30,13 +30,14 @@ from math import prod
 
 import numpy as np
 
-from ...kernels.relations import slice_box
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Changed, Exactness, Refusal, RewriteUse
 from ...model.ir.copying import drop_dead_tensors, share_constants
 from ...model.ir.editor import Array, Editor, iteration_condition, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ...model.ir.tensors import Affine, affine_of, per_tensor, quantized_alike
+from ...operators.boxes import slice_box
+from ...operators.window import CONVOLUTIONS
 from ...solvers.graph.dependency_graph import dependency_graph, set_of, transitive_closure
 from .engine import is_dead
 
@@ -313,7 +314,7 @@ def _keeps_its_scale(tensor: Tensor) -> bool:
     return has_bias or tensor.dtype is not DType.INT8
 
 
-_WITH_BIAS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_WITH_BIAS = frozenset({*CONVOLUTIONS, "FULLY_CONNECTED"})
 _MOVES = frozenset(
     {
         *("CONCATENATION", "EXPAND_DIMS", "GATHER", "MAXIMUM", "MAX_POOL_2D", "MINIMUM", "PACK", "PAD", "PADV2"),

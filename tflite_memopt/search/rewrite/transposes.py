@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernels.relations import RESHAPES, axis_of, operands, slice_box
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
-from ...operators.table import OPERATORS
+from ...operators.boxes import RESHAPES, axis_of, operands, slice_box
+from ...operators.reduce import REDUCTIONS
+from ...operators.table import BY_CHANNEL
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of
-from .shapes import MOST_DIMENSIONS, REDUCTIONS
+from .shapes import MOST_DIMENSIONS
 
 Array = npt.NDArray[Any]
 _MOVERS = ("TRANSPOSE", *RESHAPES)
@@ -156,9 +157,6 @@ Exact: each of them moves elements, and no reshape cuts through a dimension, so 
 of the dimensions of ``x``. A transpose that others read stays for them. Converters of networks with channels first
 write such chains around every convolution.
 """
-
-
-_BY_ELEMENT = tuple(name for name, kind in OPERATORS.items() if kind.is_by_channel)
 
 
 @dataclass(frozen=True)
@@ -339,7 +337,7 @@ def _reduced(site: _Site) -> Answer:
 
 
 _LOWERED: Mapping[str, Callable[[_Site], Answer]] = {
-    **dict.fromkeys(_BY_ELEMENT, _elementwise),
+    **dict.fromkeys(BY_CHANNEL, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduced),
     "CONCATENATION": _joined,
     "PAD": _padded,

@@ -1,0 +1,226 @@
+"""Kinds whose output element depends on the elements at its place, or on the channels there.
+
+The reference loops read element i of an input and then write element i of the output, and read it never again, so that
+the output may take over its dying input's bytes. Those that go over a row more than once write it in the last pass that
+reads the input. Sources, tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels/ and the loops of
+tensorflow/lite/kernels/internal/reference/ they call:
+
+    one input        activations.cc, logistic.cc, tanh.cc, hard_swish.cc, leaky_relu.cc, elu.cc, elementwise.cc, exp.cc,
+                     floor.cc, ceil.cc, round.cc, neg.cc; zeros_like.cc reads nothing; cumsum.cc adds up as it goes,
+                     but with ``exclusive`` writes an element before it reads it
+    by rows          softmax.cc, log_softmax.cc, l2norm.cc: maximum or sum of a row first; float and int16 softmax
+                     keeps its exponentials in the output, and then reads only that
+    conversions      quantize_common.cc, dequantize.cc, cast.cc
+    several inputs   add_common.cc, sub_common.cc, mul_common.cc, div.cc, maximum_minimum.cc, squared_difference.cc,
+                     floor_div.cc, floor_mod.cc, comparisons.cc, logical_common.cc, prelu_common.cc, add_n.cc, select.cc
+
+With broadcasting reference/broadcast_loop.h and select.h go over the output forwards, and read an input of the output's
+own shape at the very index that is written. A smaller one is read again and again: it never qualifies.
+
+A comment on a row names the structures of its requests: the parser's (builtin_op_data.h), then the one that Init
+allocates, where these are not TfLite<Kind>Params and OpData.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..model.ir.model import DType, Operator, Tensor
+from .kind import (
+    BOOL,
+    F32,
+    FLOAT,
+    I8,
+    I16,
+    I32,
+    I64,
+    TO_8,
+    TO_16,
+    TO_32,
+    TO_64,
+    U8,
+    AlongH,
+    ByPhase,
+    OperatorKind,
+    Tflm,
+)
+from .overrides import Sequences
+from .requests import BINARY, IN0, IN1, OUT0, POINTER, TERNARY, UNARY, Abi, Asks, Size, if_int8, inputs, needed
+from .reuse import KernelReuse, in_place
+from .rows import Axis, RowMap, is_image
+
+
+def elementwise_rows(operator: Operator) -> RowMap | str:
+    """Row r reads row r: no constant that differs between rows."""
+    output = operator.outputs[0]
+    height = output.shape[1]
+    sliced = []
+    for slot, tensor in enumerate(operator.inputs):
+        if tensor is None:
+            continue
+        rows = tensor.shape[-3] if len(tensor.shape) >= 3 else 1
+        if rows == 1 and (height > 1 or tensor.is_constant):
+            continue  # broadcast over the rows: the same for each of them
+        if tensor.is_constant or not is_image(tensor) or rows != height:
+            return "an operand is a constant that differs from row to row, or has another shape"
+        sliced.append(slot)
+    if not sliced:
+        return "it reads no tensor of its output's height"
+    return RowMap(Axis(height, height), Axis(output.shape[2], output.shape[2]), tuple(sliced))
+
+
+def is_same_in_every_phase(operator: Operator, _: int) -> bool:
+    """Tell whether an element depends on those at the same place, and on constants of channels."""
+    return all(_is_alike(each, operator.outputs[0]) for each in operator.present_inputs())
+
+
+def _is_alike(tensor: Tensor, output: Tensor) -> bool:
+    """Tell whether it has a value for each of the output, or is a constant of channels."""
+    return tensor.shape == output.shape or (tensor.is_constant and tensor.elements in (1, *tensor.shape[-1:]))
+
+
+def has_sequences_alone(operator: Operator, sequences: Sequences) -> bool:
+    """Other operands are the same for every element of the sequence."""
+    return all(tensor in sequences or set(tensor.shape[:-1]) <= {1} for tensor in operator.present_inputs())
+
+
+def _sum_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
+    return () if operator.option("exclusive", False) else in_place(operator, "first input")
+
+
+def _converted_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
+    return in_place(operator, "first input", converts=True)
+
+
+def _tables_of_softmax(operator: Operator, _: Abi) -> tuple[int, ...]:
+    """Ask for two look-up tables when int16 (lite/kernels/internal/common.h, LUTSize<int16_t>)."""
+    return (513 * 2,) * 2 if needed(operator, IN0).dtype is DType.INT16 else ()
+
+
+_PIXELS = OperatorKind(rows=elementwise_rows, is_elementwise=True, along_h=AlongH(has_sequences_alone))
+_ROW = replace(_PIXELS, overwrites="first input")
+_UNARY = replace(_ROW, is_by_channel=True, by_phase=ByPhase(is_same_in_every_phase))
+_BINARY = replace(_UNARY, overwrites="any input")
+_CHOICE = replace(_PIXELS, overwrites="any input", price="chosen")
+_WITHOUT_KERNEL = OperatorKind(is_by_channel=True)
+
+
+def _unary(types: frozenset[DType], asks: Asks = Asks(holds=UNARY), **fields: Any) -> OperatorKind:
+    return replace(_UNARY, tflm=Tflm(types), asks=asks, **fields)
+
+
+def _binary(types: frozenset[DType], asks: Asks = Asks(), **fields: Any) -> OperatorKind:
+    return replace(_BINARY, tflm=Tflm(types), asks=asks, **fields)
+
+
+_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, BOOL})
+_CAST = TO_32 | {BOOL, DType.UINT32}
+_QUANTIZED: Mapping[DType, frozenset[DType]] = {
+    F32: frozenset({I8, I16}),
+    I8: frozenset({I8, I16, I32, U8}),
+    U8: frozenset({I8}),
+    I16: frozenset({I8, I16, I32}),
+    I32: frozenset({I8, I16}),
+}
+"""What QUANTIZE makes of a type."""
+_COMPARISON = Asks(0, 32, (IN0, IN1))  # OpData, comparisons.cc
+_ABS_RSQRT = Asks(0, 28, UNARY)  # OpDataAbsRsqrt, elementwise.cc
+_CONVERSION = Asks(0, 32, UNARY)  # DequantizeOpData, OpDataQuantizeReference
+
+KINDS: Mapping[str, OperatorKind] = {
+    "ABS": _unary(TO_16, _ABS_RSQRT),
+    "ADD": _binary(TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217),
+    "ADD_N": _binary(
+        TO_8,
+        Asks(
+            holds=lambda operator: (IN0, OUT0, *inputs(len(operator.inputs), start=1)),
+            prepare=if_int8(OUT0, Size(40)),
+            scratch=lambda operator, abi: (POINTER.on(abi) * len(operator.inputs),),
+        ),
+    ),
+    "CAST": replace(
+        _UNARY,
+        tflm=Tflm(_CAST, outputs=dict.fromkeys(_CAST, _CAST)),
+        asks=Asks(Size(8, short=2), holds=UNARY),
+        reuses=_converted_reuses,
+        flash=1715,
+    ),
+    "CEIL": _unary(FLOAT),
+    "COS": _unary(FLOAT),
+    "CUMSUM": OperatorKind(
+        overwrites="first input",
+        tflm=Tflm(TO_8),
+        asks=Asks(2, holds=BINARY, prepare=if_int8(OUT0, Size(36))),
+        reuses=_sum_reuses,
+    ),
+    "DEQUANTIZE": _unary(
+        frozenset({I8, I16, U8}), _CONVERSION, reuses=_converted_reuses, price="converted", flash=1050
+    ),
+    "DIV": _binary(TO_8 | {I32}, Asks(Size(4, short=1), 28, BINARY)),
+    "ELU": _unary(TO_8, Asks(0, 256, UNARY)),  # a look-up table for int8
+    "EQUAL": _binary(_NUMBERS_OR_TRUTH, _COMPARISON),
+    "EXP": _unary(FLOAT),
+    "FLOOR": _unary(FLOAT, Asks()),
+    "FLOOR_DIV": _binary(FLOAT, Asks(holds=BINARY)),
+    "FLOOR_MOD": _binary(FLOAT, Asks(holds=BINARY)),
+    "GELU": _WITHOUT_KERNEL,
+    "GREATER": _binary(TO_64, _COMPARISON),
+    "GREATER_EQUAL": _binary(TO_8 | {I64, I32}, _COMPARISON),
+    "HARD_SWISH": _unary(TO_8, Asks(0, 20, UNARY)),  # HardSwishParams
+    # TfLiteL2NormParams; L2NormalizationParams
+    "L2_NORMALIZATION": replace(_ROW, tflm=Tflm(TO_8, rank=(0, 4, TO_8)), asks=Asks(Size(4, short=1), 4, UNARY)),
+    "LEAKY_RELU": _unary(TO_16, Asks(4, 24, UNARY)),  # LeakyReluOpData
+    "LESS": _binary(TO_8 | {I64, I32}, _COMPARISON, flash=4516),
+    "LESS_EQUAL": _binary(TO_8 | {I64, I32}, _COMPARISON),
+    "LOG": _unary(FLOAT),
+    "LOGICAL_AND": replace(_BINARY, asks=Asks()),
+    "LOGICAL_NOT": replace(_UNARY, asks=Asks(holds=UNARY)),
+    "LOGICAL_OR": replace(_BINARY, asks=Asks()),
+    "LOGISTIC": _unary(TO_16, Asks(0, 16, UNARY), price="curve"),
+    # LogSoftmaxOpData
+    "LOG_SOFTMAX": replace(_ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40)))),
+    "MAXIMUM": _binary(TO_64),
+    "MINIMUM": _binary(TO_64, flash=4840),
+    "MUL": _binary(TO_32, Asks(Size(4, short=1), 36, BINARY), price="product", flash=6145),
+    "NEG": _unary(FLOAT, Asks()),
+    "NOT_EQUAL": _binary(_NUMBERS_OR_TRUTH, _COMPARISON),
+    "PRELU": replace(
+        _BINARY,
+        tflm=Tflm(TO_16, weights=1, of_weights={I16: frozenset({I8})}, rank=(0, 4, FLOAT)),
+        asks=Asks(0, 28, BINARY),  # PreluParams
+    ),
+    "QUANTIZE": replace(
+        _UNARY,
+        tflm=Tflm(frozenset(_QUANTIZED), outputs=_QUANTIZED),
+        asks=_CONVERSION,
+        reuses=_converted_reuses,
+        price="converted",
+        flash=2426,
+    ),
+    "RELU": _unary(TO_16, Asks(0, 28, UNARY)),  # ReluOpData, activations.cc
+    "RELU6": _unary(TO_16, Asks(0, 8, (IN0,))),  # Relu6OpData, activations.cc
+    "RELU_0_TO_1": _WITHOUT_KERNEL,
+    "RELU_N1_TO_1": replace(_UNARY, overwrites=None),
+    "ROUND": _unary(FLOAT),
+    "RSQRT": _unary(TO_16, _ABS_RSQRT),
+    "SELECT": OperatorKind(price="chosen"),
+    "SELECT_V2": replace(
+        _CHOICE, tflm=Tflm(TO_16, activation=1), asks=Asks(0, 1, TERNARY), is_same_code=True, flash=5494
+    ),
+    "SIGN": _WITHOUT_KERNEL,
+    "SIN": _unary(FLOAT),
+    "SOFTMAX": replace(
+        _ROW,
+        tflm=Tflm(TO_16),
+        asks=Asks(4, Size(56, 80), UNARY, _tables_of_softmax),  # SoftmaxParams
+        price="softmax",
+    ),
+    "SQRT": _unary(FLOAT),
+    "SQUARE": _unary(FLOAT),
+    "SQUARED_DIFFERENCE": _binary(TO_32, Asks(0, 112, BINARY)),
+    "SUB": _binary(TO_32, Asks(Size(8, short=2), 52, BINARY), price="plain element", flash=6400),
+    "TANH": _unary(TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve"),  # its helper holds the input again
+    "ZEROS_LIKE": OperatorKind(overwrites="first input", tflm=Tflm(TO_8 | {I64, I32}), asks=Asks(holds=UNARY)),
+}
