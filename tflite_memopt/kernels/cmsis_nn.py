@@ -38,6 +38,7 @@ from ..operators.window import (
     DEPTHWISE,
     POOLS,
     KernelWindow,
+    pool_reuses,
     transposed_window_of,
     window_of,
     window_reuses,
@@ -394,7 +395,7 @@ def _pooling(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     source = operator.inputs[0]
     if source is None or (source.dtype is DType.INT16 and source.shape[:1] != (1,)):
         return ()
-    return window_reuses(operator)
+    return pool_reuses(operator)
 
 
 def _elementwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:

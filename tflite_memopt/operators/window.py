@@ -26,6 +26,7 @@ import numpy as np
 from ..model.ir.editor import Editor
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers
+from .boxes import operands
 from .kind import BYTES, FLOAT, NIBBLES, TO_8, TO_16, AlongH, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, Sequences, ShapeOperand, laid_along_h, swapped_options
 from .requests import (
@@ -349,15 +350,18 @@ _OVERLAPPING = (DType.FLOAT32, *QUANTIZED)
 
 
 def window_reuses(operator: Operator, by_rows: bool = False) -> tuple[KernelReuse, ...]:
-    """Return the overlap of a convolution or a pool; filter and bias must be constants.
+    """Return the overlap of a convolution; filter and bias must be constants.
 
     ``by_rows``: of a kernel that finishes one output row before the next, and goes over a row more than once:
     distance = max over rows of the row's end - the lowest byte that it or a later one reads.
     """
-    if len(operator.inputs) < 2:
-        return overlap(operator, _taps_of_pool(operator), by_rows)
-    filters = operator.inputs[1]
+    filters = operands(operator, 2)[1]
     return () if filters is None or len(filters.shape) != RANK else overlap(operator, filters.shape[1:3], by_rows)
+
+
+def pool_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
+    """Return the overlap of a pool."""
+    return overlap(operator, _taps_of_pool(operator))
 
 
 def overlap(operator: Operator, taps: tuple[int, ...], by_rows: bool = False) -> tuple[KernelReuse, ...]:
@@ -505,7 +509,7 @@ _POOL = OperatorKind(
     rows=pool_rows,
     beyond="not counted",
     along_h=AlongH(pools_one_row, swapped_sides),
-    reuses=window_reuses,
+    reuses=pool_reuses,
 )
 _RESIZED = OperatorKind(
     Tflm(TO_16, constants=(1,), sizes=(1,)),
