@@ -35,7 +35,7 @@ from tflite_memopt.kernels.faults import faults_in
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.file import attach_plan, places_in_force, profile_of, read_planned
 from tflite_memopt.memory.problems import labeled_ties, tie_positions, with_ties
-from tflite_memopt.model.io import plan_label
+from tflite_memopt.model.io import offline_plan, plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import NOTHING_DECIDED
@@ -139,6 +139,8 @@ class Calls:
             return Verdict("crashed", f"the judge crashed: {type(error).__name__}: {error}")
         if not proof.proved or differences or not plan.proved:
             return Verdict("differs" if differences else proof.status.name.lower() if not proof.proved else "plan")
+        if max((offline_plan.decode(model) or {}).values(), default=0) >= ARENA:
+            return Verdict("too large")  # a right plan, which no run here has the arena for
         return Verdict("proved", self._contradiction(data, ties, label.calls, label, proof))
 
     def _has_rows(self, step: Model, text: str) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults import raises
-from tflite_memopt.errors import ErrorKind, InfeasibleError
+from tflite_memopt.errors import ErrorKind, InfeasibleError, ModelFormatError
 from tflite_memopt.firmware.description import Move
 from tflite_memopt.run.parts.handover import Handover, PartSpace, Range, check_handover, hand_over
 from tflite_memopt.solvers.graph.alignment import aligned
@@ -77,3 +77,8 @@ def test_the_check_moves_blocks_of_16_as_firmware_does() -> None:
     first, second = space((), ((0, 8), (72, 80))), space(((64, 72), (72, 80)), (), 48)
     with raises(InfeasibleError, ErrorKind.OVERLAP, "72 to 80"):
         check_handover(first, second, 512, Handover((Move(0, 64, 8),), ()))
+
+
+def test_a_part_that_gives_fewer_tensors_than_the_next_one_takes_is_named() -> None:
+    with raises(ModelFormatError, ErrorKind.DAMAGED, "part 0 gives 1", "part 1 takes 2"):
+        hand_over((space((), ((0, 16),)), space(((0, 16), (16, 32)), ())))

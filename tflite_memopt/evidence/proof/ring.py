@@ -272,7 +272,7 @@ class Keys:
     def _symbols(self, value: Known) -> Ring:
         bits = np.ascontiguousarray(value).reshape(value.shape).view(f"u{value.itemsize}").astype(U)
         sign = U(1 << (8 * value.itemsize - 1))
-        if not self.ordered and not np.isfinite(value.astype(np.float64)).all():
+        if not self.ordered and not np.isfinite(value).all():
             raise UndecidedError("as a real number it reads a constant that is not finite")
         symbol = self.mix(bits & ~sign, U(self.word("float", value.itemsize))) | U(1)
         symbol = symbol if self.ordered else reduced(symbol)

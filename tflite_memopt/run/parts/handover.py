@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ...errors import ErrorKind, InfeasibleError
+from ...errors import ErrorKind, InfeasibleError, ModelFormatError
 from ...firmware.description import Move
 from ...solvers.graph.alignment import aligned
 
@@ -59,8 +59,16 @@ class Handover:
 def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
     """Return the arena in bytes for parts that run one after another, and the moves before all but the first.
 
-    The inputs of a part are the first outputs of the one before, in the same order: a fed part has more.
+    The inputs of a part are the first outputs of the one before, in the same order: a fed part has more. Raises
+    ModelFormatError where it has fewer.
     """
+    for number, (before, after) in enumerate(pairwise(parts)):
+        if len(before.outputs) < len(after.inputs):
+            raise ModelFormatError(
+                f"part {number} gives {len(before.outputs)} tensors, and part {number + 1} takes {len(after.inputs)}: "
+                "run optimize --parts again",
+                ErrorKind.DAMAGED,
+            )
     arena = max(part.required for part in parts)
     moves: list[Handover] = []
     for before, after in pairwise(parts):
