@@ -28,7 +28,7 @@ LEVELS = (
     ("run/checking", "run/given"),
     ("run/pipeline",),
     ("batch", "run/parts", "serve"),
-    ("api", "run/explore"),
+    ("api", "costs", "run/explore"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -14,6 +14,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .api import analyze, compare, ram_of, verify
+    from .costs.cost import Cost, cost
     from .errors import (
         EquivalenceError,
         InfeasibleError,
@@ -35,6 +36,7 @@ _HOMES = {
     "Analysis": "report.model",
     "Basis": "evidence.equivalence.verdict",
     "Comparison": "report.model",
+    "Cost": "costs.cost",
     "EquivalenceError": "errors",
     "InfeasibleError": "errors",
     "MemoptError": "errors",
@@ -48,6 +50,7 @@ _HOMES = {
     "Verdict": "evidence.equivalence.verdict",
     "analyze": "api",
     "compare": "api",
+    "cost": "costs.cost",
     "explore": "run.explore",
     "from_json": "report.schema",
     "optimize": "run.pipeline",
@@ -58,6 +61,7 @@ __all__ = [
     "Analysis",
     "Basis",
     "Comparison",
+    "Cost",
     "EquivalenceError",
     "InfeasibleError",
     "MemoptError",
@@ -72,6 +76,7 @@ __all__ = [
     "__version__",
     "analyze",
     "compare",
+    "cost",
     "explore",
     "from_json",
     "optimize",

@@ -1,0 +1,122 @@
+"""The RAM of a model on a target, as it stands and after optimization, for a search over networks.
+
+.tflite, Keras, PyTorch  ->  a file  ->  known?  ->  estimate.py, or a run without verification  ->  Cost, kept
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from ..memory.figures import StepUse, least_need, memory_use
+from ..memory.file import read_planned
+from ..memory.layout import memory_layout
+from ..memory.reserve import reserve
+from ..memory.work import slowest
+from ..model.io import offline_plan
+from ..model.io.files import Source, load
+from ..options import DEFAULT_LIMIT, Io, Options
+from ..run.pipeline import optimize
+from .estimate import estimated_head
+from .frameworks import file_of, is_module
+from .store import Store, default_store
+
+Depth = Literal["estimate", "full"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a model costs on a target, in bytes, instructions, and multiply-accumulates of one invocation."""
+
+    ram: int
+    """The arena that stock TFLM needs for the model as it stands."""
+    optimized: int
+    """The arena after optimization."""
+    bound: int
+    """A proved lower bound of any optimized form in one file."""
+    macs: int
+    """Multiply-accumulates of the model as it stands."""
+    slowdown: float
+    """Instructions after optimization, per instruction before; at most 1 + limit. Of an estimate: that limit."""
+    flash: int
+    """The file after optimization; of an estimate, the file as it stands."""
+    binds: str
+    """The operator with the largest working set after optimization, by kind and output; of an estimate, before."""
+    is_exact: bool
+    """True: as ``optimize`` prints it for this file. False: an estimate, whose error docs/cost.md gives."""
+    fits: bool | None = None
+    """Whether ``optimized`` is within the budget; None without one."""
+
+
+def cost(
+    model: Source | Any,
+    target: str | None = None,
+    *,
+    depth: Depth = "full",
+    budget: int | None = None,
+    io: Io = "keep",
+    limit: float = DEFAULT_LIMIT,
+    shape: Sequence[int] | None = None,
+    cache: str | Path | None = "default",
+) -> Cost:
+    """Return what a model costs; nothing is written or verified.
+
+    ``model``: a .tflite as a path or bytes, as it is; a Keras model or a PyTorch module, of which the structure alone
+    counts, in int8 with a scale for each channel (:mod:`tflite_memopt.costs.structure`). ``shape``: of a PyTorch
+    module's input. ``target``, ``io``, ``limit``: as ``target``, ``io``, ``max_slowdown`` of :class:`Options`.
+    ``depth``: "full" is what ``optimize`` prints, without verification; "estimate" takes a fraction of a second.
+    ``budget``: bytes that the arena may take; the full answer looks for a form within it.
+    ``cache``: a file of earlier costs, which processes may share; None for none, the default one in the user's cache.
+    The key is the file's content, or a network's structure whatever its weights. Raises as :func:`optimize`.
+    """
+    store = Store(default_store() if cache == "default" else None if cache is None else Path(cache))
+    options = Options(target=target, io=io, max_slowdown=limit, budget=budget, verify=False)
+    data, name = (file_of(model, shape, store), "model") if is_module(model) else load(model)
+    said = f"{depth} {target} {io} {limit} {budget if depth == 'full' else None} {sha256(data).hexdigest()}"
+    known = store[said]
+    if known is None:
+        found = _full(data, options) if depth == "full" else _estimate(data, name, options)
+        store[said] = json.dumps(asdict(found)).encode()
+    else:
+        found = Cost(**json.loads(known))
+    return found if budget is None else Cost(**{**asdict(found), "fits": found.optimized <= budget})
+
+
+def _full(data: bytes, options: Options) -> Cost:
+    result = optimize(data, options)
+    before, after = result.report.before, result.report.after
+    return Cost(
+        ram=before.required_for_target,
+        optimized=after.required_for_target,
+        bound=result.report.least_as_one,
+        macs=before.macs,
+        slowdown=slowest(before.instructions, after.instructions),
+        flash=len(result.model),
+        binds=_said(after.peak),
+        is_exact=True,
+    )
+
+
+def _estimate(data: bytes, name: str | None, options: Options) -> Cost:
+    model, profile = read_planned(data, name), options.profile
+    before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
+    head = estimated_head(model, profile, options.max_slowdown)
+    estimate = reserve(model, head, profile).required
+    return Cost(
+        ram=before.required_for_target,
+        optimized=min(estimate, before.required_for_target),
+        bound=least_need(model, profile, options.objective),
+        macs=before.macs,
+        slowdown=options.max_slowdown,
+        flash=len(data),
+        binds=_said(before.peak),
+        is_exact=False,
+    )
+
+
+def _said(step: StepUse | None) -> str:
+    return "" if step is None else f"{step.operator} '{step.output}'"

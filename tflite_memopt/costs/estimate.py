@@ -1,0 +1,192 @@
+"""Estimate the arena that a model needs after optimization, without a search.
+
+The operators in their order are parted into sections, each of which runs whole or stripe by stripe:
+
+    op 0 | op 1  op 2  op 3 | op 4 | ...       a section whole: its working set, less what its kernel permits to share
+         '- stripes of h rows -'               in stripes: input, output, what is alive beside them, and the rows
+                                               between its operators that one stripe needs
+
+For a limit on added instructions (``memory/work.py``) the least head is that of the best parting: the smallest size
+for which the cheapest parting into sections of at most that size stays within the limit (a shortest path). This is the
+model of msf-CNN (Huang and Baccelli, arXiv 2505.11483, section 4) with stripes of whole rows, any graph in its
+given order, and kernels that overwrite. It leaves out other orders, channels in tiles, offsets, and loops' structures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..kernels.profile import KernelProfile
+from ..memory.storage import saved_bytes
+from ..memory.work import copied_work, operator_work
+from ..model.analysis.lifetimes import compute_timeline
+from ..model.ir.model import Model, Operator, Tensor
+from ..operators.rows import RowMap
+from ..operators.table import row_map_of
+from ..solvers.graph.alignment import aligned
+
+HEIGHTS = (1, 2, 4, 8, 16)
+"""Rows of a stripe that are tried."""
+LONGEST = 16
+"""Operators of a section in stripes at most."""
+_UNIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Section:
+    """Operators ``[first, end)`` that need ``nbytes`` of the head, and ``extra`` more work than whole ones."""
+
+    first: int
+    end: int
+    nbytes: int
+    extra: int
+
+
+def estimated_head(model: Model, profile: KernelProfile, limit: float) -> int:
+    """Return the estimated bytes of the head; ``limit``: the fraction of the run time that may be added."""
+    run = _Run(model, profile)
+    sections = [*_whole(run), *_in_stripes(run)]
+    return least_size(sections, len(run.operators), int(limit * _UNIT))
+
+
+def least_size(sections: Sequence[Section], end: int, most: int) -> int:
+    """Return the smallest size for which a path of sections from 0 to ``end`` adds at most ``most``."""
+    sizes = sorted({section.nbytes for section in sections})
+    low, high = 0, len(sizes) - 1
+    by_end = sorted(sections, key=lambda section: section.end)
+    while low < high:
+        middle = (low + high) // 2
+        if _added(by_end, end, sizes[middle]) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return sizes[low] if sizes else 0
+
+
+def _added(by_end: Sequence[Section], end: int, size: int) -> float:
+    """Return the least that a path of sections of at most this size adds."""
+    least = [0.0] + [float("inf")] * end
+    for section in by_end:
+        if section.nbytes <= size:
+            least[section.end] = min(least[section.end], least[section.first] + section.extra)
+    return least[end]
+
+
+class _Run:
+    """A model and what is known of its operators, whole and for some rows."""
+
+    def __init__(self, model: Model, profile: KernelProfile) -> None:
+        self.profile, self.prices, self.timeline = profile, profile.all_prices, compute_timeline(model)
+        self.operators = model.main.operators
+        self.maps = [row_map_of(operator) for operator in self.operators]
+        self.works = {each: [operator_work(each, prices) for prices in self.prices] for each in self.operators}
+        self.whole = self.work_of(*zip(self.operators, self.maps, strict=True))
+        self._striped: dict[tuple[Operator, int, int], tuple[int, list[int]]] = {}
+
+    def work_of(self, *steps: tuple[Operator, object]) -> list[int]:
+        """Return the work of operators with each library."""
+        return [sum(each) for each in zip(*(self.works[operator] for operator, _ in steps), strict=True)]
+
+    def scratch(self, operator: Operator) -> int:
+        """Return the bytes of the head that its kernel requests."""
+        return sum(map(aligned, self.profile.requests(operator, self.profile.abi).scratch))
+
+    def cut(self, tensor: Tensor, rows: int) -> list[int]:
+        """Return the work of a SLICE of so many rows."""
+        shape = (1, rows, *tensor.shape[2:])
+        return [prices.call + copied_work(shape, prices) for prices in self.prices]
+
+    def striped(self, operator: Operator, rows: RowMap, needed: Mapping[Tensor, int]) -> tuple[int, list[int]]:
+        """Return scratch and work of an operator that makes some rows of its output."""
+        output, images = operator.outputs[0], rows.images(operator)
+        key = operator, needed[output], needed[images[0]] if images else 0
+        if key not in self._striped:
+            slots = [_cut(x, needed[x]) if x is not None and x in images else x for x in operator.inputs]
+            some = Operator(operator.opcode, tuple(slots), (_cut(output, needed[output]),), operator.options)
+            self._striped[key] = self.scratch(some), [operator_work(some, prices) for prices in self.prices]
+        return self._striped[key]
+
+
+def _cut(tensor: Tensor, rows: int) -> Tensor:
+    shape = (tensor.shape[0], rows, *tensor.shape[2:])
+    return Tensor(tensor.name, shape, tensor.dtype, tensor.buffer, tensor.quantization)
+
+
+def _whole(run: _Run) -> Iterator[Section]:
+    for at, operator in enumerate(run.operators):
+        span, tensors = run.timeline.spans[operator], run.timeline.tensors
+        alive = (tensor.nbytes for tensor, life in tensors.items() if life.start < span.end and span.start < life.end)
+        reuses = run.profile.relations(operator)
+        dying = (each for each in reuses if each.input in tensors and tensors[each.input].end == span.end)
+        shared = max(map(saved_bytes, dying), default=0)
+        yield Section(at, at + 1, sum(map(aligned, alive)) - shared + run.scratch(operator), 0)
+
+
+def _in_stripes(run: _Run) -> Iterator[Section]:
+    readers: dict[Tensor, list[int]] = {}
+    for at, operator in enumerate(run.operators):
+        for tensor in operator.present_inputs():
+            readers.setdefault(tensor, []).append(at)
+    for end in range(2, len(run.operators) + 1):
+        for first in range(end - 1, max(-1, end - 1 - LONGEST), -1):
+            if isinstance(run.maps[first], str):
+                break
+            if first < end - 1 and _is_region(run.operators, readers, first, end):
+                found = _Stripes(run, first, end)
+                for height in HEIGHTS:
+                    if height < found.rows:
+                        yield Section(first, end, *found.cost(height))
+
+
+def _is_region(operators: Sequence[Operator], readers: Mapping[Tensor, list[int]], first: int, end: int) -> bool:
+    """Tell whether all that is made in the section and read behind it is made by its last operator."""
+    inner = (operator.outputs[0] for operator in operators[first : end - 1])
+    return all(tensor in readers and readers[tensor][-1] < end for tensor in inner)
+
+
+class _Stripes:
+    """The figures of one section in stripes."""
+
+    def __init__(self, run: _Run, first: int, end: int) -> None:
+        self.run, self.steps = run, list(zip(run.operators, run.maps, strict=True))[first:end]
+        self.exit = run.operators[end - 1].outputs[0]
+        self.rows = self.exit.shape[1]
+        self.inside = {operator.outputs[0] for operator, _ in self.steps}
+        spans = run.timeline.spans
+        start, last = spans[run.operators[first]].start, spans[run.operators[end - 1]].end
+        self.kept = sum(
+            aligned(tensor.nbytes)
+            for tensor, life in run.timeline.tensors.items()
+            if life.start < last and start < life.end and (tensor not in self.inside or tensor is self.exit)
+        )
+
+    def cost(self, height: int) -> tuple[int, int]:
+        """Return bytes, and what stripes of so many rows add in millionths of the model's instructions."""
+        needed: dict[Tensor, int] = {self.exit: height}
+        for operator, rows in reversed(self.steps):
+            assert isinstance(rows, RowMap)
+            start, end = rows.rows.reads(0, needed[operator.outputs[0]])
+            for tensor in rows.images(operator):
+                needed[tensor] = max(min(end - start, tensor.shape[1]), needed.get(tensor, 0))
+        last = {tensor: at for at, (operator, _) in enumerate(self.steps) for tensor in operator.present_inputs()}
+        stripes, alive, peak = -(-self.rows // height), dict[Tensor, int](), 0
+        work = [-before for before in self.run.work_of(*self.steps)]
+        for at, (operator, rows) in enumerate(self.steps):
+            assert isinstance(rows, RowMap)
+            for tensor in (*rows.images(operator), operator.outputs[0]):
+                if tensor is not self.exit and tensor not in alive:
+                    alive[tensor] = aligned(tensor.nbytes * needed[tensor] // tensor.shape[1])
+                    if tensor not in self.inside:
+                        work = [
+                            each + stripes * more
+                            for each, more in zip(work, self.run.cut(tensor, needed[tensor]), strict=True)
+                        ]
+            scratch, each = self.run.striped(operator, rows, needed)
+            work = [so_far + stripes * more for so_far, more in zip(work, each, strict=True)]
+            peak = max(peak, sum(alive.values()) + scratch)
+            alive = {tensor: size for tensor, size in alive.items() if last.get(tensor, -1) > at}
+        joined = [prices.call + prices.joined * self.exit.nbytes for prices in self.run.prices]
+        added = (most + more for most, more in zip(work, joined, strict=True))
+        pairs = zip(added, self.run.whole, strict=True)
+        return self.kept + peak, max((_UNIT * more // max(1, before) for more, before in pairs), default=0)

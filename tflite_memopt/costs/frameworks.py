@@ -1,0 +1,95 @@
+"""The structure of a network of Keras or PyTorch, by the framework's own converter, once for each structure.
+
+The graph is not read from the framework itself: which operators a layer becomes, what is fused, and where a TRANSPOSE
+stands is the converter's decision, and RAM depends on it. Weights are converted as they are and then dropped
+(``structure``): a quantization with samples would take longer than the conversion, and leave the same shapes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from ..errors import ErrorKind, UsageError
+from ..model.io.reader import read_model
+from ..model.io.writer import write_model
+from .store import Store
+from .structure import as_int8
+
+
+def is_module(model: object) -> bool:
+    """Tell whether it is a network of Keras or PyTorch. A framework that nobody has imported has none."""
+    return _is_keras(model) or _is_torch(model)
+
+
+def _is_keras(model: object) -> bool:
+    return any(
+        isinstance(model, module.Model)
+        for name in ("keras", "tf_keras")
+        if (module := sys.modules.get(name)) is not None and hasattr(module, "Model")
+    )
+
+
+def _is_torch(model: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def file_of(model: Any, shape: Sequence[int] | None, store: Store) -> bytes:
+    """Return the int8 .tflite of a network's structure.
+
+    ``shape``: of the input, batch 1 included, for PyTorch; Keras knows it. Raises UsageError without it, and where the
+    converter is not installed.
+    """
+    convert: Callable[[Any], bytes]
+    if _is_keras(model):
+        key, convert = _of_keras(model), _from_keras
+    else:
+        if shape is None:
+            raise UsageError("a PyTorch module does not know its input: give shape=(1, 3, 96, 96)", ErrorKind.COUNT)
+        # What the converter is given: a graph of operators with shapes, in which weights are names.
+        torch = sys.modules["torch"]
+        model = torch.export.export(model.eval(), (torch.zeros(tuple(shape)),))
+        key, convert = f"torch {model}", _from_torch
+    digest = sha256(key.encode()).hexdigest()
+    known = store[digest]
+    if known is None:
+        known = write_model(as_int8(read_model(convert(model))))
+        store[digest] = known
+    return known
+
+
+def _of_keras(model: Any) -> str:
+    """Return the configuration with its layers' names as numbers: Keras counts them on from network to network."""
+    text = json.dumps([model.get_config(), model.input_shape], default=str)
+    layers = list(model.layers)
+    for number, layer in enumerate(layers):
+        layers.extend(getattr(layer, "layers", ()))
+        text = text.replace(json.dumps(layer.name), json.dumps(f"layer {number}"))
+    return f"keras {text.replace(json.dumps(model.name), 'model')}"
+
+
+def _from_keras(model: Any) -> bytes:
+    tensorflow = _import("tensorflow", "tensorflow")
+    converter = tensorflow.lite.TFLiteConverter.from_keras_model(model)
+    found: bytes = converter.convert()
+    return found
+
+
+def _from_torch(exported: Any) -> bytes:
+    converter = _import("litert_torch", "litert-torch")
+    found: bytes = converter.convert(exported.module(), tuple(exported.example_inputs[0])).tflite_model()
+    return found
+
+
+def _import(name: str, package: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"the network's converter is missing: pip install {package}", ErrorKind.NOT_INSTALLED
+        ) from error
