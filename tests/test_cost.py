@@ -127,7 +127,8 @@ def test_a_known_cost_is_read_from_the_cache(tmp_path: Path) -> None:
     first = cost(network(), "cortex-m7", depth="estimate", cache=kept)
     with sqlite3.connect(kept) as file:
         file.execute(
-            """UPDATE kept SET value = CAST(replace(CAST(value AS TEXT), '"is_exact": false', '"is_exact": true') AS BLOB)"""
+            """UPDATE kept SET value =
+            CAST(replace(CAST(value AS TEXT), '"is_exact": false', '"is_exact": true') AS BLOB)"""
         )
     file.close()
     again = cost(network(), "cortex-m7", depth="estimate", cache=kept)
