@@ -14,7 +14,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .api import analyze, compare, ram_of, verify
-    from .costs.cost import Cost, cost
+    from .costs.cost import NetworkCost, cost
     from .errors import (
         EquivalenceError,
         InfeasibleError,
@@ -36,11 +36,11 @@ _HOMES = {
     "Analysis": "report.model",
     "Basis": "evidence.equivalence.verdict",
     "Comparison": "report.model",
-    "Cost": "costs.cost",
     "EquivalenceError": "errors",
     "InfeasibleError": "errors",
     "MemoptError": "errors",
     "ModelFormatError": "errors",
+    "NetworkCost": "costs.cost",
     "Options": "options",
     "OutputError": "errors",
     "Report": "report.model",
@@ -61,11 +61,11 @@ __all__ = [
     "Analysis",
     "Basis",
     "Comparison",
-    "Cost",
     "EquivalenceError",
     "InfeasibleError",
     "MemoptError",
     "ModelFormatError",
+    "NetworkCost",
     "Options",
     "OutputError",
     "Report",

@@ -1,6 +1,6 @@
 """The RAM of a model on a target, as it stands and after optimization, for a search over networks.
 
-.tflite, Keras, PyTorch  ->  a file  ->  known?  ->  estimate.py, or a run without verification  ->  Cost, kept
+.tflite, Keras, PyTorch  ->  a file  ->  known?  ->  estimate.py, or a run without verification  ->  a cost, kept
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Depth = Literal["estimate", "full"]
 
 
 @dataclass(frozen=True)
-class Cost:
+class NetworkCost:
     """What a model costs on a target, in bytes, instructions, and multiply-accumulates of one invocation."""
 
     ram: int
@@ -62,7 +62,7 @@ def cost(
     limit: float = DEFAULT_LIMIT,
     shape: Sequence[int] | None = None,
     cache: str | Path | None = "default",
-) -> Cost:
+) -> NetworkCost:
     """Return what a model costs; nothing is written or verified.
 
     ``model``: a .tflite as a path or bytes, as it is; a Keras model or a PyTorch module, of which the structure alone
@@ -82,14 +82,14 @@ def cost(
         found = _full(data, options) if depth == "full" else _estimate(data, name, options)
         store[said] = json.dumps(asdict(found)).encode()
     else:
-        found = Cost(**json.loads(known))
-    return found if budget is None else Cost(**{**asdict(found), "fits": found.optimized <= budget})
+        found = NetworkCost(**json.loads(known))
+    return found if budget is None else NetworkCost(**{**asdict(found), "fits": found.optimized <= budget})
 
 
-def _full(data: bytes, options: Options) -> Cost:
+def _full(data: bytes, options: Options) -> NetworkCost:
     result = optimize(data, options)
     before, after = result.report.before, result.report.after
-    return Cost(
+    return NetworkCost(
         ram=before.required_for_target,
         optimized=after.required_for_target,
         bound=result.report.least_as_one,
@@ -101,12 +101,12 @@ def _full(data: bytes, options: Options) -> Cost:
     )
 
 
-def _estimate(data: bytes, name: str | None, options: Options) -> Cost:
+def _estimate(data: bytes, name: str | None, options: Options) -> NetworkCost:
     model, profile = read_planned(data, name), options.profile
     before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
     head = estimated_head(model, profile, options.max_slowdown)
     estimate = reserve(model, head, profile).required
-    return Cost(
+    return NetworkCost(
         ram=before.required_for_target,
         optimized=min(estimate, before.required_for_target),
         bound=least_need(model, profile, options.objective),
