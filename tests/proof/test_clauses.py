@@ -268,11 +268,13 @@ def test_a_broken_clause_is_named(name: str, text: str) -> None:
 
 
 LAYERS = (("DEPTHWISE_CONV_2D", 3), ("TRANSPOSE_CONV", 0))
+AXES = "axes are those of the input, and the output has its other ones, or 1 with keepDims"
 SHAPE, BROADCAST = "the output has the input's shape", "shapes are broadcast, of up to 5 dimensions"
 SCALED = "data and output have one scale, weights one or one along {}; zero points of several scales, and of weights "
 ALIKE = {
     # LiteRT infers the shape of an output, or the type, and TFLM has no such kernel.
     *((name, SHAPE) for name in ("ATAN2", "GELU", "RELU_0_TO_1", "RELU_N1_TO_1", "SIGN")),
+    *((name, AXES) for name in ("ARG_MAX", "ARG_MIN")),
     *{("POW", BROADCAST), ("POW", TYPES), ("RANGE", TYPES), ("RANK", TYPES), ("SELECT", TYPES)},
     # The options of these models have the values that a table of another kind stands for.
     *((name, TABLE) for name in ("ADD", "BATCH_MATMUL", "CAST", "CUMSUM", "DIV", "L2_NORMALIZATION", "LEAKY_RELU")),
