@@ -83,7 +83,7 @@ def io_word(text: str) -> str:
     """Read a word of ``--io``: ``keep``, ``int8``, ``channels-last``, or ``channels-last=NAME``."""
     word, equals, name = text.partition("=")
     if word not in (*IO, CHANNELS_LAST) or (equals and (word != CHANNELS_LAST or not name)):
-        known = ", ".join(f"'{each}'" for each in (*IO, CHANNELS_LAST, f"{CHANNELS_LAST}=NAME"))
+        known = ", ".join(f"'{word}'" for word in (*IO, CHANNELS_LAST, f"{CHANNELS_LAST}=NAME"))
         raise UsageError(f"'{text}' is not one of {known}", ErrorKind.SYNTAX)
     return text
 
@@ -408,7 +408,7 @@ class Options(SearchOptions):
     @cached_property
     def search(self) -> SearchOptions:
         """The part of the options that a candidate depends on."""
-        return SearchOptions(**{each.name: getattr(self, each.name) for each in fields(SearchOptions)})
+        return SearchOptions(**{field.name: getattr(self, field.name) for field in fields(SearchOptions)})
 
 
 DECLARED = declared_in(Options)

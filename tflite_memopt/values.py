@@ -60,15 +60,15 @@ def option(default: Any, meaning: str = "", **declared: Any) -> Any:
 
 def declared_in(kind: type[Any]) -> dict[str, Declared]:
     """Return what is declared of each field of a dataclass of options, by name."""
-    return {each.name: each.metadata[Declared] for each in fields(kind)}
+    return {member.name: member.metadata[Declared] for member in fields(kind)}
 
 
 def wrong_types(options: Any) -> Iterator[tuple[str, str]]:
     """Yield each option whose value is not of its type, and the type."""
-    for each in fields(options):
-        if not _is_of(getattr(options, each.name), _hints(options.__class__)[each.name]):
-            choices = each.metadata[Declared].one_of
-            yield each.name, f"choose one of {', '.join(choices)}" if choices else f"must be of type {each.type}"
+    for member in fields(options):
+        if not _is_of(getattr(options, member.name), _hints(options.__class__)[member.name]):
+            choices = member.metadata[Declared].one_of
+            yield member.name, f"choose one of {', '.join(choices)}" if choices else f"must be of type {member.type}"
 
 
 def wrong_values(options: Any) -> Iterator[tuple[str, str]]:
@@ -96,11 +96,11 @@ def _is_of(value: object, hint: Any) -> bool:
     """Return whether a value is of an annotated type; a whole number is a float, too."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return any(_is_of(value, each) for each in inner)
+        return any(_is_of(value, alternative) for alternative in inner)
     if origin is Literal:
         return value in inner
     if origin is tuple:
-        return isinstance(value, tuple) and all(_is_of(each, inner[0]) for each in value)
+        return isinstance(value, tuple) and all(_is_of(item, inner[0]) for item in value)
     return isinstance(value, (int, float) if hint is float else origin or hint)
 
 

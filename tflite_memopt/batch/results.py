@@ -68,8 +68,8 @@ class Results:
         model = None
         if self._keeps_models and line["sha256"] is not None:
             names = dict.fromkeys((*(file.name for file in files), line["model"]))
-            found = (_read(self._models / name) for name in names)
-            model = next((each for each in found if each is not None and _digest(each) == line["sha256"]), None)
+            files_read = (_read(self._models / name) for name in names)
+            model = next((data for data in files_read if data is not None and _digest(data) == line["sha256"]), None)
             if model is None:
                 return False
         for file in files:

@@ -63,8 +63,8 @@ def run_batch(
     written.
     """
     counts, left = Counter[str](), list[tuple[FoundModel, ...]]()
-    for content in dict.fromkeys(each.content for each in models):
-        files = tuple(each for each in models if each.content == content)
+    for content in dict.fromkeys(model.content for model in models):
+        files = tuple(model for model in models if model.content == content)
         line = results.lasting(content)
         if line is not None and results.restore(files, line):
             counts[line["status"]] += len(files)
@@ -94,8 +94,8 @@ def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None
         return {"status": REFUSED, "error": f"{type(error).__name__}: {' '.join(str(error).split())}"}, None
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"
-        return {"status": FAILED, "error": " ".join(said.split())}, None
+        fault = f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"
+        return {"status": FAILED, "error": " ".join(fault.split())}, None
     report = replace(result.report, model=job.files[0].name)
     before, after = report.before, report.after
     line = {

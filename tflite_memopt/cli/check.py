@@ -74,15 +74,15 @@ def check(
     if against is not None:
         _check_revision(listed[0].path.parent, against)
     firmware = Firmware(target, kernels, tflm, budget)
-    paths = programs_among(each.path for each in listed)
+    paths = programs_among(model.path for model in listed)
     manifests = (path / MANIFEST for path in paths if path.is_dir())
-    check_files((markdown, sarif), (*(each.path for each in listed), *manifests), force)
-    found = [_row(path, _shown(path), firmware, against) for path in paths]
-    rows = tuple(row for row, _ in found)
+    check_files((markdown, sarif), (*(model.path for model in listed), *manifests), force)
+    judged = [_row(path, _shown(path), firmware, against) for path in paths]
+    rows = tuple(row for row, _ in judged)
     written = ((markdown, ram_markdown(rows, budget, _made_for(target, kernels))), (sarif, ram_sarif(rows)))
     write_files({path: text.encode() for path, text in written if path is not None})
     click.echo(ram_json(rows) if as_json else ram_text(rows), nl=False)
-    codes = {OVER_BUDGET if code == DONE and has_grown(row) else code for row, code in found}
+    codes = {OVER_BUDGET if code == DONE and has_grown(row) else code for row, code in judged}
     sys.exit(next(code for code in (NOT_EQUAL, BAD_INPUT, OVER_BUDGET, DONE) if code in codes))
 
 

@@ -255,11 +255,11 @@ def _codegen_shared(
         for file in (_files_in(path, network.files) if path.is_dir() else (path,))
     ]
     paths = write_folder(output, files_of_networks(firmware, expected), read, force)
-    alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(joint.networks, joint.alone, strict=True))
+    alone = ", ".join(f"{network.name} {need:,}" for network, need in zip(joint.networks, joint.alone, strict=True))
     click.echo(f"RAM {joint.arena:,} bytes for all in one arena on {joint.target}; apart {sum(joint.alone):,}: {alone}")
-    if kept := ", ".join(each.name for each in joint.networks if each.kept):
+    if kept := ", ".join(network.name for network in joint.networks if network.kept):
         click.echo(f"alive  {kept}: {joint.tail:,} bytes of structures, created in this order")
-    if anew := ", ".join(each.name for each in joint.networks if not each.kept):
+    if anew := ", ".join(network.name for network in joint.networks if not network.kept):
         click.echo(f"anew   {anew}: created when it runs, after another one or in each run if it is in parts")
     for path in paths:
         click.echo(path)

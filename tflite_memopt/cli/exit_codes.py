@@ -51,5 +51,5 @@ def code_of(answer: Answer) -> int:
 
 
 def exit_code_table() -> str:
-    """As the help shows it."""
-    return "\n".join(f"  {each.code:>3}  {each.meaning}" for each in EXIT_CODES)
+    """Return the table of the help."""
+    return "\n".join(f"  {row.code:>3}  {row.meaning}" for row in EXIT_CODES)

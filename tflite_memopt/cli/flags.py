@@ -34,9 +34,9 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups."""
         records = [
-            (getattr(each, "group", GROUPS[-1]), record)
-            for each in self.get_params(ctx)
-            if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None
+            (getattr(option, "group", GROUPS[-1]), record)
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
         ]
         for group in GROUPS:
             rows = [record for title, record in records if title == group]

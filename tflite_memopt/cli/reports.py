@@ -39,7 +39,7 @@ class _ReportPath(FilePath):
 
 def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option of a command that writes reports of these formats."""
-    known = ", ".join(f"{each} ({_FORMATS[each]})" for each in endings)
+    known = ", ".join(f"{ending} ({_FORMATS[ending]})" for ending in endings)
     return click.option(
         "--report",
         "reports",

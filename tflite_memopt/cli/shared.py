@@ -89,8 +89,8 @@ def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
             task = live.add_task("starting", total=1.0)
 
             def move(message: str) -> None:
-                said = bar.after(message)
-                live.update(task, description=escape(said), completed=bar.share)
+                shown = bar.after(message)
+                live.update(task, description=escape(shown), completed=bar.share)
 
             yield move
     else:
@@ -98,11 +98,11 @@ def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
 
         def say(message: str) -> None:
             nonlocal last_stage, last_time
-            stage, said = message.partition(":")[0], bar.after(message)
+            stage, shown = message.partition(":")[0], bar.after(message)
             is_due = monotonic() - last_time > _SILENCE if quiet is None else stage != last_stage
             if is_due:
                 last_stage, last_time = stage, monotonic()
-                click.echo(f"{said} ...", err=True)
+                click.echo(f"{shown} ...", err=True)
 
         yield say
 

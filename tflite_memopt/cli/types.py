@@ -53,7 +53,7 @@ class Value(click.ParamType):  # type: ignore[type-arg]
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Complete the words."""
         del ctx, param  # click passes them
-        return [CompletionItem(each) for each in self._words if each.startswith(incomplete)]
+        return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
 
 
 Size = Value(byte_size)
@@ -72,8 +72,8 @@ def part_count(text: str) -> int:
 
 def row_counts(text: str) -> tuple[int, ...]:
     """Read numbers of rows from 1, such as ``1,2,4``; none for an empty text."""
-    numbers = [each for each in text.split(",") if each]
-    if not all(each.isdecimal() and int(each) for each in numbers):
+    numbers = [number for number in text.split(",") if number]
+    if not all(number.isdecimal() and int(number) for number in numbers):
         raise UsageError(f"'{text}' has something else than numbers of rows from 1, such as 1,2,4", ErrorKind.SYNTAX)
     return tuple(map(int, numbers))
 

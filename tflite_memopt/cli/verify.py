@@ -99,8 +99,8 @@ def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None)
 
     with progress_line(quiet) as say:
         wrong = list(mismatches(receipt.read_text(errors="replace"), load(first)[0], load(second)[0], say))
-    for each in wrong:
-        click.echo(f"receipt: {each}", err=True)
+    for mismatch in wrong:
+        click.echo(f"receipt: {mismatch}", err=True)
     if wrong:
         sys.exit(NOT_EQUAL)
     if not quiet:
@@ -113,6 +113,6 @@ def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, 
     if options.runner is not None or as_json:
         raise click.UsageError("--runner and --json are for one model, not for a program")
     with progress_line(quiet) as say:
-        said = verify_folder(first, folder, options, say)
+        verified = verify_folder(first, folder, options, say)
     if not quiet:
-        click.echo(f"equal, {said}")
+        click.echo(f"equal, {verified}")

@@ -52,7 +52,7 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
     The last two make tensors smaller, int8 a quarter of the bytes at the peak, and TFLM's own structures no smaller:
     nothing is said where those are most of the arena. ``came``: what TFLM makes of the file.
     """
-    if any(each.kind in _OF_OPEN_SHAPES for each in came.support.reasons):
+    if any(obstacle.kind in _OF_OPEN_SHAPES for obstacle in came.support.reasons):
         yield Advice(
             "batch_size=1",
             "give the network's input a batch size (keras.Input(..., batch_size=1)): the converter then leaves out "
@@ -62,7 +62,7 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
     if memory.peak is None or not binds:
         return
     live = memory.peak.live
-    whole = max(1, sum(each.bytes for each in live))
+    whole = max(1, sum(tensor.bytes for tensor in live))
     batches = {tensor.shape[0] if tensor.shape else 1 for tensor in (*model.main.inputs, *model.main.outputs)}
     batch = min(batches, default=1)
     if len(batches) == 1 and batch > 1 and sum(t.bytes for t in live if t.shape[:1] == (batch,)) > _MOSTLY * whole:
@@ -70,8 +70,10 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
             "batch of 1",
             f"every input holds {batch} samples; converted for one sample, the tensors take 1/{batch}",
         )
-    inputs = (each.inputs[0] for each in model.main.operators if each.name in WITH_SCALES and each.inputs)
-    share = sum(each.bytes for each in live if each.type == "float32") / whole
+    inputs = (
+        operator.inputs[0] for operator in model.main.operators if operator.name in WITH_SCALES and operator.inputs
+    )
+    share = sum(tensor.bytes for tensor in live if tensor.type == "float32") / whole
     if share < _MOSTLY or all(tensor is None or tensor.dtype is not DType.FLOAT32 for tensor in inputs):
         return
     yield Advice(
@@ -150,9 +152,9 @@ def _is_quantized_later(tensor: Tensor) -> bool:
 
 
 def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
-    taken = [each.producer for each in model.main.outputs if each.dtype is DType.FLOAT32]
-    converts = any(each is not None and each.name == "DEQUANTIZE" for each in taken) or any(
-        each.dtype is DType.FLOAT32 and _is_quantized_later(each) for each in model.main.inputs
+    taken = [tensor.producer for tensor in model.main.outputs if tensor.dtype is DType.FLOAT32]
+    converts = any(producer is not None and producer.name == "DEQUANTIZE" for producer in taken) or any(
+        tensor.dtype is DType.FLOAT32 and _is_quantized_later(tensor) for tensor in model.main.inputs
     )
     if options.io == "keep" and converts:
         yield Advice(

@@ -101,9 +101,9 @@ def answer_of(
     library, counted = next(iter(needs.items()))
     worst, most = max(needs.items(), key=lambda item: (_of(item[1], objective), item[0] == library))
     more = {
-        name: (before[name].required, each.required)
-        for name, each in needs.items()
-        if before is not None and each.required > before[name].required
+        name: (before[name].required, need.required)
+        for name, need in needs.items()
+        if before is not None and need.required > before[name].required
     }
     return Answer(
         judgement=judgement,

@@ -125,15 +125,15 @@ def text_of(document: Document, with_tables: bool = True) -> RenderableType:
         grid.add_row(Text("" if label == last else label, style="bold"), _text(line, _STYLES.get(label, "")))
         last = label or last
     head: list[RenderableType] = [_text(document.headline, "bold red" if document.is_bad else "bold"), Text(), grid]
-    tables = [each for each in document.tables if with_tables and not each.is_long]
+    tables = [table for table in document.tables if with_tables and not table.is_long]
     return Group(*head, *([Text(), tables_of(*tables)] if tables else []))
 
 
 def labeled_lines(document: Document) -> Iterator[tuple[str, str]]:
     """Yield the lines of a terminal with their labels; a command has none."""
-    for each in document.lists:
-        yield from ((each.label, line) for line in each.lines)
-        yield from (("", command) for command in each.commands)
+    for block in document.lists:
+        yield from ((block.label, line) for line in block.lines)
+        yield from (("", command) for command in block.commands)
 
 
 def tables_of(*tables: TextTable) -> RenderableType:

@@ -100,7 +100,7 @@ def report_document(
 
 
 def _all_lines(report: Report, output: str, commands: Sequence[str], calls: Sequence[str]) -> tuple[Lines, ...]:
-    summary, advice = report.summary, [f"{each.option}: {each.text}" for each in advice_of(report)]
+    summary, advice = report.summary, [f"{advised.option}: {advised.text}" for advised in advice_of(report)]
     changes = (*summary.changes, price_of(report))
     return (
         *_ways(report, commands),
@@ -118,9 +118,9 @@ def _short(report: Report, output: str, commands: Sequence[str]) -> tuple[Lines,
     """Return at most as many lines as fit in the short answer, but for warnings."""
     first = (*_ways(report, commands), Lines("done", _CHANGES, [done_of(report)]))
     first = (*first, Lines("price", _CHANGES, [price_of(report, each_library=False)]))
-    known, advice = _to_know(report), [f"{each.option}: {each.text}" for each in advice_of(report)]
+    known, advice = _to_know(report), [f"{advised.option}: {advised.text}" for advised in advice_of(report)]
     flash = () if report.within_budget is False else tuple(_flash(report, output, ()))
-    taken = sum(len(each.lines) + len(each.commands) for each in (*first, *known, *flash))
+    taken = sum(len(block.lines) + len(block.commands) for block in (*first, *known, *flash))
     room = max(1, _MOST_LINES - 3 - taken)
     limits = report.summary.limits[: max(1, room - min(_MOST_ADVICE, len(advice)))]
     shown = advice[: min(_MOST_ADVICE, room - len(limits))]
@@ -191,7 +191,9 @@ def interface_lines(report: Report) -> Iterator[str]:
 def _interface_pairs(report: Report) -> Iterator[tuple[InterfaceTensor | None, InterfaceTensor]]:
     """Yield each input and output of the result with the original's in its place; None for a state, which is new."""
     for side in ("input", "output"):
-        before, after = ([each for each in report.interface[when] if each.side == side] for when in ("before", "after"))
+        before, after = (
+            [tensor for tensor in report.interface[when] if tensor.side == side] for when in ("before", "after")
+        )
         yield from ((before[at] if at < len(before) else None, new) for at, new in enumerate(after))
 
 
@@ -223,7 +225,7 @@ def analysis_document(analysis: Analysis) -> Document:
             Lines("warning", _URGENT, analysis.warnings),
             Lines("plan", "The plan in the file", tuple(_planned_for(analysis)), is_below=True),
             Lines("loop", "Loops", [said_of_loop(use).removeprefix("loop: ") for use in analysis.loops], is_below=True),
-            Lines("next", _TO_TRY, [f"{each.option}: {each.text}" for each in summary.advice], is_below=True),
+            Lines("next", _TO_TRY, [f"{advised.option}: {advised.text}" for advised in summary.advice], is_below=True),
         ),
         tables=(
             _figures(analysis, sides, {"now": analysis.file_bytes}),
@@ -374,8 +376,8 @@ def _figures(record: Report | Analysis, sides: Sides, file_bytes: Mapping[str, i
         if any(value is not None for value in values):
             rows.append((named[-1][0], *map(_number, values), *change))
     change_column = (">change",) if len(sides) == 2 else ()
-    for each in fields(record):
-        name, value = each.metadata.get(FIGURE), getattr(record, each.name)
+    for field in fields(record):
+        name, value = field.metadata.get(FIGURE), getattr(record, field.name)
         if name is not None and value is not None:
             rows.append((name, *["-"] * (len(sides) - 1), _number(value), *[""] * len(change_column)))
     title = f"{file_name(record.model)}, in figures"
@@ -465,7 +467,7 @@ def _peak(step: StepUse | None, when: str) -> Iterator[TextTable]:
         return
     title = f"{when}: operator {step.index} {step.operator} '{short_name(step.output)}', {step.bytes:,} bytes"
     shown, rest = step.live[:_MOST_LIVE], step.live[_MOST_LIVE:]
-    rows = [(short_name(each.name), str(list(each.shape)), each.type, _number(each.bytes)) for each in shown]
+    rows = [(short_name(tensor.name), str(list(tensor.shape)), tensor.type, _number(tensor.bytes)) for tensor in shown]
     if rest:
         rows.append((f"{len(rest)} more", "", "", _number(sum(tensor.bytes for tensor in rest))))
     if step.scratch_bytes:

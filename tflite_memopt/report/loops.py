@@ -12,14 +12,14 @@ _KEPT = "/last/kept"
 
 
 def loop_uses(model: Model) -> tuple[LoopUse, ...]:
-    """Loops that fill a result row after row, in order; those of the model's author are left out, if they do not."""
+    """Return the loops that fill a result row after row, in order; the author's own are left out if they do not."""
     every = (_use(loop) for loop in loops_of(model))
     return tuple(use for use in every if use is not None)
 
 
 def said_of_loop(use: LoopUse) -> str:
     """Return one sentence for people."""
-    kept = [f"{each.rows} rows of '{short_name(each.of)}' ({each.bytes:,} bytes)" for each in use.line_buffers]
+    kept = [f"{buffer.rows} rows of '{short_name(buffer.of)}' ({buffer.bytes:,} bytes)" for buffer in use.line_buffers]
     rows = "1 row" if use.rows == 1 else f"{use.rows} rows"
     source = ", ".join(f"'{short_name(name)}'" for name in use.reads)
     return (
@@ -32,21 +32,21 @@ def _use(loop: Loop) -> LoopUse | None:
     results = [slot for slot in loop.slots if _rows_written(loop, slot) is not None]
     if len(results) != 1 or loop.iterations is None:
         return None
-    given, returned = loop.body.inputs, loop.body.outputs
-    images = [slot for slot in loop.slots if given[slot] is returned[slot]]
-    kept = [slot for slot in loop.slots if slot not in (*images, *results) and len(given[slot].shape) > 1]
+    taken, returned = loop.body.inputs, loop.body.outputs
+    images = [slot for slot in loop.slots if taken[slot] is returned[slot]]
+    kept = [slot for slot in loop.slots if slot not in (*images, *results) and len(taken[slot].shape) > 1]
     return LoopUse(
         result=loop.operator.outputs[results[0]].name,
         iterations=loop.iterations,
         rows=_rows_written(loop, results[0]) or 0,
         operators=tuple(operator.name for operator in loop.body.operators),
         reads=tuple(tensor.name for slot in images if (tensor := loop.operator.inputs[slot]) is not None),
-        line_buffers=tuple(_line_buffer(loop.operator.outputs[slot], given[slot]) for slot in kept),
+        line_buffers=tuple(_line_buffer(loop.operator.outputs[slot], taken[slot]) for slot in kept),
     )
 
 
 def _rows_written(loop: Loop, slot: int) -> int | None:
-    """Rows that an iteration writes into the carried tensor in this slot; None if it is not a growing result."""
+    """Return the rows that an iteration writes into the tensor in this slot; None if it is not a growing result."""
     writer = loop.body.outputs[slot].producer
     if writer is None or writer.name != "DYNAMIC_UPDATE_SLICE" or writer.inputs[0] is not loop.body.inputs[slot]:
         return None

@@ -375,7 +375,7 @@ class Report(ModelRecord, RunFacts):
         """Return whether the result is the original but for a plan with which no library needs less."""
         before, after = (self.libraries[side] for side in ("before", "after"))
         is_smaller = any(
-            each.required < before[name].required or each.head < before[name].head for name, each in after.items()
+            need.required < before[name].required or need.head < before[name].head for name, need in after.items()
         )
         is_other = bool(self.rewrites) or self.interface["before"] != self.interface["after"]
         return not (is_smaller or is_other)
@@ -557,9 +557,9 @@ def to_json(record: Record) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return str(value)  # JSON has no infinity; a difference is infinite when shapes differ
     return value

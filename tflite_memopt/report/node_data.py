@@ -16,7 +16,7 @@ _GRADIENT = [{"stop": 0, "bgColor": "#fff7ec"}, {"stop": 1, "bgColor": "#d7301f"
 
 
 def node_data(arena: ArenaMap) -> dict[str, bytes]:
-    """Files by name: bytes in use, highest byte in use, multiply-accumulates, and the step in which it runs."""
+    """Return files by name: bytes in use, highest byte in use, multiply-accumulates, and the step in which it runs."""
     figures = {
         "bytes_in_use": [(step, step.working_set) for step in arena.steps],
         "highest_byte": [(step, step.reach) for step in arena.steps],

@@ -44,8 +44,8 @@ def receipt_of(report: Report, result: bytes, name: str) -> str:
         },
         "firmware": _firmware(result, profile),
         "proofs": {
-            each: {"status": proof.status, "reason": proof.reason, "chance": proof.chance, "facts": list(proof.facts)}
-            for each, proof in report.proofs.items()
+            proved: {"status": proof.status, "reason": proof.reason, "chance": proof.chance, "facts": list(proof.facts)}
+            for proved, proof in report.proofs.items()
         },
         "assumptions": {fact: FACTS[fact] for fact in facts},
         "runs": {
@@ -71,7 +71,7 @@ def _firmware(result: bytes, profile: KernelProfile) -> dict[str, Any]:
 
 
 def mismatches(receipt: str, original: bytes, result: bytes, progress: Callable[[str], None]) -> Iterator[str]:
-    """Each claim of a receipt that does not hold for two files. Raises UsageError for a text that is no receipt."""
+    """Yield each claim of a receipt that does not hold for two files. Raises UsageError for what is no receipt."""
     statement = _statement(receipt)
     predicate = statement["predicate"]
     for what, data, said in (
@@ -83,10 +83,10 @@ def mismatches(receipt: str, original: bytes, result: bytes, progress: Callable[
             yield f"{what} has the digest {digest}, the receipt says {said}"
     firmware, proofs = predicate["firmware"], predicate["proofs"]
     profile = profile_for(firmware["target"], firmware["kernels"])
-    found = _firmware(result, profile)
+    actual = _firmware(result, profile)
     for key, said in firmware.items():
-        if found.get(key) != said:
-            yield f"{key}: the receipt says {json.dumps(said)}, the result has {json.dumps(found.get(key))}"
+        if actual.get(key) != said:
+            yield f"{key}: the receipt says {json.dumps(said)}, the result has {json.dumps(actual.get(key))}"
     equality = ("step", _steps) if "step" in proofs else ("result", _equality)
     for name, again in (equality, ("plan", _plan)):
         if name in proofs and proofs[name]["status"] in _PROVED:
@@ -106,8 +106,8 @@ def _statement(text: str) -> dict[str, Any]:
         digests = found["subject"][0]["digest"]["sha256"], predicate["original"]["digest"]["sha256"]
         tables = predicate["firmware"], predicate["proofs"], predicate["runs"]
         profile_for(predicate["firmware"]["target"], predicate["firmware"]["kernels"])
-        is_whole = all(isinstance(each, str) for each in digests) and all(isinstance(each, dict) for each in tables)
-        is_whole &= all("status" in each for each in predicate["proofs"].values())
+        is_whole = all(isinstance(value, str) for value in digests) and all(isinstance(value, dict) for value in tables)
+        is_whole &= all("status" in proof for proof in predicate["proofs"].values())
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(f"this is not a receipt of tflite-memopt: {error}", ErrorKind.FORMAT) from error
     if not is_whole:

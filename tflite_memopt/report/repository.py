@@ -115,9 +115,9 @@ def headline_of(rows: Sequence[ModelRam]) -> str:
     over = sum(bool(row.over) for row in rows)
     grown, wrong = sum(map(has_grown, rows)), sum(bool(row.error) for row in rows)
     parts = ((over, "over budget"), (grown, "grown"), (wrong, "with an error"))
-    said = ", ".join(f"{count} {what}" for count, what in parts if count)
+    faults = ", ".join(f"{count} {what}" for count, what in parts if count)
     count = f"{len(rows)} model{'s' if len(rows) != 1 else ''}"
-    return f"RAM of {count}: {said or 'all is well'}"
+    return f"RAM of {count}: {faults or 'all is well'}"
 
 
 def _notes(row: ModelRam) -> Iterator[str]:

@@ -44,22 +44,22 @@ _WITH_ANY = "COMPUTES WRONGLY with TFLM, whatever kernels it links"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
-    """The sentences of an ``optimize`` report, given the advice."""
+    """Return the sentences of an ``optimize`` report, given the advice."""
     limits = (*limits_of(report.after, report.bounds, report.objective == "head"), *_limits_of_search(report))
     return Summary(printable(headline(report)), tuple(_changes(report)), limits, tuple(advice))
 
 
 def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summary:
-    """The sentences of an ``analyze`` report."""
+    """Return the sentences of an ``analyze`` report."""
     answer = analysis.answer
     fit, is_exact = said_of_fit(answer, analysis.device), analysis.memory.required_is_exact
     estimate = "" if is_exact else " (an estimate: an operator is not in the kernel tables)"
-    said = (
+    first_words = (
         [f"RAM: {fit}"]
         if fit.startswith("needs") and not answer.most
         else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}{estimate}", fit]
     )
-    first = joined(*said, *_notes(answer, analysis.target))
+    first = joined(*first_words, *_notes(answer, analysis.target))
     if analysis.mends:
         first = f"{said_of_file(analysis.as_it_came, mended=True)}; optimize fixes that. Once fixed: {first}"
         text = "makes a model that TFLM can load and read, and proves it equal"
@@ -102,7 +102,7 @@ def wrong_in_words(analysis: Analysis) -> str:
         case "faulty kernels" if analysis.as_it_came.wrong:
             return f"{_WITH_ANY}: {said_of_wrong(analysis.as_it_came.wrong)}"
         case "faulty kernels":
-            met = next(each for each in analysis.faults if each.effect != FORGETS)
+            met = next(fault for fault in analysis.faults if fault.effect != FORGETS)
             does = "gets wrong values" if met.effect == "wrong values" else met.effect
             right = f"; right with {analysis.right_with}" if analysis.right_with else ""
             return (
@@ -115,7 +115,7 @@ def wrong_in_words(analysis: Analysis) -> str:
 
 
 def headline(report: Report) -> str:
-    """One line: RAM before and after, how that was verified, and how much of the device's RAM it is.
+    """Return one line: RAM before and after, how that was verified, and how much of the device's RAM it is.
 
     Where TFLM cannot run the model, or does not run the original rightly, that comes first.
     """
@@ -128,13 +128,13 @@ def headline(report: Report) -> str:
     price += "" if report.slide is None else _of_hops(report.slide)
     library = "" if is_head else _of_library(answer)
     sizes = sizes_of(report, before, after, kept)
-    said = f"{mended_first(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
+    sentence = f"{mended_first(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
     if not report.tflm.runs:
-        return f"{said_of(report.tflm)}. {_IF_IT_COULD}{said}"
+        return f"{said_of(report.tflm)}. {_IF_IT_COULD}{sentence}"
     was = report.budget is not None and needed_of(report, report.before) <= report.budget
     if is_head:
-        return joined(said, said_of_fit(answer, report.device, was))
-    return joined(said, *sentences_of(answer, report.device, report.target, was))
+        return joined(sentence, said_of_fit(answer, report.device, was))
+    return joined(sentence, *sentences_of(answer, report.device, report.target, was))
 
 
 def keeps_original(report: Report) -> bool:
@@ -151,7 +151,7 @@ def mended_first(report: Report) -> str:
         return "TFLM cannot load the file as it came, and loads the result: "
     if came.constants_behind:
         return "TFLM does not read the weights of the file as it came, and reads those of the result: "
-    if {each.fault for each in came.wrong} & {each.fault for each in report.faults}:
+    if {fault.fault for fault in came.wrong} & {fault.fault for fault in report.faults}:
         return "TFLM computes the file otherwise, and the result as well: "
     on_tflm = report.equivalence.get("tflm")
     if on_tflm is not None and not on_tflm.equal:
@@ -240,8 +240,8 @@ def verified_in_words(report: Report) -> str:
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
     if report.slide is not None:
         return f"{_word(report.equivalence)} over {counted(inputs, 'hop')} ({where}{plan})"
-    given = counted(inputs, "input") if report.calls == 1 else f"{counted(inputs, 'sequence')} of {report.calls} steps"
-    return f"{_word(report.equivalence)} on {given} ({where}{plan})"
+    runs = counted(inputs, "input") if report.calls == 1 else f"{counted(inputs, 'sequence')} of {report.calls} steps"
+    return f"{_word(report.equivalence)} on {runs} ({where}{plan})"
 
 
 def proof_of(report: Report) -> ProofUse | None:
@@ -322,7 +322,7 @@ _WAYS = {"--feed": "row by row", "--parts": "in parts", "--changes": "one file"}
 def advice_of(report: Report) -> list[Advice]:
     """Return the advice without parts and rows, if the search has already answered what these would bring."""
     known = ("--parts", "--feed") if report.ways else ()
-    return [each for each in report.summary.advice if not each.option.startswith(known)]
+    return [advised for advised in report.summary.advice if not advised.option.startswith(known)]
 
 
 def done_of(report: Report) -> str:
@@ -360,7 +360,7 @@ def to_reserve(report: Report) -> str:
 
 
 def registered_by(report: Report) -> str:
-    """The operators that the firmware registers to run the result; those that the original does without are new."""
+    """Name the operators that the firmware registers for the result; those that the original does without are new."""
     kinds = sorted({step.operator for step in report.arena["after"].steps})
     return f"register {', '.join(f'{kind} (new)' if kind in report.operators_added else kind for kind in kinds)}"
 

@@ -47,17 +47,17 @@ def targets_json() -> str:
     """Return the same, with the commits of the measurements. Facts that nobody measured, or only read, are null."""
     rows = [
         {
-            "name": each.name,
-            "description": each.description,
-            "chips": names_of_target(each.name),
-            "kernels": each.kernels,
-            "pointer_bits": each.abi.word,
-            "enum_bytes": dict(zip(("min", "max"), each.enum_bytes, strict=True)),
-            "alignment": each.alignment,
-            "measured": each.measured or None,
-            "read": each.read or None,
-            "kernels_measured_at": PROFILES[each.kernels].measured_at,
+            "name": target.name,
+            "description": target.description,
+            "chips": names_of_target(target.name),
+            "kernels": target.kernels,
+            "pointer_bits": target.abi.word,
+            "enum_bytes": dict(zip(("min", "max"), target.enum_bytes, strict=True)),
+            "alignment": target.alignment,
+            "measured": target.measured or None,
+            "read": target.read or None,
+            "kernels_measured_at": PROFILES[target.kernels].measured_at,
         }
-        for each in TARGETS.values()
+        for target in TARGETS.values()
     ]
     return json.dumps(rows, indent=2) + "\n"

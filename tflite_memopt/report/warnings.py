@@ -59,10 +59,10 @@ def of_metadata(names: Sequence[str]) -> Iterator[str]:
 
 def of_npu(model: Model, verified: bool) -> Iterator[str]:
     """Yield the warnings for a file with operators of an NPU."""
-    found = first_on_npu(model)
-    if found is None:
+    on_npu = first_on_npu(model)
+    if on_npu is None:
         return
-    where, npu = found
+    where, npu = on_npu
     unverified = "" if verified else "; nothing is verified, since it runs only on the chip: test it there"
     yield f"{where} runs on {npu.name}: its memory outside of the arena is not counted{unverified}"
     if npu.has_addresses:
@@ -85,8 +85,8 @@ def of_estimate(memory: MemoryUse) -> Iterator[str]:
 def of_open_sides(model: Model) -> Iterator[str]:
     """Yield the inputs whose size beyond the batch the file leaves open: it is planned with 1."""
     for tensor in model.main.inputs:
-        said = tensor.extras.get("shapeSignature")
-        sides = [] if said is None else [axis for axis, size in enumerate(said) if axis and size < 0]
+        signature = tensor.extras.get("shapeSignature")
+        sides = [] if signature is None else [axis for axis, size in enumerate(signature) if axis and size < 0]
         if sides:
             yield (
                 f"'{tensor.name}' has no size along {', '.join(map(str, sides))} in the file: planned for the shape "
@@ -98,8 +98,8 @@ def of_faults(report: Report | Analysis) -> Iterator[str]:
     """Yield a warning for each fault of the kernels that operators meet, and the releases that are right."""
     by_fault: dict[tuple[str, str], list[FaultUse]] = {}
     # An analysis names first what every TFLM computes wrongly.
-    known = {each.fault for each in report.as_it_came.wrong} if isinstance(report, Analysis) else ()
-    for met in (each for each in report.faults if each.fault not in known):
+    known = {fault.fault for fault in report.as_it_came.wrong} if isinstance(report, Analysis) else ()
+    for met in (fault for fault in report.faults if fault.fault not in known):
         by_fault.setdefault((met.fault, met.releases), []).append(met)
     is_any = report.target is None
     for met, *others in by_fault.values():
@@ -116,8 +116,8 @@ def of_faults(report: Report | Analysis) -> Iterator[str]:
 def of_cleared(inputs: Sequence[str]) -> Iterator[str]:
     """``inputs`` by name, on whose bytes a loop's result grows: TFLM holds that for state, and clears it."""
     if inputs:
-        said = ", ".join(f"'{name}'" for name in inputs)
-        yield f"firmware must not call Reset() between writing {said} and Invoke(): it clears bytes of the input"
+        names = ", ".join(f"'{name}'" for name in inputs)
+        yield f"firmware must not call Reset() between writing {names} and Invoke(): it clears bytes of the input"
 
 
 def _of_basis(report: Report) -> Iterator[str]:
@@ -200,14 +200,14 @@ def _of_searches(report: Report) -> Iterator[str]:
 def _measured(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return "the difference of the outputs was not measured"
-    steps = max((each.max_lsb_diff for each in verdicts if each.max_lsb_diff is not None), default=None)
-    farthest = max(each.max_abs_diff for each in verdicts)
+    steps = max((verdict.max_lsb_diff for verdict in verdicts if verdict.max_lsb_diff is not None), default=None)
+    farthest = max(verdict.max_abs_diff for verdict in verdicts)
     size = f"{farthest:g}" if steps is None else f"{steps:g} LSB"
-    share = max(each.differing_share for each in verdicts)
+    share = max(verdict.differing_share for verdict in verdicts)
     if not share:
         return f"no difference was seen over {verdicts[0].samples} samples"
     text = f"outputs differ by up to {size}, {100 * share:.3g} % of their values, over {verdicts[0].samples} samples"
-    agreeing = [each.agreeing_argmax_share for each in verdicts if each.agreeing_argmax_share is not None]
+    agreeing = [verdict.agreeing_argmax_share for verdict in verdicts if verdict.agreeing_argmax_share is not None]
     return f"{text}, the largest score is the same one in {min(agreeing):.1%}" if agreeing else text
 
 

@@ -8,12 +8,12 @@ from ..errors import printable
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 output``, ``2 outputs``, ``1,024 bytes``."""
+    """Return a number with its noun: ``1 output``, ``1,024 bytes``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def change_in_percent(before: int, after: int) -> str:
-    """``+12 %``, ``-0.4 %``, or that it is less than a tenth of one; empty without a change, or from nothing."""
+    """Return ``+12 %``, ``-0.4 %``, or that it is less than a tenth; empty without a change, or from nothing."""
     if before == after or before == 0:
         return ""
     share = 100 * (after - before) / before
@@ -26,7 +26,7 @@ _KB = 1024
 
 
 def in_words(size: int) -> str:
-    """A size in bytes as people write it: ``64 KB``, ``2 MB``; bytes where it is no whole number of KB."""
+    """Return a size as people write it: ``64 KB``, ``2 MB``; bytes where it is no whole number of KB."""
     if size % _KB:
         return f"{size:,} bytes"
     return f"{size // _KB**2} MB" if size % _KB**2 == 0 else f"{size // _KB} KB"
@@ -41,7 +41,7 @@ LONGEST_LISTED = 100
 
 
 def short_name(name: str, longest: int = LONGEST) -> str:
-    """The first of several names that the converter joined by ``;``, without leading scopes that do not fit.
+    """Return the first of the names that the converter joined by ``;``, without leading scopes that do not fit.
 
     Two tensors may share a short name: show the operator's number too.
     """
@@ -55,7 +55,7 @@ def short_name(name: str, longest: int = LONGEST) -> str:
 
 
 def file_name(name: str | None) -> str:
-    """The name of a model's file in a title; ``model`` for bytes, which have none."""
+    """Return the name of a model's file in a title; ``model`` for bytes, which have none."""
     return printable(name or "model")
 
 
@@ -64,7 +64,7 @@ _NOTHING = 0.0005
 
 
 def percent(share: float) -> str:
-    """``+8.9 %``; ``0 %`` for what rounds to nothing."""
+    """Return ``+8.9 %``; ``0 %`` for what rounds to nothing."""
     return "0 %" if abs(share) < _NOTHING else f"{100 * share:+.1f} %"
 
 
@@ -80,29 +80,29 @@ def in_short(shares: Shares) -> str:
 
 def run_time_in_short(shares: Shares) -> str | None:
     """Return ``+8.9 %``, ``up to +8.9 %`` or ``-3.1 % or better``: that of the slowest library; None for no change."""
-    said = [percent(share) for share in shares.values()]
+    shown = [percent(share) for share in shares.values()]
     if _is_as_before(shares):
         return None
-    if len(set(said)) == 1:
-        return said[0]
-    return f"{said[0]} or better" if next(iter(shares.values())) < 0 else f"up to {said[0]}"
+    if len(set(shown)) == 1:
+        return shown[0]
+    return f"{shown[0]} or better" if next(iter(shares.values())) < 0 else f"up to {shown[0]}"
 
 
 def over_libraries(shares: Shares, kernels: str) -> str:
-    """The least and the largest share where several libraries differ; else as ``by_library`` says it."""
-    said = list(dict.fromkeys(percent(share) for share in shares.values()))
-    if len(said) < 2:
+    """Return the least and the largest share where several libraries differ; else as ``by_library`` says it."""
+    shown = list(dict.fromkeys(percent(share) for share in shares.values()))
+    if len(shown) < 2:
         return by_library(shares, kernels)
-    return f"run time {said[-1]} to {said[0]}, by kernel library (estimated)"
+    return f"run time {shown[-1]} to {shown[0]}, by kernel library (estimated)"
 
 
 def by_library(shares: Shares, kernels: str) -> str:
-    """The share with each library, the slowest first; ``kernels``: the profile that the result is for."""
+    """Return the share with each library, the slowest first; ``kernels``: the profile that the result is for."""
     if _is_as_before(shares):
         return "run time as before (instructions, estimated)"
     if len(shares) > 1:
-        each = ", ".join(f"{percent(share)} with {name}" for name, share in shares.items())
-        return f"run time {each} (instructions, estimated)"
+        by_name = ", ".join(f"{percent(share)} with {name}" for name, share in shares.items())
+        return f"run time {by_name} (instructions, estimated)"
     ((name, share),) = shares.items()
     stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
     return f"run time {percent(share)} (instructions, estimated{stands_for})"

@@ -96,15 +96,15 @@ def _mark(
     start, top = max(0, tensor.start), tensor.offset + tensor.bytes
     by = "written by your code" if tensor.kind == "input" else "passed in" if step is None else step.operator
     number = "" if tensor.operator is None else f"operator {tensor.operator}, "
-    said = [f"{short_name(tensor.name)}: {'x'.join(map(str, tensor.shape))} {tensor.type}, {tensor.bytes:,} bytes"]
-    said += [f"at {tensor.offset:,}", f"{number}{by}", f"alive in steps {start} to {tensor.end - 1}"]
+    facts = [f"{short_name(tensor.name)}: {'x'.join(map(str, tensor.shape))} {tensor.type}, {tensor.bytes:,} bytes"]
+    facts += [f"at {tensor.offset:,}", f"{number}{by}", f"alive in steps {start} to {tensor.end - 1}"]
     outline, shared = _SHARED.get(tensor.sharing, ("", ""))
     special = tensor.kind if tensor.kind in ("input", "scratch") else ""
     block = next((text for (a, b), text in blocks.items() if a <= start and tensor.end <= b), "")
     return Mark(
         x(start),
         y(top),
-        ", ".join(said) + shared,
+        ", ".join(facts) + shared,
         round(x(tensor.end) - x(start), 3),
         round(y(tensor.offset) - y(top), 3),
         special or outline,
@@ -117,7 +117,7 @@ def _layers_of(arena: ArenaMap, names: Mapping[str, int]) -> dict[int | None, in
     """Return the layer of each step: that of its name without the suffixes of stripes; else that of the step before."""
     layers: dict[int | None, int] = {}
     last = 0
-    for number in sorted(range(len(arena.steps)), key=lambda each: arena.steps[each].start):
+    for number in sorted(range(len(arena.steps)), key=lambda index: arena.steps[index].start):
         name = _key(arena.steps[number].output)
         while name and name not in names:
             name = name.rpartition("/")[0]
@@ -131,13 +131,13 @@ def _key(name: str) -> str:
 
 def _blocks(arena: ArenaMap, loops: Sequence[LoopUse]) -> dict[tuple[int, int], str]:
     """Return the scopes of the outermost loops, with a sentence on each."""
-    said = {use.result: said_of_loop(use) for use in loops}
+    sentences = {use.result: said_of_loop(use) for use in loops}
     blocks = {}
     for number, step in enumerate(arena.steps):
         if step.subgraph or step.operator != "WHILE":
             continue
         results = (tensor.name for tensor in arena.tensors if tensor.operator == number)
-        inside = sum(step.start < each.start and each.end <= step.end for each in arena.steps)
-        words = next((said[name] for name in results if name in said), f"loop: {counted(inside, 'operator')}")
+        inside = sum(step.start < other.start and other.end <= step.end for other in arena.steps)
+        words = next((sentences[name] for name in results if name in sentences), f"loop: {counted(inside, 'operator')}")
         blocks[step.start, step.end] = f"{words}; operator {number}"
     return blocks

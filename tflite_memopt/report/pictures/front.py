@@ -29,7 +29,7 @@ def front_plot(exploration: Exploration) -> Plot:
     y = Scale(min(sizes) - room, max(sizes) + room, is_vertical=True)
     steps = [(x(_price(point)), y(point.total)) for point in _lowest([p for n, p in shown if n])]
     corners = [(at, height) for (_, height), (at, _) in pairwise(steps)]
-    path = [each for pair in zip(steps, corners, strict=False) for each in pair] + steps[-1:]
+    path = [corner for pair in zip(steps, corners, strict=False) for corner in pair] + steps[-1:]
     lines = [Line(*a, *b, "least") for a, b in pairwise(path)]
     lines += [Line(0, y(size), 100, y(size), "budget", f"budget: {in_words(size)}") for size in budget]
     marks = [
@@ -47,7 +47,7 @@ def _price(point: FrontPoint) -> float:
 def _lowest(points: list[FrontPoint]) -> Iterator[FrontPoint]:
     """Yield the points than which none needs less RAM for at most the same price."""
     least = None
-    for point in sorted(points, key=lambda each: (each.slowdown, each.total)):
+    for point in sorted(points, key=lambda point: (point.slowdown, point.total)):
         if least is None or point.total < least:
             least = point.total
             yield point

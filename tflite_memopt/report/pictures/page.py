@@ -18,8 +18,8 @@ def html_of(document: Document) -> bytes:
     return render(
         "page.html.jinja",
         page=document,
-        above=list(_sections([each for each in document.lists if not each.is_below])),
-        below=list(_sections([each for each in document.lists if each.is_below])),
+        above=list(_sections([block for block in document.lists if not block.is_below])),
+        below=list(_sections([block for block in document.lists if block.is_below])),
         picture=None if document.picture is None else document.picture(),
         scale=max((bar.size for bar in document.bars), default=1),
         folded=folded,
@@ -29,14 +29,14 @@ def html_of(document: Document) -> bytes:
 
 def _sections(lists: Sequence[Lines]) -> Iterator[Section]:
     """Yield the lines under each title, the first of each label after it if there are several."""
-    for title in dict.fromkeys(each.title for each in lists):
-        alike = [each for each in lists if each.title == title and (each.lines or each.code)]
-        is_labeled = len({each.label for each in alike}) > 1
+    for title in dict.fromkeys(block.title for block in lists):
+        alike = [block for block in lists if block.title == title and (block.lines or block.code)]
+        is_labeled = len({block.label for block in alike}) > 1
         lines = [
-            folded(printable(f"{each.label}: {line}" if is_labeled and each.label and not number else line))
-            for each in alike
-            for number, line in enumerate(each.lines)
+            folded(printable(f"{block.label}: {line}" if is_labeled and block.label and not number else line))
+            for block in alike
+            for number, line in enumerate(block.lines)
         ]
-        code = [block for each in alike for block in (*each.commands, *each.code)]
+        code = [text for block in alike for text in (*block.commands, *block.code)]
         if lines or code:
             yield title, lines, code
