@@ -82,11 +82,30 @@ class _Run:
         self.maps = [row_map_of(operator) for operator in self.operators]
         self.works = {each: [operator_work(each, prices) for prices in self.prices] for each in self.operators}
         self.whole = self.work_of(*zip(self.operators, self.maps, strict=True))
+        self.readers: dict[Tensor, list[int]] = {}
+        for at, operator in enumerate(self.operators):
+            for tensor in operator.present_inputs():
+                self.readers.setdefault(tensor, []).append(at)
         self._striped: dict[tuple[Operator, int, int], tuple[int, list[int]]] = {}
 
     def work_of(self, *steps: tuple[Operator, object]) -> list[int]:
         """Return the work of operators with each library."""
         return [sum(each) for each in zip(*(self.works[operator] for operator, _ in steps), strict=True)]
+
+    def beside(self, first: int, end: int) -> int:
+        """Return the bytes that are alive while a section runs, but for what only its own operators see."""
+        inner = {operator.outputs[0] for operator in self.operators[first : end - 1]}
+        start, last = (self.timeline.spans[self.operators[at]] for at in (first, end - 1))
+        return sum(
+            aligned(tensor.nbytes)
+            for tensor, life in self.timeline.tensors.items()
+            if life.start < last.end and start.start < life.end and tensor not in inner
+        )
+
+    def share(self, added: Sequence[int]) -> int:
+        """Return added work in millionths of the model's, with the library that gets slowest."""
+        pairs = zip(added, self.whole, strict=True)
+        return max((_UNIT * more // max(1, before) for more, before in pairs), default=0)
 
     def scratch(self, operator: Operator) -> int:
         """Return the bytes of the head that its kernel requests."""
@@ -96,6 +115,17 @@ class _Run:
         """Return the work of a SLICE of so many rows."""
         shape = (1, rows, *tensor.shape[2:])
         return [prices.call + copied_work(shape, prices) for prices in self.prices]
+
+    def padded(self, operator: Operator, rows: RowMap, needed: Mapping[Tensor, int]) -> tuple[int, list[int]]:
+        """Return bytes and work of a PAD before an operator with SAME padding, which stripes turn into VALID."""
+        axis = rows.columns
+        around = axis.before + axis.after + (1 if rows.rows.before + rows.rows.after else 0)
+        if not rows.is_window or not around:
+            return 0, [0] * len(self.prices)
+        (image,) = rows.images(operator)
+        elements = needed[image] * (axis.size + axis.before + axis.after) * image.shape[3]
+        size = aligned(elements * image.nbytes // max(1, image.elements))
+        return size, [prices.call + prices.padded * elements for prices in self.prices]
 
     def striped(self, operator: Operator, rows: RowMap, needed: Mapping[Tensor, int]) -> tuple[int, list[int]]:
         """Return scratch and work of an operator that makes some rows of its output."""
@@ -124,15 +154,11 @@ def _whole(run: _Run) -> Iterator[Section]:
 
 
 def _in_stripes(run: _Run) -> Iterator[Section]:
-    readers: dict[Tensor, list[int]] = {}
-    for at, operator in enumerate(run.operators):
-        for tensor in operator.present_inputs():
-            readers.setdefault(tensor, []).append(at)
     for end in range(2, len(run.operators) + 1):
         for first in range(end - 1, max(-1, end - 1 - LONGEST), -1):
             if isinstance(run.maps[first], str):
                 break
-            if first < end - 1 and _is_region(run.operators, readers, first, end):
+            if first < end - 1 and _is_region(run.operators, run.readers, first, end):
                 found = _Stripes(run, first, end)
                 for height in HEIGHTS:
                     if height < found.rows:
@@ -153,13 +179,7 @@ class _Stripes:
         self.exit = run.operators[end - 1].outputs[0]
         self.rows = self.exit.shape[1]
         self.inside = {operator.outputs[0] for operator, _ in self.steps}
-        spans = run.timeline.spans
-        start, last = spans[run.operators[first]].start, spans[run.operators[end - 1]].end
-        self.kept = sum(
-            aligned(tensor.nbytes)
-            for tensor, life in run.timeline.tensors.items()
-            if life.start < last and start < life.end and (tensor not in self.inside or tensor is self.exit)
-        )
+        self.kept = run.beside(first, end)
 
     def cost(self, height: int) -> tuple[int, int]:
         """Return bytes, and what stripes of so many rows add in millionths of the model's instructions."""
@@ -183,10 +203,12 @@ class _Stripes:
                             for each, more in zip(work, self.run.cut(tensor, needed[tensor]), strict=True)
                         ]
             scratch, each = self.run.striped(operator, rows, needed)
-            work = [so_far + stripes * more for so_far, more in zip(work, each, strict=True)]
-            peak = max(peak, sum(alive.values()) + scratch)
-            alive = {tensor: size for tensor, size in alive.items() if last.get(tensor, -1) > at}
+            padded, padding = self.run.padded(operator, rows, needed)
+            work = [so_far + stripes * (a + b) for so_far, a, b in zip(work, each, padding, strict=True)]
+            made = alive.get(operator.outputs[0], 0)
+            left = {tensor: size for tensor, size in alive.items() if last.get(tensor, -1) > at}
+            reads = left | {operator.outputs[0]: made} if padded else alive
+            peak = max(peak, sum(alive.values()) - made + padded, sum(reads.values()) + padded + scratch)
+            alive = left
         joined = [prices.call + prices.joined * self.exit.nbytes for prices in self.run.prices]
-        added = (most + more for most, more in zip(work, joined, strict=True))
-        pairs = zip(added, self.run.whole, strict=True)
-        return self.kept + peak, max((_UNIT * more // max(1, before) for more, before in pairs), default=0)
+        return self.kept + peak, self.run.share([most + more for most, more in zip(work, joined, strict=True)])
