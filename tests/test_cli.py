@@ -80,7 +80,9 @@ def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
     analyzed = run("analyze", source, "--quiet")
     assert analyzed.stdout.startswith("RAM ")
     assert analyzed.stdout.count("\n") == 1
-    assert (run("verify", source, source, "-q").stdout, run("analyze", source, "-q", "--json").stdout[0]) == ("", "{")
+    (verdict,) = run("verify", source, source, "-q").stdout.splitlines()
+    assert verdict.startswith("equal")
+    assert run("analyze", source, "-q", "--json").stdout.startswith("{")
 
 
 @pytest.mark.parametrize(
