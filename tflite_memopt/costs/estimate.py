@@ -86,6 +86,8 @@ class _Run:
         for at, operator in enumerate(self.operators):
             for tensor in operator.present_inputs():
                 self.readers.setdefault(tensor, []).append(at)
+        for tensor in model.main.outputs:
+            self.readers.setdefault(tensor, []).append(len(self.operators))
         self._striped: dict[tuple[Operator, int, int], tuple[int, list[int]]] = {}
 
     def work_of(self, *steps: tuple[Operator, object]) -> list[int]:
