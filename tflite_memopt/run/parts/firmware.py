@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 
 from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
@@ -53,43 +52,11 @@ def describe_program(
     check_namespace(name)
     names, outputs = tuple(part.file for part in program.parts), len(program.parts[-1].outputs)
     source = Source(name, names, tuple(parts), feed=program.feed, outputs=outputs)
-    target = target or program.target
-    if target is None:
-        raise UsageError(
-            "a program's arena is for one kernel library: name your chip or core with --target", ErrorKind.NO_TARGET
-        )
-    profile = one_library(source, target)
-    network = _network(source, target, profile, "", "program", None, force)
+    profile = one_library(source, target or program.target)
+    whom = target or program.target or str(profile.target)
+    network = network_of(source, whom, profile, True, force=force)
     origin = origin_of(() if program.source is None else (program.source,), program.source_bytes, program.source_sha256)
-    return Networks(name, (network,), network.arena, target, profile, origin, is_one=True)
-
-
-def describe_shared(
-    sources: Sequence[Source], sizes: tuple[int, int, int], target: str, name: str, force: bool = False
-) -> Networks:
-    """Return the firmware of networks in one arena.
-
-    ``sizes``: bytes of the arena, of the largest network that does not stay alive, and of the structures of those that
-    do. Raises as ``describe``.
-    """
-    check_namespace(name)
-    profile, kept = one_library(sources[0], target), [each.name for each in sources if each.kept]
-    networks = tuple(
-        _network(
-            each,
-            target,
-            profile,
-            f"{each.name}/",
-            f"networks.{each.name}",
-            kept.index(each.name) if each.kept else None,
-            force,
-        )
-        for each in sources
-    )
-    data = b"".join(part for source in sources for part in source.parts)
-    origin = origin_of([each.name for each in sources], len(data), sha256(data).hexdigest())
-    arena, anew, tail = sizes
-    return Networks(name, networks, arena, target, profile, origin, False, anew, tail)
+    return Networks(name, (network,), network.arena, whom, profile, origin, is_one=True)
 
 
 def one_library(source: Source, target: str | None) -> KernelProfile:
@@ -104,9 +71,14 @@ def one_library(source: Source, target: str | None) -> KernelProfile:
     return profile
 
 
-def _network(
-    source: Source, target: str, profile: KernelProfile, folder: str, member: str, kept: int | None, force: bool
+def network_of(
+    source: Source, target: str, profile: KernelProfile, is_one: bool, kept: int | None = None, force: bool = False
 ) -> Network:
+    """Return the firmware of a network: the only one, or one of several in a folder of its own.
+
+    ``kept``: its place among those that stay alive, None where it does not. Raises as ``describe``.
+    """
+    folder, member = ("", "program") if is_one else (f"{source.name}/", f"networks.{source.name}")
     arena, moves = arena_of(source.models, profile)
     parts, moved = list[PartModel](), 0
     for number, (data, each) in enumerate(zip(source.parts, [Handover((), ()), *moves], strict=True)):

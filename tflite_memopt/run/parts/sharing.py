@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from ...errors import ErrorKind, UsageError
 from ...firmware.cpp_text import check_namespace
 from ...firmware.describe import profile_of
-from ...firmware.description import Networks
+from ...firmware.description import Networks, origin_of
 from ...kernels.arena import allocator_tail, arena_beside_head
 from ...kernels.profile import KernelProfile
 from ...memory.file import naming, read_planned
@@ -25,7 +26,7 @@ from ...model.io.files import read_file
 from ...model.ir.model import Model
 from ...solvers.graph.alignment import aligned
 from .files import read_program
-from .firmware import Source, describe_shared, one_library
+from .firmware import Source, network_of, one_library
 from .space import arena_of
 
 
@@ -45,10 +46,18 @@ class Sharing:
     target: str
 
     def firmware(self, name: str) -> Networks:
-        """The description of the firmware, in a namespace; errors as for ``describe_shared``."""
+        """The description of the firmware, in a namespace; errors as for ``describe``."""
+        check_namespace(name)
         if name in [network.name for network in self.networks]:
             raise UsageError(f"--name {name}: a network has this name; choose another one", ErrorKind.NAME)
-        return describe_shared(self.networks, (self.arena, self.anew, self.tail), self.target, name)
+        profile, kept = one_library(self.networks[0], self.target), [each.name for each in self.networks if each.kept]
+        networks = tuple(
+            network_of(each, self.target, profile, False, kept.index(each.name) if each.kept else None)
+            for each in self.networks
+        )
+        data = b"".join(part for network in self.networks for part in network.parts)
+        origin = origin_of([each.name for each in self.networks], len(data), sha256(data).hexdigest())
+        return Networks(name, networks, self.arena, self.target, profile, origin, False, self.anew, self.tail)
 
 
 def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | None = None) -> Sharing:
