@@ -30,6 +30,7 @@ def changed_weight(data: bytes) -> bytes:
     """The model with another value in its largest constant."""
     model = read_model(data)
     largest = max((t for t in model.main.tensors if t.is_constant), key=lambda t: t.nbytes)
+    assert largest.buffer.data is not None
     at = data.index(largest.buffer.data.tobytes())
     made = bytearray(data)
     made[at] ^= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tflite_memopt.cli.pairs import PAIRS
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 
-OPTIONS = {
+OPTIONS: dict[str, tuple[str, ...] | None] = {
     "--target": ("cortex-m4",),
     "--kernels": ("cmsis-nn-dsp",),
     "--tflm": ("2026-01-15",),
@@ -71,8 +72,12 @@ def tied() -> tuple[bytes, str]:
 
 
 def words_of(option: str, kind: str) -> list[str]:
-    words = {"--tie": (tied()[1],), "--replay": ("order " + ",".join(map(str, range(OPERATORS[kind]))),)}
-    return [option.partition(" ")[0], *(OPTIONS[option] or words.get(option, ()))]
+    words: dict[str, tuple[str, ...]] = {
+        "--tie": (tied()[1],),
+        "--replay": ("order " + ",".join(map(str, range(OPERATORS[kind]))),),
+    }
+    chosen = OPTIONS[option] or words.get(option, ())
+    return [option.partition(" ")[0], *chosen]
 
 
 def tried(folder: Path, *options: str) -> tuple[int, str]:
@@ -81,7 +86,7 @@ def tried(folder: Path, *options: str) -> tuple[int, str]:
     data = tied()[0] if kind == "--tie" else model_for(kind)
     (folder / "m.tflite").write_bytes(data)
     rng, inputs = np.random.default_rng(0), read_model(data).main.inputs
-    given = {each.name: rng.integers(-128, 127, each.shape).astype(each.dtype.label) for each in inputs}
+    given: dict[str, Any] = {each.name: rng.integers(-128, 127, each.shape).astype(each.dtype.label) for each in inputs}
     np.savez(folder / "x.npz", **given)
     for name in ("r.json", "r.html", "r.svg", "receipt.json"):
         (folder / name).unlink(missing_ok=True)
