@@ -487,7 +487,7 @@ CONTRACTS: Mapping[str, Contract] = {
         "MIRROR_PAD",
         f"T I > T | T: {_DATA} | I: {_INDEX}",
         table="MirrorPadOptions",
-        clauses=[ranks(1, 5), PAIRS, one_of("mode", 0, 1)],
+        clauses=[ranks(1, 5), PAIRS, one_of("mode", 0, 1), like_output(0)],
     ),
     **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1)]),
     **_rows("UNPACK", f"T > T* | T: {_DATA}", table="UnpackOptions", clauses=[ranks(1, 8), axis_within("axis")]),
