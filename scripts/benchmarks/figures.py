@@ -71,7 +71,9 @@ def _by_run(figures: Iterable[Figure]) -> dict[tuple[str, str, str], list[Figure
     return found
 
 
-ABOVE_ONE_MODEL = frozenset({"__init__", "__main__", "api", "batch", "cli", "run/explore", "run/parts"})
+ABOVE_ONE_MODEL = frozenset(
+    {"__init__", "__main__", "api", "batch", "cli", "costs", "run/explore", "run/parts", "serve"}
+)
 """Of the package: what stands above ``run/pipeline``, so that no figure of one model depends on it."""
 
 
