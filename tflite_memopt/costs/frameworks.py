@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -65,12 +65,21 @@ def file_of(model: Any, shape: Sequence[int] | None, store: Store) -> bytes:
 
 def _of_keras(model: Any) -> str:
     """Return the configuration with its layers' names as numbers: Keras counts them on from network to network."""
-    text = json.dumps([model.get_config(), model.input_shape], default=str)
-    layers = list(model.layers)
-    for number, layer in enumerate(layers):
-        layers.extend(getattr(layer, "layers", ()))
-        text = text.replace(json.dumps(layer.name), json.dumps(f"layer {number}"))
-    return f"keras {text.replace(json.dumps(model.name), 'model')}"
+    config = json.loads(json.dumps([{"class_name": "", "config": model.get_config()}, model.input_shape], default=str))
+    text = json.dumps(config)
+    for number, name in enumerate(dict.fromkeys(_names_in(config))):
+        text = text.replace(json.dumps(name), json.dumps(f"layer {number}"))
+    return f"keras {text}"
+
+
+def _names_in(config: Any) -> Iterator[str]:
+    """Yield the names of a configuration's layers, inputs among them; those of types of numbers stay."""
+    if isinstance(config, dict):
+        inner = config.get("config")
+        if isinstance(inner, dict) and isinstance(inner.get("name"), str) and config.get("class_name") != "DTypePolicy":
+            yield inner["name"]
+    for each in config.values() if isinstance(config, dict) else config if isinstance(config, list) else ():
+        yield from _names_in(each)
 
 
 def _from_keras(model: Any) -> bytes:
