@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 import shutil
 import sys
 from collections.abc import Sequence
@@ -170,6 +171,9 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "okay_nabu.tflite").write_bytes(write_model(wake_word()))
     (tmp_path / "okay_nabu.json").write_text(json.dumps(MANIFEST))
     monkeypatch.chdir(tmp_path)
+    who = ("-c", "user.name=name", "-c", "user.email=name@example.org")
+    for git in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "models")):  # --against compares with it
+        subprocess.run(("git", *git), check=True)
     lines = [line for line in commands_of(ROOT / name) if _RUNNER not in line and not line.startswith((_BATCH, _SERVE))]
     for line in lines:
         words = shlex.split(line, comments=True)
