@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import chain
