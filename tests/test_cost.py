@@ -17,6 +17,9 @@ from tflite_memopt import Options, UnsupportedModelError, UsageError, cost, opti
 from tflite_memopt.costs.estimate import Section, least_size
 from tflite_memopt.costs.structure import as_int8
 from tflite_memopt.errors import ErrorKind, OutputError
+from tflite_memopt.evidence.equivalence.adapter import RunJob
+from tflite_memopt.evidence.equivalence.inputs import verification_inputs
+from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
@@ -99,6 +102,13 @@ def test_a_float_network_costs_what_its_quantized_one_does() -> None:
     one, other = (cost(data, "cortex-m7", cache=None) for data in (network(), write_model(made)))
     assert other.optimized - one.optimized == other.ram - one.ram == 32  # its dense layer has four scales, not one
     assert write_model(made) == write_model(as_int8(as_float(network(seed=1))))  # no weight is left in it
+
+
+def test_litert_runs_a_structure() -> None:
+    made = write_model(as_int8(as_float(network())))
+    with Interpreters(("litert",), ProcessLimits(60.0, 4 << 30)) as running:
+        run = running["litert"].run(RunJob(made, verification_inputs(read_model(made), 1, 0), 1 << 18))
+    assert run.ran, run.reason
 
 
 def test_pools_and_moves_keep_their_scale_in_a_structure() -> None:

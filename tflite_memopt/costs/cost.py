@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -83,7 +83,7 @@ def cost(
         store[said] = json.dumps(asdict(found)).encode()
     else:
         found = NetworkCost(**json.loads(known))
-    return found if budget is None else NetworkCost(**{**asdict(found), "fits": found.optimized <= budget})
+    return found if budget is None else replace(found, fits=found.optimized <= budget)
 
 
 def _full(data: bytes, options: Options) -> NetworkCost:

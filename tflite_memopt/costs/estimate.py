@@ -14,7 +14,7 @@ given order, and kernels that overwrite. It leaves out other orders, channels in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..kernels.profile import KernelProfile
@@ -81,7 +81,7 @@ class _Run:
         self.operators = model.main.operators
         self.maps = [row_map_of(operator) for operator in self.operators]
         self.works = {each: [operator_work(each, prices) for prices in self.prices] for each in self.operators}
-        self.whole = self.work_of(*zip(self.operators, self.maps, strict=True))
+        self.whole = self.work_of(self.operators)
         self.readers: dict[Tensor, list[int]] = {}
         for at, operator in enumerate(self.operators):
             for tensor in operator.present_inputs():
@@ -90,9 +90,9 @@ class _Run:
             self.readers.setdefault(tensor, []).append(len(self.operators))
         self._striped: dict[tuple[Operator, int, int], tuple[int, list[int]]] = {}
 
-    def work_of(self, *steps: tuple[Operator, object]) -> list[int]:
+    def work_of(self, operators: Iterable[Operator]) -> list[int]:
         """Return the work of operators with each library."""
-        return [sum(each) for each in zip(*(self.works[operator] for operator, _ in steps), strict=True)]
+        return [sum(each) for each in zip(*map(self.works.__getitem__, operators), strict=True)]
 
     def beside(self, first: int, end: int) -> int:
         """Return the bytes that are alive while a section runs, but for what only its own operators see."""
@@ -193,7 +193,7 @@ class _Stripes:
                 needed[tensor] = max(min(end - start, tensor.shape[1]), needed.get(tensor, 0))
         last = {tensor: at for at, (operator, _) in enumerate(self.steps) for tensor in operator.present_inputs()}
         stripes, alive, peak = -(-self.rows // height), dict[Tensor, int](), 0
-        work = [-before for before in self.run.work_of(*self.steps)]
+        work = [-before for before in self.run.work_of(operator for operator, _ in self.steps)]
         for at, (operator, rows) in enumerate(self.steps):
             assert isinstance(rows, RowMap)
             for tensor in (*rows.images(operator), operator.outputs[0]):

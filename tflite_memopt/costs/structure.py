@@ -18,9 +18,10 @@ import numpy as np
 
 from ..errors import ErrorKind, UnsupportedModelError
 from ..model.ir.copying import copy_model
-from ..model.ir.editor import add_buffer
-from ..model.ir.model import DType, Model, OpCode, Operator, Quantization, Tensor
+from ..model.ir.editor import GraphWriter, add_buffer, operator_version
+from ..model.ir.model import DType, Model, Operator, Quantization, Tensor
 from ..model.ir.tensors import per_tensor
+from ..operators.table import kind_of
 
 # fmt: off
 _KEEPS_SCALE = frozenset((
@@ -36,10 +37,12 @@ _FIXED: Mapping[str, tuple[float, int]] = {
     "TANH": (1 / 128, 0),
     "L2_NORMALIZATION": (1 / 128, 0),
 }
-_CHANNELS: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
-"""The axis of the filter in slot 1 that has the output channels."""
-_VERSIONS: Mapping[str, int] = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "TRANSPOSE_CONV": 2}
-"""Versions of op_version.cc for int8 with these filters; 2 for all others."""
+_VERSIONS: Mapping[str, int] = {
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), 3),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "TRANSPOSE_CONV"), 2),
+    "FULLY_CONNECTED": 4,
+}
+"""Versions of op_version.cc for int8, of kinds that rewrites never write (``operator_version`` has the others)."""
 
 
 def as_int8(model: Model) -> Model:
@@ -65,12 +68,13 @@ def as_int8(model: Model) -> Model:
             drawn = per_tensor(float(draw.uniform(0.01, 0.1)), int(draw.integers(-128, 128)))
             tensor.quantization = scales.setdefault(groups[tensor], drawn)
             _retype(made, tensor, DType.INT8, draw)
+    writer = GraphWriter(made, made.main)
     for operator in made.main.operators:
         if operator.name in _FIXED:
             operator.outputs[0].quantization = per_tensor(*_FIXED[operator.name])
-        least = _VERSIONS.get(operator.name, 2) if any(x.dtype is DType.INT8 for x in operator.outputs) else 1
+        least = _VERSIONS.get(operator.name) or operator_version(operator.name, operator.outputs)
         if operator.opcode.version < least:
-            operator.opcode = _code(made, operator.opcode, least)
+            operator.opcode = writer.opcode(operator.name, least)
     used = {id(tensor.buffer) for tensor in made.main.tensors}
     made.buffers = [buffer for at, buffer in enumerate(made.buffers) if at == 0 or id(buffer) in used]
     made.metadata = []
@@ -78,8 +82,8 @@ def as_int8(model: Model) -> Model:
 
 
 def _quantize_weights(model: Model, operator: Operator, draw: np.random.Generator) -> None:
-    axis = _CHANNELS.get(operator.name)
-    weights = operator.inputs[1] if axis is not None and len(operator.inputs) > 1 else None
+    axis = kind_of(operator).channel_axis
+    weights = operator.inputs[1] if len(operator.inputs) > 1 else None
     if axis is None or weights is None or not weights.is_constant or weights.dtype is not DType.FLOAT32:
         return
     count = weights.shape[axis]
@@ -115,11 +119,3 @@ def _groups(model: Model) -> dict[Tensor, Tensor]:
         for tensor in floats[1:]:
             parent[root(tensor)] = root(floats[0])
     return {tensor: root(tensor) for tensor in parent}
-
-
-def _code(model: Model, code: OpCode, version: int) -> OpCode:
-    found = OpCode(code.name, version, code.custom_code, code.extras)
-    known = next((each for each in model.opcodes if (each.name, each.version) == (found.name, version)), None)
-    if known is None:
-        model.opcodes.append(found)
-    return known or found

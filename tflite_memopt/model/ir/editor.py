@@ -79,15 +79,15 @@ class GraphWriter:
     ) -> Operator:
         """A builtin operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
         options = None if kind is None else OperatorOptions(kind, fields)
-        opcode = self._opcode(name, self.version_of(name, outputs))
+        opcode = self.opcode(name, self.version_of(name, outputs))
         return self._insert(Operator(opcode, tuple(inputs), tuple(outputs), options))
 
     def version_of(self, name: str, outputs: Sequence[Tensor]) -> int:  # noqa: ARG002 (others look)
         """The version of a new operator's code."""
         return 1
 
-    def _opcode(self, name: str, version: int) -> OpCode:
-        """The model's operator code of at least this version, which it gets where it has none."""
+    def opcode(self, name: str, version: int) -> OpCode:
+        """Return the model's operator code of at least this version, which it gets where it has none."""
         opcode = next((code for code in self.model.opcodes if code.name == name and code.version >= version), None)
         if opcode is None:
             opcode = OpCode(name, version)
