@@ -108,7 +108,7 @@ def test_every_place_has_the_same_number(original: Path, target: str, tflm: str,
     assert first.endswith(planner)
     assert ("codegen" in first) == bool(planner)
     reserved = re.search(
-        r"flash made.tflite: reserve ([\d,]+) bytes(?: \(([\d,]+) with codegen's planner\))?,", console
+        r"flash (?:made\S+|your original): reserve ([\d,]+) bytes(?: \(([\d,]+) with codegen's planner\))?,", console
     )
     assert reserved is not None
     assert number(reserved[1]) == size
