@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.models import mobile_chain
 from tests.program.test_feed import CASES, IN_PIECES, WRONG, front_of, without_masks
 from tflite_memopt.evidence.proof import Status
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
+from tflite_memopt.run.parts.cutting import cut
 from tflite_memopt.run.parts.proving import prove_program
 
 
@@ -48,3 +50,14 @@ def test_without_masks_it_is_different() -> None:
     model, file = front_of("chain", 4)
     proof = prove_program(as_read(model), [without_masks(read_model(file.data))], file.feed)
     assert proof.status is Status.DIFFERENT, proof
+
+
+def test_a_part_that_takes_other_dimensions_is_different() -> None:
+    model = as_read(mobile_chain())
+    first, second = map(as_read, cut(model, [2]))
+    assert prove_program(model, [first, second]).proved
+    (taken,) = second.main.inputs
+    taken.shape = (1, *taken.shape)
+    proof = prove_program(model, [first, second])
+    assert proof.status is Status.DIFFERENT
+    assert "part 1's input 0 has shape" in str(proof.reason)

@@ -80,8 +80,9 @@ def differing_ends(
             sides[1] = ("output", original.main.outputs, outputs[: len(original.main.outputs)], True)
     for number, (before, after) in enumerate(pairwise(parts)):
         taken = after.main.inputs
-        given = before.main.outputs[: len(taken)] if feed is not None and number == 0 else before.main.outputs
-        sides.append((f"tensor to part {number + 1}", given, taken, True))
+        is_fed = feed is not None and number == 0
+        given = before.main.outputs[: len(taken)] if is_fed else before.main.outputs
+        sides.append((f"part {number + 1}'s input", given, taken, is_fed))
     found = (
         differing_side(name, old, new, converts=converts and number < 2, parts=range(len(old)) if is_any else ())
         or _resized(name, old, new)
