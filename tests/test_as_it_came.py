@@ -15,7 +15,7 @@ import tflite_memopt
 from tests.command import run
 from tests.deep import with_weights_behind
 from tests.model_builder import ModelBuilder, per_channel
-from tests.models import mobile_chain
+from tests.models import mobile_chain, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt import Options
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, UnsupportedModelError
@@ -409,6 +409,44 @@ def test_batch_and_explore_say_it(tmp_path: Path) -> None:
     assert headline_of(front).count("now") == 0
     with pytest.raises(EquivalenceError):
         explore(FILES["product"](), QUICK)
+
+
+# A variable's first value ---------------------------------------------------------------------------------------------
+
+
+@needs_wheel
+@pytest.mark.parametrize(
+    ("order", "first", "is_lost"),
+    [
+        ("CVR+A", 50, False),
+        ("VCR+A", 50, False),
+        ("VRC+A", 50, True),
+        ("VRC+A", 0, False),
+        ("VR+CA", 0, False),
+        ("VR+AC", 50, True),
+        ("VR+AC", 0, True),
+    ],
+)
+def test_a_first_value_that_comes_behind_the_read_is_lost(order: str, first: int, is_lost: bool) -> None:
+    """Three runs of a sum: `C` for CALL_ONCE, `V`, `R`, and `A` for the operators of the variable."""
+    model = streaming_model()
+    constant = model.graphs[1].operators[1].required(1)
+    constant.buffer = Buffer(np.full(constant.elements, first, np.int8).view(np.uint8))
+    right = write_model(model)
+    model.main.reorder(["CVR+A".index(each) for each in order])
+    data = write_model(model)
+    samples: list[list[Array]] = [[np.ones((1, 8), np.int8)]] * 3
+    runs = run_models("tflm", {"right": right, "file": data}, samples, ARENA)
+    sums = {name: np.concatenate(each.outputs[0])[:, 0].tolist() for name, each in runs.items()}
+    assert sums["right"] == [first + 1, first + 2, first + 3]
+    assert (sums["file"] != sums["right"]) is is_lost
+    found = tflite_memopt.analyze(data)
+    assert found.as_it_came.makes == ("computes otherwise" if is_lost else "runs")
+    assert found.answer.judgement == ("faulty kernels" if is_lost else "right")
+    assert ("before the CALL_ONCE" in found.summary.headline) is is_lost
+    if is_lost:
+        with pytest.raises(EquivalenceError, match="put CALL_ONCE first"):
+            tflite_memopt.optimize(data, QUICK)
 
 
 # Words ----------------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def _judged(model: Model, came: AsItCame, profile: KernelProfile) -> Judgement:
         places = (places_in_force(model, library) for library in libraries)
         if all(prove_plan(model, each).status is Status.DIFFERENT for each in places):
             return "wrong plan"
-    if all(any(met.fault.is_wrong for met in faults_in(model, library)) for library in libraries):
+    if came.wrong or all(any(met.fault.is_wrong for met in faults_in(model, library)) for library in libraries):
         return "faulty kernels"
     return "right"
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import printable
-from ..model.ir.model import Model
+from ..model.ir.model import Model, Operator, Tensor
+from ..model.ir.tensors import values, zero_of
+from ..operators.control import variable_of
 from .faults import TFLM, faults_of
 from .profile import KernelProfile
 from .profiles import PROFILES
@@ -91,6 +93,36 @@ def wrong_operators(model: Model, profile: KernelProfile = _REFERENCE) -> Iterat
             for met in faults_of(operator, profile):
                 if met.fault.library == TFLM and met.fault.is_wrong:
                     yield WrongOperator(number, index, met.operator, met.output, met.fault.name, met.fault.condition)
+    yield from _read_too_early(model)
+
+
+def _read_too_early(model: Model) -> Iterator[WrongOperator]:
+    """Yield reads of variables before the CALL_ONCE that gives them their first value, where that value is lost.
+
+    TFLM begins with zeros, and CALL_ONCE overwrites what the first inference has assigned; LiteRT refuses the read.
+    """
+    used: dict[object, list[tuple[int, Operator]]] = {}
+    for index, operator in enumerate(model.main.operators):
+        if operator.name in ("READ_VARIABLE", "ASSIGN_VARIABLE"):
+            used.setdefault(variable_of(operator), []).append((index, operator))
+        if operator.name != "CALL_ONCE":
+            continue
+        for given in model.graphs[int(operator.option("initSubgraphIndex"))].operators:
+            uses = used.get(variable_of(given), []) if given.name == "ASSIGN_VARIABLE" else []
+            if not uses or uses[0][1].name != "READ_VARIABLE":
+                continue
+            at, read = uses[0]
+            if any(use.name == "ASSIGN_VARIABLE" for _, use in uses) or not _is_zeros(given.required(1)):
+                yield WrongOperator(0, at, read.name, read.outputs[0].name, *_TOO_EARLY)
+
+
+def _is_zeros(tensor: Tensor) -> bool:
+    found = values(tensor)
+    return found is not None and bool((found == zero_of(tensor)).all())
+
+
+_TOO_EARLY = ("a lost first value", "before the CALL_ONCE that gives its variable the first value")
+"""The fault and its condition."""
 
 
 def said_of_file(found: AsItCame, mended: bool = False) -> str:
@@ -135,6 +167,7 @@ _CURES: Mapping[str, str] = {
     "FULLY_CONNECTED, which is right on both runtimes",
     "DEQUANTIZE": "optimize folds constants; for another tensor, quantize it with one scale",
     "RELU6": "optimize writes it as a RELU, which rescales",
+    "READ_VARIABLE": "put CALL_ONCE first, which Vela moves behind the reads",
     "SPACE_TO_BATCH_ND": "optimize pads before it, where the padding is constant",
     "ADD": "write the activation as an operator of its own",
     "DIV": "multiply by the reciprocal, or keep this layer in float",

@@ -21,21 +21,21 @@ def _bytes_of_variable(operator: Operator, _: Abi) -> tuple[int, ...]:
     in the same subgraph is not known yet in Prepare, and then nothing is taken.
     """
     value = needed(operator, IN1)
-    return () if _variable_of(operator) is None else (value.nbytes,)
+    return () if variable_of(operator) is None else (value.nbytes,)
 
 
 def repeated_assignments(model: Model) -> Iterator[Operator]:
     """Yield the ASSIGN_VARIABLE operators whose variable an earlier one, in file order, has allocated."""
     allocated: set[tuple[Any, Any]] = set()
     for operator in (operator for graph in model.graphs for operator in graph.operators):
-        variable = _variable_of(operator) if operator.name == "ASSIGN_VARIABLE" else None
+        variable = variable_of(operator) if operator.name == "ASSIGN_VARIABLE" else None
         if variable in allocated:
             yield operator
         elif variable is not None:
             allocated.add(variable)
 
 
-def _variable_of(operator: Operator) -> tuple[Any, Any] | None:
+def variable_of(operator: Operator) -> tuple[Any, Any] | None:
     """Container and name of the variable of the first input; None when this subgraph does not make the handle."""
     handle = needed(operator, IN0).producer
     if handle is None or handle.name != "VAR_HANDLE":
