@@ -19,7 +19,6 @@ from tflite_memopt.errors import printable
 from tflite_memopt.evidence.equivalence.verdict import Basis, Verdict
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import RewriteUse
-from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.report.answer import DeviceUse, answer_of
 from tflite_memopt.report.document import text_of
 from tflite_memopt.report.documents import analysis_document, brief_of, report_document
@@ -177,15 +176,6 @@ def test_the_head_alone_is_called_so() -> None:
     assert headline(report).startswith(f"head of the arena {report.before.arena_bytes:,} -> ")
 
 
-def uint8_at_the_boundary() -> Model:
-    """A QUANTIZE of integers alone, as micro-wake-word has it: nothing becomes a quarter."""
-    b = ModelBuilder()
-    y = b.conv(b.input("x", (1, 4, 4, 2)), 2)
-    z = b.tensor("z", y.shape, DType.UINT8, zero_point=128)
-    b.operator("QUANTIZE", (y,), (z,))
-    return b.finish(z)
-
-
 def test_names_are_printed_on_one_line() -> None:
     assert printable("a\nRAM 10 bytes\x1b[2J\x07é\udcff") == "a\\nRAM 10 bytes\\x1b[2J\\x07é?"
     model = mobile_chain()
@@ -203,8 +193,6 @@ def test_limits_and_advice_follow_the_figures() -> None:
     assert "--io int8" in [each.option for each in report.summary.advice]
     integers = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), replace(OPTIONS, io="int8")).report
     assert "--io int8" not in [each.option for each in integers.summary.advice]
-    bytes_ = tflite_memopt.optimize(write_model(uint8_at_the_boundary()), OPTIONS).report
-    assert "--io int8" not in [each.option for each in bytes_.summary.advice]
     irregular = tflite_memopt.optimize(write_model(irregular_model()), replace(OPTIONS, rewrite=False)).report
     assert {"--changes stripes"} <= {each.option for each in irregular.summary.advice}
     step = irregular.after.peak

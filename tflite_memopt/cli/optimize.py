@@ -90,6 +90,7 @@ def optimize(
     from ..report.documents import report_document
     from ..report.model import to_json
     from ..run.candidate import Cache
+    from ..run.parts.ways import other_ways, with_advice
     from ..run.pipeline import optimize as run
 
     refuse_pairs(click.get_current_context())
@@ -106,10 +107,10 @@ def optimize(
         report = result.report
         search = options.search
         if report.within_budget is False and not search.meets_budget(needed_bytes(report.after, search)):
-            from ..run.parts.ways import other_ways
-
             ways = tuple(other_ways(read_file(source), options, result, say, cache))
             report = replace(report, ways=ways)
+        else:
+            report = with_advice(result, options)
     commands = _commands(report, output)
     calls = _registered(report, result.model)
     document = report_document(report, output.name, commands, calls)

@@ -1,46 +1,39 @@
-"""Options that could lower the result further. Each says whether its gain was computed or may exist."""
+"""Options that could lower the result further: with a figure that was computed, or marked as a thing to try."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..kernels.as_it_came import AsItCame
 from ..kernels.profile import KernelProfile
 from ..memory.figures import MemoryUse
-from ..memory.work import construction
-from ..model.analysis.loops import loops_of
-from ..model.analysis.side_effects import has_side_effects
-from ..model.ir.model import DType, Model, Tensor
+from ..model.ir.model import DType, Model
 from ..operators.table import WITH_SCALES
 from ..options import Options
 from .model import Advice, Report
 from .summary import flash_in_words, needed_of
 from .words import change_in_percent, percent
 
-_MOVERS = frozenset({"SLICE", "STRIDED_SLICE", "RESHAPE", "PAD", "TRANSPOSE"})
-"""Kinds that stand between an input and the QUANTIZE that came after it: stripes, and what converters leave."""
-_IMAGE_AXES = 4
 _MOSTLY = 0.5
 _OF_OPEN_SHAPES = frozenset({"shapes", "computed"})
 """What kept TFLM from loading a file that the converter was given without a batch size."""
-_WEIGHTY = 0.25
-"""The share of TFLM's structures in the arena from which parts are named: with less, hardly anything is saved."""
 _CLEARLY = 0.02
 """The share that a plan in the firmware must save to be advised."""
+_TO_TRY = "to try, not computed: "
 
 
-def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
-    """Return the next steps, the surest first. ``model`` is the result."""
-    interface = (*of_conversion(report.after, model, report.as_it_came), *_of_interface(model, options))
+def advice_for(
+    report: Report, model: Model, profile: KernelProfile, options: Options, computed: Sequence[Advice] = ()
+) -> tuple[Advice, ...]:
+    """Return the next steps, the surest first. ``model`` is the result; ``computed``: what a draft of it has shown."""
+    interface = (*of_conversion(report.after, model, report.as_it_came), *computed)
     if report.budget is not None and report.budget < report.least_as_one:
-        # In one file nothing else helps.
-        return (*interface, *_of_parts(report, model, profile, options), *_of_feed(report, model, options))
+        return interface  # in one file nothing else helps
     return (
         *interface,
         *_of_declined(report),
         *_of_planner(report.after),
         *_of_kernels(report, profile),
-        *_of_parts(report, model, profile, options),
         *_of_stages(report, options),
         *_of_search(report, options),
     )
@@ -94,7 +87,7 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
     """Ask for the target where none is named: a portable plan shares fewer bytes."""
     if not profile.is_portable or report.target is not None or not _head_counts(report):
         return
-    yield Advice("--target", "name your chip or core: a plan for its kernels is often smaller")
+    yield Advice("--target", f"{_TO_TRY}name your chip or core, for a plan for its kernels alone")
 
 
 def _of_declined(report: Report) -> Iterator[Advice]:
@@ -111,74 +104,21 @@ def _of_declined(report: Report) -> Iterator[Advice]:
     )
 
 
-def _has_state(model: Model) -> bool:
-    """Return True when an invocation may depend on the ones before it. The loops that stripes made keep nothing."""
-    loops = {loop.operator for loop in loops_of(model)}
-    return any(has_side_effects(operator) for operator in model.main.operators if operator not in loops)
-
-
-def _of_parts(report: Report, model: Model, profile: KernelProfile, options: Options) -> Iterator[Advice]:
-    """Yield the advice to use parts where TFLM's structures weigh, and the limit on run time lets parts be made."""
-    tail, need = report.after.tail_for_target, report.after.required_for_target
-    counts = options.objective == "total" and options.cascade and _head_counts(report)
-    made, before = construction(model, profile), report.before.instructions
-    counts = counts and all(made[name] <= options.max_slowdown * before[name] for name in before)
-    if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not _has_state(model):
-        yield Advice(
-            "--parts auto",
-            f"split the model: only the largest part's share of the {tail:,} bytes of TFLM's structures is needed "
-            "(docs/parts.md)",
-        )
-
-
-def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]:
-    """Yield the advice to feed rows where one image takes the whole interface."""
-    counts = options.objective == "total" and options.cascade and not _has_state(model)
-    image = max(model.main.inputs, key=lambda tensor: tensor.nbytes, default=None)
-    if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
-        yield Advice(
-            "--feed auto --parts auto",
-            f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/parts.md)",
-        )
-
-
-def _is_quantized_later(tensor: Tensor) -> bool:
-    """Return whether what takes a float tensor, or a part of it, is a QUANTIZE."""
-    return any(
-        use.operator.name == "QUANTIZE"
-        or (use.operator.name in _MOVERS and any(map(_is_quantized_later, use.operator.outputs)))
-        for use in tensor.uses
-    )
-
-
-def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
-    taken = [tensor.producer for tensor in model.main.outputs if tensor.dtype is DType.FLOAT32]
-    converts = any(producer is not None and producer.name == "DEQUANTIZE" for producer in taken) or any(
-        tensor.dtype is DType.FLOAT32 and _is_quantized_later(tensor) for tensor in model.main.inputs
-    )
-    if options.io == "keep" and converts:
-        yield Advice(
-            "--io int8",
-            "the model quantizes float inputs or outputs itself; integers take a quarter of the memory, but your "
-            "code must quantize them",
-        )
-
-
 def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if not options.cascade:
-        yield Advice("--changes stripes", "layers that run a few rows at a time may need far less")
+        yield Advice("--changes stripes", f"{_TO_TRY}layers run a few rows at a time")
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
-            "concatenations can be split, or unrolled steps run as a loop, only if integers are rounded differently; "
-            "outputs then differ",
+            f"{_TO_TRY}splits concatenations, or runs unrolled steps as a loop, although integers are then rounded "
+            "differently, and outputs differ",
         )
 
 
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
     if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
-        yield Advice(f"--effort {higher}", "compares more ways to cut the model into stripes; takes longer")
+        yield Advice(f"--effort {higher}", f"{_TO_TRY}compares more ways to cut the model into stripes; takes longer")
 
 
 def _may_be_improved(report: Report) -> bool:

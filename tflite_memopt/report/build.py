@@ -31,6 +31,7 @@ from .answer import DeviceUse, Judgement, answer_of
 from .loops import loop_uses
 from .model import (
     NO_SUMMARY,
+    Advice,
     Analysis,
     BindingStep,
     DeclinedUse,
@@ -73,8 +74,8 @@ def original_of(model: Model, name: str | None, data: bytes, profile: KernelProf
 class Outcome(NamedTuple):
     """The result of a run: its ``model``, in the order of the file ``written``, how it is arranged, and its ``facts``.
 
-    ``warnings`` are those of the run itself; ``refusal``: why TFLM cannot run the result, None where it can or was not
-    asked; ``tflm``: its measurements "before" and "after".
+    ``warnings`` and ``advice`` are those of the run itself; ``refusal``: why TFLM cannot run the result, None where it
+    can or was not asked; ``tflm``: its measurements "before" and "after".
     """
 
     model: Model
@@ -85,6 +86,7 @@ class Outcome(NamedTuple):
     refusal: str | None
     seconds: Mapping[str, float]
     warnings: Sequence[str]
+    advice: Sequence[Advice]
 
 
 def build_report(original: Original, outcome: Outcome, run: RunFacts, came: AsItCame, options: Options) -> Report:
@@ -133,7 +135,7 @@ def build_report(original: Original, outcome: Outcome, run: RunFacts, came: AsIt
         tflm=support,
         as_it_came=came,
     )
-    advice = advice_for(report, model, profile, options)
+    advice = advice_for(report, model, profile, options, outcome.advice)
     cleared = cleared_inputs(model, placement.offsets)
     warnings = (
         *outcome.warnings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,16 +13,20 @@ from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..kernels.as_it_came import said_of_wrong, wrong_operators
 from ..kernels.faults import faults_in
+from ..memory.arrange import estimate_of, needed_bytes
 from ..memory.facts import facts_of_result
 from ..memory.file import read_planned
 from ..model.io.files import Source, check_target, write_files
 from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
+from ..model.ir.copying import copy_model, drop_dead_tensors
 from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import Outcome, build_report, declined_use, original_of, proof_use
-from ..report.model import Report, RunFacts
+from ..report.model import Advice, Report, RunFacts
 from ..report.warnings import of_failure, of_metadata
+from ..report.words import change_in_percent
+from ..search.rewrite.boundary import take_integers
 from ..solvers.graph.limits import StageClock
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext, least_as_one
@@ -99,15 +104,17 @@ def optimize(
     calls = 1 if steps is None or steps.slide is not None else steps.calls
     original = original.per_call(calls)
     turned = [name for use in candidate.rewritten.uses if use.rule == CHANNELS_LAST for name in use.operators]
+    facts = facts_of_result(candidate.model, candidate.arrangement, profile, turned)
     outcome = Outcome(
         model=candidate.model,
         written=done.written,
         arrangement=candidate.arrangement,
-        facts=facts_of_result(candidate.model, candidate.arrangement, profile, turned),
+        facts=facts,
         tflm={"before": verification.tflm_before, "after": verification.tflm_after},
         refusal=verification.refusal,
         seconds=clock.seconds(),
         warnings=(*map(of_failure, failed), *of_metadata(done.metadata_left_out)),
+        advice=tuple(_of_integers(candidate.model, needed_bytes(facts.memory, options.search), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
     found = RunFacts(
@@ -130,6 +137,18 @@ def optimize(
         if options.verify and options.runner is None:  # a runner may have a TFLM of its own
             check_values(candidate.model, options)
     return Result(done.written, report)
+
+
+def _of_integers(result: Model, need: int, options: Options) -> Iterator[Advice]:
+    """Yield the advice to let the model take integers, where the result as it is then needs clearly less."""
+    taken = take_integers(copy_model(result))
+    if options.io != "keep" or not taken.uses:
+        return
+    drop_dead_tensors(taken.model)
+    least = estimate_of(taken.model, options.profile, options.search).need
+    if least <= (1 - WORTH) * need:
+        text = f"about {least:,} bytes ({change_in_percent(need, least)}); your code then makes and reads the integers"
+        yield Advice("--io int8", text)
 
 
 def _held_against(

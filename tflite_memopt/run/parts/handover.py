@@ -91,16 +91,20 @@ def least_arena(part: PartSpace) -> int:
 
 
 def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Handover) -> None:
-    """Carry the moves out on marks, one for each byte. Raises InfeasibleError where one is lost."""
+    """Carry the moves out on marks, one for each byte. Raises InfeasibleError where one is lost.
+
+    A mark is where the byte was: outputs that are views of one tensor have bytes in common.
+    """
     bytes_ = [-1] * arena
-    for number, (start, end) in enumerate(_crossing(before, after)):
-        bytes_[start:end] = [(number << 32) + at for at in range(end - start)]
+    crossing = _crossing(before, after)
+    for start, end in crossing:
+        bytes_[start:end] = range(start, end)
     _carry_out(moves.before, bytes_)
     for start, end in _written(after, arena):
         bytes_[start:end] = [-1] * (end - start)
     _carry_out(moves.after, bytes_)
-    for number, (start, end) in enumerate(after.inputs):
-        if bytes_[start:end] != [(number << 32) + at for at in range(end - start)]:
+    for (start, end), (first, _) in zip(after.inputs, crossing, strict=True):
+        if bytes_[start:end] != [*range(first, first + end - start)]:
             raise InfeasibleError(
                 f"tensors that cross the cut are lost in bytes {start} to {end} of the arena", ErrorKind.OVERLAP
             )

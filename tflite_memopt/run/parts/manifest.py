@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...errors import EquivalenceError, ErrorKind
+from ...evidence.equivalence.verification import infer_shapes
 from ...firmware.description import Feed
 from ...kernels.profile import KernelProfile
 from ...kernels.since import PRESENT, newest_of, operators_of
@@ -36,18 +37,26 @@ File = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class ProgramSource:
-    """The model that a program computes, in the file ``data``; ``whole_bytes``, ``feed``: as in :class:`Program`."""
+    """The model that a program computes, in the file ``data``; ``whole_bytes``, ``feed``: as in :class:`Program`.
+
+    ``shaped``: the same with the shapes that LiteRT infers, by which its run time is counted; None where it has them.
+    """
 
     name: str | None
     data: bytes
     whole_bytes: int
-    feed: Feed | None
+    feed: Feed | None = None
+    shaped: bytes | None = None
 
 
 def program_of(origin: ProgramSource, files: Sequence[File], target: str | None, profile: KernelProfile) -> Program:
     """Return the manifest of files, not verified; ``profile``: of the kernels that their plans are for."""
     models, feed = [read_planned(data) for data, _ in files], origin.feed
-    original, calls, crossing = read_planned(origin.data), [1] * len(models), len(models[-1].main.outputs)
+    original, calls, crossing = (
+        read_planned(origin.shaped or origin.data),
+        [1] * len(models),
+        len(models[-1].main.outputs),
+    )
     if feed is not None:
         with_ties(models[0], feed)
         calls[0] = feed.calls
@@ -134,6 +143,9 @@ def check_program(original: bytes, program: Program, parts: Sequence[bytes]) -> 
     origin = ProgramSource(program.source, data, program.whole_bytes, program.feed)
     files = list(zip(parts, (part.operators for part in program.parts), strict=True))
     again = program_of(origin, files, program.target, profile)
+    if again.slowdown != program.slowdown:
+        shaped = infer_shapes(data, Options(), lambda _: None).data
+        again = program_of(replace(origin, shaped=shaped), files, program.target, profile)
     again = replace(again, made_by=program.made_by, verified=program.verified)
     said, now = (dict(_fields(asdict(each))) for each in (program, again))
     for name in (*now, *said):

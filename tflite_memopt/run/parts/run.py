@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from ...errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
 from ...evidence.equivalence.verification import infer_shapes
 from ...memory.arrange import arrange
+from ...memory.facts import limits_in_file
 from ...memory.file import read_planned
 from ...memory.work import instructions
 from ...model.io import plan_label
@@ -23,6 +25,7 @@ from ...model.ir.model import Model
 from ...options import Effort, Options
 from ...report.summary import proof_of
 from ...search.rewrite.stage import clean_up
+from ..attempts import WORTH
 from ..candidate import Cache, Progress
 from ..given import read_given
 from ..pipeline import Result, optimize
@@ -32,7 +35,7 @@ from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, PROVED, Program, to_json
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late
 from .manifest import ProgramSource, program_of
-from .stretch import SHARE, StretchCosts
+from .stretch import SHARE, ResultCosts, StretchCosts
 from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
@@ -108,11 +111,12 @@ def optimize_in_parts(
     """
     _check(options, most_parts, feed)
     given = read_given(source, options, progress, is_cut=True)
-    name, data = given.name, given.data
+    data, shaped = given.data, infer_shapes(given.data, options, progress).data
     fed = None if feed is None else fed_input(given.model, image)
     whole = optimize(data, options, progress, cache=cache) if whole is None else whole
     whole = replace(whole, report=replace(whole.report, as_it_came=given.came))
-    model = _to_cut(data, options, progress, fed)
+    origin = ProgramSource(given.name, data, _whole_bytes(whole), shaped=shaped)
+    model = _to_cut(shaped, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
         raise UsageError(
@@ -122,30 +126,74 @@ def optimize_in_parts(
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
-    original = instructions(given.model, options.profile)
+    original = instructions(read_planned(shaped), options.profile)
     if feed is not None and fed is not None:
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
-        return _fed(name, data, model, fronts, whole, most_parts, must_fit)
+        return _fed(origin, model, fronts, whole, most_parts, must_fit)
     known = {} if cache is None else cache
     costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
     worth = _whole_bytes(whole) * (1 - _GAIN)
-    program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
+    program = replace(_program(origin, [whole], options), verified=_said(whole))
     as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, worth))
 
-    def made(choice: Choice) -> ProgramResult:
+    def made(costs: StretchCosts, choice: Choice) -> ProgramResult:
         if not choice.cuts or choice.need > worth:
             return as_one
         parts = _optimized_parts(costs, choice, 0)
-        program = _program(name, data, parts, whole, options)
+        program = _program(origin, parts, options)
         return as_one if program.arena > worth else ProgramResult(whole, parts, program)
 
     if reason is not None:
         return as_one
-    found = _within_the_limit(costs, most_parts, made, must_fit)
+    drafted = None if cuts is not None else _drafted(whole, options, original, most_parts, made)
+    if drafted is not None and options.search.meets_budget(max(drafted.program.arena_bytes.values())):
+        return _verified(data, drafted, options, progress)
+    found = _within_the_limit(costs, most_parts, partial(made, costs), must_fit)
+    if drafted is not None and (found is None or drafted.program.arena < found.program.arena):
+        found = drafted
     if found is None:
         return replace(as_one, why_whole=_TOO_SLOW)
     return as_one if found is as_one else _verified(data, found, options, progress)
+
+
+def _drafted(
+    whole: Result,
+    options: Options,
+    original: Mapping[str, int],
+    most_parts: int | None,
+    made: Callable[[StretchCosts, Choice], ProgramResult],
+) -> ProgramResult | None:
+    """Return the result as one, cut as it is: no search finds all that one for the whole does. None where it stays."""
+    costs = costs_of_result(whole, options, original)
+    try:
+        found = None if costs is None else _within_the_limit(costs, most_parts, partial(made, costs), False)
+    except InfeasibleError:  # what crosses a cut finds no place
+        return None
+    return None if found is None or found.why_whole is not None else found
+
+
+def draft_of(whole: Result, options: Options) -> tuple[int, float] | None:
+    """Return what a result needs in parts as it is, in bytes, and the added run time; None where that saves little.
+
+    Nothing is searched but orders and plans.
+    """
+    costs = costs_of_result(whole, options, whole.report.before.instructions)
+    found = None if costs is None else _chosen(costs, None, costs.most_work, False)
+    if costs is None or found is None or not found.cuts or found.need > _whole_bytes(whole) * (1 - WORTH):
+        return None
+    return found.need, options.max_slowdown * (1 + (found.work - costs.most_work) / SHARE)
+
+
+def costs_of_result(whole: Result, options: Options, original: Mapping[str, int]) -> ResultCosts | None:
+    """Return the prices of a result in parts as it is; None where it cannot be cut. ``original`` as StretchCosts'."""
+    model = read_planned(whole.model)
+    if why_whole(model) is not None:
+        return None
+    steps = tuple(step.bytes for step in limits_in_file(model, options.profile)[1] if not step.subgraph)
+    plan_label.detach(model)
+    plain = replace(options, io="keep", effort="quick", cascade=False, rewrite=False)
+    return ResultCosts(model, plain, lambda _: None, original=original, steps=steps)
 
 
 def _why_one(costs: StretchCosts, worth: float) -> str:
@@ -172,7 +220,7 @@ def need_along(
 
 
 def _fed(
-    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None, must_fit: bool
+    origin: ProgramSource, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None, must_fit: bool
 ) -> ProgramResult:
     """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
     options, reason = costs.options, why_whole(model) or costs.why_none()
@@ -182,7 +230,7 @@ def _fed(
     def made(choice: Choice) -> ProgramResult:
         front = costs.chosen(choice.stretches[0], choice.limits[0])
         parts = _optimized_parts(costs, choice, 1)
-        return ProgramResult(whole, parts, _program(name, data, parts, whole, options, front), None, front)
+        return ProgramResult(whole, parts, _program(origin, parts, options, front), None, front)
 
     found = _within_the_limit(costs, most_parts, made, must_fit)
     if found is None:
@@ -190,7 +238,7 @@ def _fed(
             f"--feed: no front keeps the added run time within {options.max_slowdown:.0%}: raise "
             "--max-slowdown, or give a number of rows"
         )
-    return _verified(data, found, options, costs.progress)
+    return _verified(origin.data, found, options, costs.progress)
 
 
 def _optimized_parts(costs: StretchCosts, choice: Choice, first: int) -> tuple[Result, ...]:
@@ -242,7 +290,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
     """
     if options.io == "int8":
         data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
-    model = read_planned(infer_shapes(data, options, progress).data)
+    model = read_planned(data)
     if fed is not None:
         model = in_rows(model, options)
     elif options.rewrite:
@@ -342,16 +390,11 @@ def _whole_bytes(whole: Result) -> int:
 
 
 def _program(
-    name: str | None,
-    data: bytes,
-    parts: Sequence[Result],
-    whole: Result,
-    options: Options,
-    front: FrontFile | None = None,
+    origin: ProgramSource, parts: Sequence[Result], options: Options, front: FrontFile | None = None
 ) -> Program:
     """The manifest of a program; ``front``: the part before the ``parts``, which is called for some rows at a time."""
     files = [(part.model, part.report.before.operators) for part in parts]
     if front is not None:
         files.insert(0, (front.data, front.operators))
-    origin = ProgramSource(name, data, _whole_bytes(whole), None if front is None else front.feed)
+        origin = replace(origin, feed=front.feed)
     return program_of(origin, files, options.target, options.profile)

@@ -218,3 +218,19 @@ class StretchCosts:
     def _share(self, name: str, added: float) -> int:
         allowed = self._allowed[name]
         return int(SHARE * added / allowed) if allowed else (0 if added <= 0 else 2 * SHARE)
+
+
+@dataclass
+class ResultCosts(StretchCosts):
+    """Prices of the stretches of a result, ``model``, in parts as it is: its stripes and its order stay.
+
+    The options are for a search without any. ``steps``: the bytes of the head while each operator runs.
+    """
+
+    limits: int = 1
+    steps: tuple[int, ...] = ()
+
+    def estimate(self, stretch: Stretch) -> int:
+        """Bytes: the head of the operator that needs most, and TFLM's structures."""
+        first, end = stretch
+        return max(self.steps[first:end]) + self.least_tail(stretch)

@@ -16,8 +16,8 @@ from ...model.ir.model import Model
 from ...options import Options
 from ...report.answer import answer_of
 from ...report.exploration import flags_of
-from ...report.model import Analysis, Way
-from ...report.words import counted
+from ...report.model import Advice, Analysis, Report, Way
+from ...report.words import change_in_percent, counted, percent
 from ...search.rewrite.boundary import take_channels_last, take_integers
 from ...search.rewrite.stage import clean_up
 from ..attempts import LIMITS
@@ -25,7 +25,7 @@ from ..candidate import Cache, Progress
 from ..pipeline import Result, optimize
 from .cutting import why_whole
 from .fronts import AUTO, FeedCosts
-from .run import ORDER_WORK, need_along, optimize_in_parts
+from .run import ORDER_WORK, draft_of, need_along, optimize_in_parts
 from .stretch import StretchCosts
 
 PARTS, FED = "--parts auto --effort quick", "--feed auto --parts auto --effort quick"
@@ -41,9 +41,7 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
     if as_one is not None:
         yield as_one
         return
-    excluded = options.ties or options.step or options.slide is not None or options.decision is not None
-    excluded = excluded or bool(options.channels_last)
-    if options.objective != "total" or excluded:
+    if not _allows_parts(options):
         return
     is_as_given = whole.report.as_it_came.has_size and all(use.rule != INFERRED_SHAPES for use in whole.report.rewrites)
     quick = replace(options, verify=False, effort="quick")
@@ -76,6 +74,24 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
         yield way
         if way.fits:
             return
+
+
+def _allows_parts(options: Options) -> bool:
+    excluded = options.ties or options.step or options.slide is not None or options.decision is not None
+    return options.objective == "total" and not excluded and not options.channels_last
+
+
+def with_advice(whole: Result, options: Options) -> Report:
+    """Return the report of a result, with the advice to use parts where a draft of them needs less."""
+    report = whole.report
+    draft = draft_of(whole, options) if _allows_parts(options) and report.tflm.runs else None
+    if draft is None:
+        return report
+    need, slowdown = draft
+    saved = change_in_percent(report.after.required_for_target, need)
+    text = f"about {need:,} bytes ({saved}) at {percent(slowdown)} run time, as several models in turn (docs/parts.md)"
+    summary = replace(report.summary, advice=(Advice("--parts auto", text), *report.summary.advice))
+    return replace(report, summary=summary)
 
 
 def _as_one(source: bytes, options: Options, whole: Result, progress: Progress, cache: Cache) -> Way | None:
