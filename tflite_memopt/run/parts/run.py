@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
 from ...evidence.equivalence.verification import infer_shapes
+from ...kernels.since import has_operators, needed_since
 from ...memory.arrange import arrange
 from ...memory.facts import limits_in_file
 from ...memory.file import read_planned
@@ -51,6 +52,7 @@ _TOO_SLOW = (
     "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows; with a "
     "higher limit parts may need less"
 )
+_WRITES_ROWS = "DYNAMIC_UPDATE_SLICE"
 _ANY_WORK = 1 << 62
 _ROUNDED = 1e-4
 """Added run time, as a fraction, that the search may miss: it counts in millionths of the limit, part by part."""
@@ -279,6 +281,12 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError("--replay does not work with --parts: every part has its own decision", ErrorKind.EXCLUDED)
     if options.objective != "total" and feed is None:
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
+    if feed is not None and not has_operators((_WRITES_ROWS,), options.build):
+        raise UsageError(
+            f"--feed does not work with --tflm {options.build.name}: the first part writes its rows by {_WRITES_ROWS}, "
+            f"which TFLM has since {needed_since((_WRITES_ROWS,))}",
+            ErrorKind.EXCLUDED,
+        )
     if feed is not None and options.runner is not None:
         raise UsageError("a runner does not work with --feed: it runs whole models", ErrorKind.EXCLUDED)
 
