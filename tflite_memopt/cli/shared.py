@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -43,66 +42,34 @@ TFLM_OF_FILE = flag_of(
 )
 
 
-class Bar:
-    """The share of a run that is done, in the order of its stages: it never falls.
-
-    How many stages there will be is not known. Each takes a part of what is left, and what it says of itself is a share
-    of that.
-    """
-
-    share = 0.0
-    _stage, _start, _end = "", 0.0, 0.0
-
-    def after(self, message: str) -> str:
-        """Count a message, "stage: how far" or a stage alone; return it with the run's share in place of its own."""
-        head, _, rest = message.rpartition(": ")
-        stage, done = head or message, _DONE.fullmatch(rest)
-        if stage != self._stage:
-            self._stage, self._start = stage, self._end
-            self._end += _OF_WHAT_IS_LEFT * (1 - self._end)
-        within = 0.0 if done is None else int(done[1]) / 100
-        self.share = max(self.share, self._start + within * (self._end - self._start))
-        return f"{self.share:.0%} {message if done is None else head}"
-
-
-_DONE = re.compile(r"(\d+)% done")
-_OF_WHAT_IS_LEFT = 0.15
-
-
 @contextmanager
 def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
     """Report the progress of a run on stderr: on a terminal as one live line, elsewhere as lines.
 
     ``quiet``: True for nothing; False for a line a stage; None for a line after five seconds of silence. A message is
-    "stage: how far", or a stage alone.
+    "stage: how far", or a stage alone. No share of the run is shown: how many searches are to come is not known.
     """
-    bar = Bar()
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.markup import escape
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}")
+        columns = SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}")
         with Progress(*columns, console=Console(stderr=True), transient=True) as live:
-            task = live.add_task("starting", total=1.0)
-
-            def move(message: str) -> None:
-                shown = bar.after(message)
-                live.update(task, description=escape(shown), completed=bar.share)
-
-            yield move
+            task = live.add_task("starting", total=None)
+            yield lambda message: live.update(task, description=escape(message))
     else:
         last_stage, last_time = "", monotonic()
 
         def say(message: str) -> None:
             nonlocal last_stage, last_time
-            stage, shown = message.partition(":")[0], bar.after(message)
+            stage = message.partition(":")[0]
             is_due = monotonic() - last_time > _SILENCE if quiet is None else stage != last_stage
             if is_due:
                 last_stage, last_time = stage, monotonic()
-                click.echo(f"{shown} ...", err=True)
+                click.echo(f"{message} ...", err=True)
 
         yield say
 

@@ -14,7 +14,6 @@ from threading import Thread
 from typing import Literal
 
 State = Literal["running", "done", "failed", "canceled"]
-SHARE = re.compile(r"^(\d+)%")
 _PATIENCE = 5.0
 """Seconds that a canceled process has before it is killed."""
 

@@ -22,8 +22,6 @@ function draw(job) {
   show("cancel", is_running);
   $("start").disabled = is_running || !file;
   $("said").textContent = job.said || "";
-  if (job.percent === null || job.percent === undefined) $("bar").removeAttribute("value");
-  else $("bar").value = job.percent;
   if (job.state === "failed") fail(job.said);
   if (job.state === "canceled") fail("Canceled; nothing was written.");
   show("done", job.state === "done");

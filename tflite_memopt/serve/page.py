@@ -14,7 +14,7 @@ from ..errors import ErrorKind, UsageError
 from ..kernels.boards import BOARDS
 from ..kernels.chips import CHIPS
 from ..kernels.targets import TARGETS
-from .job import SHARE, PageJob
+from .job import PageJob
 
 HOST = "127.0.0.1"
 LARGEST = 64 << 20
@@ -44,14 +44,11 @@ class Desk:
         job = self.job
         if job is None:
             return {"state": "none"}
-        state, said = job.state, job.progress
-        found = SHARE.match(said)
         return {
-            "state": state,
+            "state": job.state,
             "name": job.name,
             "result": job.result.name,
-            "percent": int(found[1]) if found else None,
-            "said": said,
+            "said": job.progress,
             "answer": job.answer,
         }
 

@@ -176,7 +176,7 @@ class Plans:
         return model
 
 
-Progress = Callable[[float], None]
+Progress = Callable[[], None]
 _LOG = logging.getLogger(__name__)
 PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
 """The number of plans without a better one, after which the search goes on with larger needs."""
@@ -268,7 +268,7 @@ class OrderSearch:
                 _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
                 patience = PATIENCE[effort] if best != before else patience - 1
                 target = min(target, _cutoff(best[0].need))
-                progress(1 - left / _CHOICES[effort])
+                progress()
             below = _cutoff(best[0].need)
             if target >= below:
                 break

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from ...errors import ErrorKind, InfeasibleError
 from ...kernels.profile import KernelProfile
@@ -229,9 +230,11 @@ class _Cascade:
         where = "stripes" if number == 1 else f"stripes, another way, {number}"
         self._progress(f"{where}: looking for regions")
 
-        def say(share: float) -> None:
+        rounds = count(1)
+
+        def say() -> None:
             # No bytes: another library, limit, or step may decline what is the best one here.
-            self._progress(f"{where}: {share:.0%} done")
+            self._progress(f"{where}: round {next(rounds)}")
 
         known = self._capped()
         cost, chosen = search.run(known, say, self._part)
