@@ -162,10 +162,11 @@ def _of_answer(name: str, answer: Answer, error: str) -> tuple[ModelRam, int]:
 
     code = code_of(answer)
     over = said_of_fit(answer, None) if code == OVER_BUDGET else ""
-    most = ", ".join(f"{need:,} with {library}" for library, need in answer.most.items())
+    notes = [f"{need:,} with {library}" for library, need in answer.most.items()]
+    notes += ["an estimate"] if answer.is_estimate else []
     # What TFLM does not run, or reads without its weights, needs no RAM that could be named.
     now = None if answer.judgement in ("cannot run", "no weights") else answer.reserve
-    return ModelRam(name, now, error=error, most=most, over=over), code
+    return ModelRam(name, now, error=error, most=", ".join(notes), over=over), code
 
 
 def _check_revision(folder: Path, revision: str) -> None:

@@ -128,7 +128,9 @@ def target_named(name: str) -> Target:
     close = inside or get_close_matches(plain, names, 1, _ALIKE)
     meant = f"did you mean {' or '.join(names[each] for each in close)}? Choose" if close else "choose"
     raise UsageError(
-        f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board", ErrorKind.UNKNOWN
+        f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board: "
+        "tflite-memopt targets lists them",
+        ErrorKind.UNKNOWN,
     )
 
 

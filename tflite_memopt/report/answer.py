@@ -79,6 +79,8 @@ class Answer:
     """The same with the planner that codegen writes; null where it writes none by default."""
     most: dict[str, int]
     """The library that needs the most, and its bytes; empty where it is ``library``."""
+    is_estimate: bool
+    """True if the kernels of that library were read from their source, and nobody measured them."""
     more_than_before: dict[str, tuple[int, int]]
     """Libraries with which the result needs more than the original, with the bytes before and after."""
     fit: Fit | None
@@ -111,6 +113,7 @@ def answer_of(
         reserve=counted.required,
         table=counted.table,
         most={} if worst == library else {worst: most.required},
+        is_estimate=not counted.measured,
         more_than_before=more,
         fit=_fit(worst, most, objective, budget, device),
     )

@@ -18,8 +18,8 @@ MARK = "<!-- tflite-memopt: RAM of models -->"
 class ModelRam:
     """Bytes of a model's arena, ``now`` and ``before``; None where there is no model, and ``error`` says why.
 
-    ``error``: also where it computes wrongly with the kernels. ``most``: what
-    it needs with the library that needs the most, in words. ``over``: why it is over the budget; empty if it fits.
+    ``error``: also where it computes wrongly with the kernels. ``most``: what it needs with the library that needs the
+    most, in words, and whether ``now`` is an estimate. ``over``: why it is over the budget; empty if it fits.
     """
 
     name: str

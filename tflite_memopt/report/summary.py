@@ -179,6 +179,8 @@ def _of_library(answer: Answer) -> str:
 
 def _notes(answer: Answer, target: str | None) -> Iterator[str]:
     """Yield what else holds of the size: with the library that needs the most, and with codegen's planner."""
+    if answer.is_estimate:
+        yield "an estimate: these kernels were read from their source, never measured"
     for name, need in answer.most.items():
         before = answer.more_than_before.get(name)
         more = "" if before is None else f", more than the {before[0]:,} of the original"

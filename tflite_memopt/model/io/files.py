@@ -107,6 +107,7 @@ def write_files(files: Mapping[Path, bytes]) -> None:
     Raises OutputError; then no temporary file is left, and no file has changed unless a rename itself failed.
     """
     temporary: dict[Path, str] = {}
+    target: Path | str = ""
     try:
         for target, data in files.items():
             written_to = target.resolve() if target.is_symlink() else target
@@ -114,8 +115,7 @@ def write_files(files: Mapping[Path, bytes]) -> None:
         for target, written in temporary.items():
             os.replace(written, target)
     except OSError as error:
-        name = error.filename2 or error.filename or next(iter(files), "")
-        raise OutputError(f"cannot write '{name}': {error.strerror or error}") from error
+        raise OutputError(f"cannot write '{target}': {error.strerror or error}") from error
     finally:
         for written in temporary.values():
             with contextlib.suppress(FileNotFoundError):

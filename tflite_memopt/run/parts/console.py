@@ -64,7 +64,10 @@ def answer_of_folder(folder: Path, target: str | None, budget: int | None) -> An
 
 
 def _needs(arenas: Mapping[str, int], head: int) -> dict[str, LibraryNeed]:
-    return {library: LibraryNeed(head, arena, True) for library, arena in arenas.items()}
+    return {
+        library: LibraryNeed(head, arena, PROFILES[library].measured_at is not None)
+        for library, arena in arenas.items()
+    }
 
 
 def _lines(result: ProgramResult, folder: Path) -> Iterator[Lines]:
