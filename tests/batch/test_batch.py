@@ -71,7 +71,7 @@ def run(client: Any, folder: Path, keeps_models: bool = True) -> tuple[Counter[s
     """Run all models of ``folder/in`` into ``folder/out``: what became of the files, and which were worked on."""
     told: list[str] = []
     found, results = find_models([str(folder / "in")]), Results(folder / "out", OPTIONS, keeps_models)
-    counts = run_batch(client, by_fate, found, OPTIONS, results, lambda _, __, line: told.append(line["model"]))
+    counts, _ = run_batch(client, by_fate, found, OPTIONS, results, lambda _, __, line: told.append(line["model"]))
     return counts, sorted(told)
 
 
@@ -403,5 +403,5 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
     kept = done_so_far(tmp_path / "out")
     assert 0 < kept < count
     second = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"{count} models: {count} done" in second.stdout
+    assert f"{count} models: {count} done ({kept} by an earlier run)" in second.stdout
     assert done_so_far(tmp_path / "out") == count

@@ -36,6 +36,8 @@ def open_cluster(workers: int | None, memory: int | None, address: str | None) -
     with ExitStack() as opened:
         opened.enter_context(dask.config.set({_LARGE: "2GiB"}))  # a model travels with its job
         if address is None:
+            # Workers that are busy when a run is ended are killed, which is no news.
+            logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
             local = distributed.LocalCluster(
                 n_workers=workers or dask.system.CPU_COUNT,
                 threads_per_worker=1,

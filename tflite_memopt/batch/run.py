@@ -54,10 +54,10 @@ def run_batch(
     options: Options,
     results: Results,
     watch: Watch,
-) -> Counter[str]:
+) -> tuple[Counter[str], int]:
     """Optimize all models without a lasting line, and those whose result is damaged or missing.
 
-    Return how many files ended in each status, now or before.
+    Return how many files ended in each status, now or before, and how many of them before.
     Of files with the same bytes one is worked on, and each has the result under its own path. The largest go first: a
     long one that came last would keep one worker busy and all others idle. Raises OutputError when results cannot be
     written.
@@ -70,6 +70,7 @@ def run_batch(
             counts[line["status"]] += len(files)
         else:
             left.append(files)
+    before = counts.total()
     left.sort(key=lambda files: (-files[0].nbytes, files[0].name))
     jobs = (_Job(files, read_file(files[0].path)) for files in left)
     with closing(answers_of(client, partial(_worked, work=work, options=options), jobs)) as answers:
@@ -79,7 +80,7 @@ def run_batch(
             for file in job.files:
                 results.write(file, line, model)
             watch(number, len(left), {**line, "model": job.files[0].name})
-    return counts
+    return counts, before
 
 
 def _lost(error: BaseException) -> Line:

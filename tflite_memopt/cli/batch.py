@@ -78,11 +78,12 @@ def batch(
                 if line["status"] != DONE:
                     click.echo(f"{printable(line['model'])}: {line['status']}: {line['error']}", err=True)
 
-            counts = run_batch(client, optimize, models, options, results, watch)
+            counts, before = run_batch(client, optimize, models, options, results, watch)
     except KeyboardInterrupt:
         click.echo("tflite-memopt: interrupted; run the same command to continue", err=True)
         sys.exit(INTERRUPTED)
     counted = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-    click.echo(f"{len(models):,} models: {counted}. See: {folder / RESULTS}")
+    earlier = f" ({before:,} by an earlier run)" if before else ""
+    click.echo(f"{len(models):,} models: {counted}{earlier}. See: {folder / RESULTS}")
     if counts.total() > counts[DONE]:
         sys.exit(NOT_EQUAL)

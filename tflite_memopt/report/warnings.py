@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
+from ..evidence.equivalence.baseline import LITERT
 from ..evidence.equivalence.verdict import Verdict
 from ..kernels.boards import usual_tflm
 from ..kernels.mend import NAMES
@@ -19,6 +21,9 @@ from ..options import Options
 from .answer import DeviceUse
 from .model import Analysis, FaultUse, Report
 from .words import short_name
+
+_LONG = 100
+"""Characters of a runtime's own message: -v has all of it."""
 
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
@@ -122,6 +127,9 @@ def of_cleared(inputs: Sequence[str]) -> Iterator[str]:
 
 def _of_basis(report: Report) -> Iterator[str]:
     yield from report.basis.findings
+    missing = report.equivalence.get(LITERT)
+    if missing is not None and missing.equal is None and missing.reason:
+        yield f"not run on LiteRT: {shorten(missing.reason, _LONG, placeholder=' ...')}"
     if report.equivalence and not report.basis.plan_executed:
         yield f"equal as a graph only: TFLM did not execute the plan ({report.basis.reason})"
 

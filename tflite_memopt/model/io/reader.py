@@ -105,8 +105,8 @@ def _refuse(data: bytes) -> NoReturn:
     if known is not None:
         raise ModelFormatError(f"not a .tflite model but {known}", ErrorKind.FORMAT)
     raise ModelFormatError(
-        f"not a .tflite model: bytes 4 to 8 are {repr(data[4:8])[1:]}, not {repr(IDENTIFIER)[1:]} (a wrong file, or one "
-        "cut short)",
+        f"not a .tflite model: bytes 4 to 8 are {repr(data[4:8])[1:]}, not {repr(IDENTIFIER)[1:]} (a wrong file, or "
+        "one cut short)",
         ErrorKind.FORMAT,
     )
 
