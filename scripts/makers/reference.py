@@ -15,6 +15,7 @@ from tests.test_imports import LEVELS, PACKAGE
 from tflite_memopt.cli import COMMANDS, load
 from tflite_memopt.cli.exit_codes import EXIT_CODES
 from tflite_memopt.cli.flags import flag_name
+from tflite_memopt.cli.networks import NETWORKS
 from tflite_memopt.cli.pairs import PAIRS
 from tflite_memopt.kernels import mend
 from tflite_memopt.kernels.chips import names_of_target
@@ -76,6 +77,7 @@ def page() -> str:
     sections = (
         ("Exit codes", "They are the same in every command.", ("code", "meaning"), _exit_codes()),
         ("Options", _OPTIONS, ("option", "commands", "field of `Options`", "meaning"), _options()),
+        ("Networks", _NETWORKS, ("my network is", "option"), ((kind, f"`{option}`") for kind, option in NETWORKS)),
         ("Pairs of options", _PAIRS, ("option", "does not work with", "reason"), _pairs()),
         ("Targets", _TARGETS, ("target", "cores and chips", "kernels", "measured", "read from source"), _targets()),
         (
@@ -99,6 +101,11 @@ def page() -> str:
 _OPTIONS = (
     "As `tflite-memopt COMMAND --help` shows them; it also has the defaults. In Python sizes are bytes as `int`, a\n"
     "limit on run time is a fraction (0.1 for 10 %), and repeated options are tuples."
+)
+_NETWORKS = (
+    "Pages: [sliding windows](streaming.md), [recurrent networks](recurrent.md), "
+    "[fed input](parts.md#rows-as-the-camera-delivers-them),\n[channels last](exactness.md#channels-last), "
+    "[several networks](parts.md#several-networks), [two memories](device.md#the-plan-as-a-table)."
 )
 _PAIRS = "Of `optimize`. All other pairs work together; tests/test_pairs.py tries them."
 _TARGETS = (

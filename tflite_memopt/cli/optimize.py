@@ -17,6 +17,7 @@ from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
 from .flags import GroupedCommand, command_again, flag, flags_of, options_from
+from .networks import network_table
 from .pairs import refuse_pairs
 from .reports import makers_of, report_option, reports_of
 from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
     from ..report.model import Report
 
 
-@click.command(cls=GroupedCommand, short_help="Reduce the RAM of a model, and verify the result.")
+@click.command(
+    cls=GroupedCommand,
+    short_help="Reduce the RAM of a model, and verify the result.",
+    epilog=f"\b\nMy network is ...\n{network_table()}",
+)
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @flag(
     "-o",
