@@ -166,7 +166,7 @@ def activated(call: Call, x: Ring, activation: int) -> Ring:
 def stacked(call: Call) -> Values:
     """PACK."""
     values = [call.value(slot) for slot in range(len(call.values))]
-    if int(call.option("valuesCount", len(values))) != len(values):
+    if int(call.option("valuesCount", 0)) != len(values):
         raise CoarseError
     if any(map(is_ring, values)):
         values = list(map(call.keys.constant, values))
@@ -175,7 +175,7 @@ def stacked(call: Call) -> Values:
 
 def unstacked(call: Call) -> Values:
     """UNPACK."""
-    if int(call.option("num", len(call.operator.outputs))) != len(call.operator.outputs):
+    if int(call.option("num", 0)) != len(call.operator.outputs):
         raise CoarseError
     return list(np.moveaxis(call.value(0), int(call.option("axis")), 0))
 
@@ -187,8 +187,9 @@ def split(call: Call) -> Values:
     if not -x.ndim <= axis < x.ndim:
         raise BrokenModelError(f"it has no axis {axis}")
     full, outputs = x.shape[axis], call.operator.outputs
-    if int(call.option("numSplits", len(outputs))) != len(outputs):
-        raise BrokenModelError(f"it says {call.option('numSplits')} parts and has {len(outputs)}")  # kernels refuse it
+    said = int(call.option("numSplits", 0))
+    if said != len(outputs):
+        raise BrokenModelError(f"it says {said} parts and has {len(outputs)}")  # kernels refuse it
     if is_even:
         sizes = [full // len(outputs)] * len(outputs)
     else:
