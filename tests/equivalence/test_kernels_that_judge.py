@@ -11,7 +11,7 @@ import pytest
 from tests.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain
 from tests.tflm import needs_wheel
-from tflite_memopt import Options
+from tflite_memopt import Options, optimize
 from tflite_memopt.evidence.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, RunJob
 from tflite_memopt.evidence.equivalence.baseline import Baseline, measure_baseline
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
@@ -221,3 +221,32 @@ def test_a_baselines_runner_has_its_kernels(interpreters: Interpreters) -> None:
 
 def quiet(_: str) -> None:
     pass
+
+
+def narrow_bias(said: int) -> Model:
+    """A CONV_2D of 16 bits with a bias of 32 bits, whose type the options say, or leave at 0."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 2), DType.INT16, scale=1e-3), b.tensor("y", (1, 4, 4, 3), DType.INT16, scale=1e-3)
+    weights = b.constant("w", np.arange(1, 7, dtype=np.int8).reshape(3, 1, 1, 2), per_tensor(0.01, 0))
+    bias = b.constant("bias", np.asarray([900, -800, 700], np.int32), per_tensor(1e-5, 0))
+    fields = {"padding": 1, "strideH": 1, "strideW": 1, "quantizedBiasType": said}
+    b.operator("CONV_2D", (x, weights, bias), (y,), "Conv2DOptions", **fields)
+    return b.finish(y)
+
+
+@needs_wheel
+def test_litert_judges_no_bias_that_it_reads_beyond(interpreters: Interpreters) -> None:
+    options = Options(samples=4)
+    untyped, typed = (looked_at(narrow_bias(said), interpreters, options) for said in (0, 2))
+    litert, tflm = untyped.runs["litert"], untyped.runs["tflm"]
+    assert litert.run is None
+    assert "beyond its end" in (litert.reason or "")
+    right, found = typed.runs["litert"].run, tflm.run
+    assert right is not None
+    assert found is not None
+    np.testing.assert_array_equal(np.stack(found.outputs[0]), np.stack(right.outputs[0]))
+    data = write_model(narrow_bias(0))
+    read = interpreters["litert"].run(RunJob(data, untyped.samples, 0))
+    assert not np.array_equal(np.stack(read.outputs[0]), np.stack(right.outputs[0]))
+    report = optimize(data, options).report
+    assert {name: each.equal for name, each in report.equivalence.items()} == {"litert": None, "tflm": True}

@@ -83,7 +83,13 @@ def test_a_reason_is_said_once_with_its_first_operator_and_how_many_there_are() 
 
 @pytest.mark.parametrize(
     ("name", "custom", "kind"),
-    [("ATAN2", None, "missing"), ("WHERE", None, "shapes"), ("CUSTOM", "FlexErf", "flex"), ("CUSTOM", "Mine", None)],
+    [
+        ("ATAN2", None, "missing"),
+        ("WHERE", None, "shapes"),
+        ("UNSORTED_SEGMENT_PROD", None, "shapes"),
+        ("CUSTOM", "FlexErf", "flex"),
+        ("CUSTOM", "Mine", None),
+    ],
 )
 def test_operators_that_tflm_lacks(name: str, custom: str | None, kind: str | None) -> None:
     b = ModelBuilder()

@@ -96,7 +96,10 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
     "positions": ("TFLM computes positions only in 32 bits", "ask for these (tf.argmax(..., output_type=tf.int32))"),
     "masks": ("TFLM has no kernel for masks here", _MASK),
     "types": ("TFLM has no kernel for these types", "convert to int8 or float, or replace the layer"),
-    "shapes": ("it computes shapes", "give the network's input a batch size (keras.Input(..., batch_size=1))"),
+    "shapes": (
+        "it computes shapes",
+        "give the network's input a batch size (keras.Input(..., batch_size=1), and Model.export an input_signature)",
+    ),
     "computed_size": (
         "the size of its output depends on values, and TFLM takes the size in the file",
         "in a recurrent layer unroll it (unroll=True) or return only its last step, elsewhere give sizes as numbers",
@@ -164,7 +167,7 @@ _LAYERS: Mapping[str, str] = {
 }
 """Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
 
-_OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
+_OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "UNSORTED_SEGMENT_PROD", "WHERE"})
 """Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
 _CALLERS = ("IF", "WHILE", "CALL_ONCE")
