@@ -125,6 +125,15 @@ def test_rows_for_a_tflm_that_cannot_write_them_are_refused_before_any_search(tm
 
 
 @pytest.mark.slow
+def test_a_budget_that_is_missed_on_such_a_tflm_says_so_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(model_for("--feed"))
+    words = ("--budget", "3000", "--tflm", "zephyr-3.7", "--target", "cortex-m4", "--no-verify", "--effort", "quick")
+    done = run("optimize", "m.tflite", "-o", "out.tflite", *words, folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "not possible: --feed does not work with --tflm zephyr-3.7" in " ".join(done.stdout.split())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("first", OPTIONS)
 def test_each_pair_works_or_is_refused_with_both_names(first: str, tmp_path: Path) -> None:
     refused = {frozenset(pair[:2]) for pair in PAIRS}

@@ -282,10 +282,10 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
     if options.objective != "total" and feed is None:
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     if feed is not None and not has_operators((_WRITES_ROWS,), options.build):
-        raise UsageError(
+        raise UnsupportedModelError(
             f"--feed does not work with --tflm {options.build.name}: the first part writes its rows by {_WRITES_ROWS}, "
             f"which TFLM has since {needed_since((_WRITES_ROWS,))}",
-            ErrorKind.EXCLUDED,
+            ErrorKind.NO_KERNEL,
         )
     if feed is not None and options.runner is not None:
         raise UsageError("a runner does not work with --feed: it runs whole models", ErrorKind.EXCLUDED)
