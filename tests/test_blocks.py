@@ -100,6 +100,7 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ("docs/device.md", "execute_process"): "tests/firmware/test_homes.py",
     ("docs/device.md", "extra_scripts"): "tests/firmware/test_homes.py",
     ("docs/device.md", "- name: tflite_memopt"): "tests/firmware/test_homes.py",
+    ("docs/device.md", "external_components:"): "tests/firmware/test_homes.py",
     ("docs/exactness.md", "g++ "): "needs a TFLM that was built by hand",
     ("docs/exactness.md", "cosign"): "needs a key or an account",
     ("docs/index.md", "pip install"): "tests/test_stranger.py",

@@ -1,4 +1,4 @@
-"""PlatformIO and west themselves run what optimizes a model in their builds; idf.py's part is called as idf.py does.
+"""PlatformIO, west, and ESPHome run what optimizes a model in their builds; idf.py's part is called as idf.py does.
 
 PlatformIO is PyPI's, with PyPI's SCons in place of its package of SCons, and a platform for this machine. The
 workspace of west has a repository with the version of a Zephyr, and this one.
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.models import mobile_chain
 from tflite_memopt.model.io.writer import write_model
 
@@ -158,3 +159,33 @@ def test_idf_py_names_the_chip_of_its_project(folder: Path, monkeypatch: pytest.
     assert "esp-nn" in (folder / "main" / "model" / "arena.h").read_text()
     with pytest.raises(SystemExit, match="3"):
         found["callback"]("memopt", None, None, **given | {"budget": "1K"})
+
+
+_WAKE = """
+esphome: {name: wake}
+esp32: {board: esp32-s3-devkitc-1, variant: esp32s3, framework: {type: esp-idf}}
+i2s_audio: {i2s_lrclk_pin: GPIO5, i2s_bclk_pin: GPIO6}
+microphone: {platform: i2s_audio, id: mic, adc_type: external, i2s_din_pin: GPIO4, channel: left, pdm: false}
+micro_wake_word:
+  microphone: mic
+  models: [{model: firmware/esphome/okay_nabu.json}]
+"""
+
+
+def test_esphome_optimizes_before_it_writes_its_firmware_and_fails_over_the_budget(folder: Path) -> None:
+    esphome = installed("esphome")
+    shutil.copytree(SYSTEMS / "esphome", folder / "components")
+    (folder / "okay_nabu.tflite").write_bytes(write_model(wake_word()))
+    (folder / "okay_nabu.json").write_text(json.dumps(MANIFEST))
+    added = lines_of((ROOT / "docs" / "device.md").read_text(), "external_components:")
+    added = f"{added} --effort quick --no-verify"  # the wake word of the tests has scales that no runtime takes
+    (folder / "wake.yaml").write_text(added + _WAKE)
+    code, said = ran(esphome, "compile", "--only-generate", "wake.yaml", folder=folder)
+    assert code == 0, said
+    arena = json.loads((folder / "firmware" / "esphome" / "okay_nabu.json").read_text())["micro"]["tensor_arena_size"]
+    (main,) = folder.rglob("src/main.cpp")
+    assert f'"a word", {arena}, ' in main.read_text()
+    (folder / "wake.yaml").write_text(added.replace("26K", "1K") + _WAKE)
+    code, said = ran(esphome, "config", "wake.yaml", folder=folder)
+    assert code != 0
+    assert "DOES NOT FIT 1 KB" in said
