@@ -74,15 +74,6 @@ def by_limit(data: bytes, options: Options) -> Iterator[tuple[float, int, float]
 
 @pytest.mark.slow
 @models
-@pytest.mark.parametrize("every_byte", [False, True])
-def test_a_wider_limit_never_gives_more_bytes_and_each_is_kept(data: bytes, every_byte: bool) -> None:
-    found = list(by_limit(data, replace(OPTIONS, every_byte=every_byte)))
-    assert all(share <= limit + 1e-9 for limit, _, share in found)
-    assert all(narrow >= wide for (_, narrow, _), (_, wide, _) in pairwise(found))
-
-
-@pytest.mark.slow
-@models
 def test_more_effort_never_gives_more_bytes(data: bytes) -> None:
     needs = [run(data, replace(OPTIONS, effort=effort), {})[0] for effort in EFFORTS]
     assert needs == sorted(needs, reverse=True)
@@ -99,10 +90,13 @@ def test_a_budget_is_met_or_gives_no_more_bytes(data: bytes) -> None:
 
 @pytest.mark.slow
 @models
-def test_the_front_has_nothing_that_a_single_answer_beats(data: bytes) -> None:
+def test_a_wider_limit_never_gives_more_bytes_and_no_answer_beats_the_front(data: bytes) -> None:
     found = explore(data, replace(OPTIONS, every_byte=True)).exploration
     points = (found.before, *found.points)
     for every_byte in (False, True):
-        for limit, need, share in by_limit(data, replace(OPTIONS, every_byte=every_byte)):
+        answers = list(by_limit(data, replace(OPTIONS, every_byte=every_byte)))
+        assert all(share <= limit + 1e-9 for limit, _, share in answers)
+        assert all(narrow >= wide for (_, narrow, _), (_, wide, _) in pairwise(answers))
+        for limit, need, share in answers:
             said = f"{limit}: {need} bytes at {share:+.3f}"
             assert any(point.total <= need and point.slowdown <= share + 5e-4 for point in points), said

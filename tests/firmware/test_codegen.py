@@ -134,8 +134,9 @@ def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], t
 
 
 @pytest.mark.device
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ["dense_model", "streaming_model", "while_model"])
 def test_it_compiles_with_the_headers_of_a_tflm(name: str, tmp_path: Path) -> None:
+    """Every model of the suite compiles against the interface, above; these are the three forms of a resolver."""
     data = optimized(name, HOST)
     for planner in ("metadata", "table"):
         folder = write(tmp_path / planner, data, HOST, planner=planner)

@@ -294,7 +294,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
 def test_the_least_head_has_a_budget_of_its_own(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_dense()))
-    how = ("--feed", "4", "--target", "cortex-m7", "--max-slowdown", "90", "--effort", "quick", "--no-verify")
+    how = ("--feed", "4", "--target", "cortex-m7", "--max-slowdown", "90", "--changes", "order", "--no-verify")
     code, said = run("optimize", path, "-o", folder, *how, "--objective", "head", "--budget", "1K")
     assert code == 3, said
     program, _ = read_program(folder)
