@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.faults import raises
 from tests.program.test_feed import chain
 from tests.program.test_program_firmware import in_parts
-from tflite_memopt import Options
+from tflite_memopt import Options, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ErrorKind, MemoptError, ModelFormatError
 from tflite_memopt.firmware.description import Networks
 from tflite_memopt.memory.file import read_planned
+from tflite_memopt.memory.work import slowdowns
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run.parts.files import MANIFEST, Program, read_program
 from tflite_memopt.run.parts.firmware import describe_program
@@ -125,3 +127,14 @@ def test_a_program_of_another_file_is_refused() -> None:
     data, result = fed()
     with pytest.raises(EquivalenceError):
         check_program(data + b"\0" * 16, result.program, result.models)
+
+
+def test_run_time_is_counted_by_the_shapes_that_runtimes_infer() -> None:
+    """As optimize counts it: by the wrong ones of the file, the original would take a quarter of its time."""
+    data = write_model(dilated_with_a_batch_of_one())
+    options = Options(target="cortex-m7", verify=False, effort="quick")
+    report, result = optimize(data, options).report, optimize_in_parts(data, options, None)
+    assert len(result.parts) == 1
+    counted = max(slowdowns(report.before.instructions, report.after.instructions).values())
+    assert max(result.program.slowdown.values()) == pytest.approx(counted)
+    check_program(data, result.program, result.models)

@@ -81,7 +81,7 @@ def program_of(origin: ProgramSource, files: Sequence[File], target: str | None,
         kernels=profile.name,
         arena_bytes={library: arena for library, (arena, _) in spaces.items()},
         whole_bytes=origin.whole_bytes,
-        slowdown=slowdowns(instructions(original, profile), _work(models, calls, moved, profile)),
+        slowdown=slowdowns(instructions(original, profile), work_of(models, calls, moved, profile)),
         verified=NOT_VERIFIED,
         parts=tuple(parts),
         feed=feed,
@@ -89,7 +89,7 @@ def program_of(origin: ProgramSource, files: Sequence[File], target: str | None,
     )
 
 
-def _work(models: Sequence[Model], calls: Sequence[int], moved: int, profile: KernelProfile) -> dict[str, int]:
+def work_of(models: Sequence[Model], calls: Sequence[int], moved: int, profile: KernelProfile) -> dict[str, int]:
     """Return the instructions of one run of a program, by the kernel library.
 
     moving ``moved`` bytes between parts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...kernels.since import has_operators, needed_since
 from ...memory.arrange import arrange
 from ...memory.facts import limits_in_file
 from ...memory.file import read_planned
-from ...memory.work import instructions
+from ...memory.work import instructions, slowest
 from ...model.io import plan_label
 from ...model.io.files import Source, write_folder
 from ...model.ir.change import Exactness, loosest
@@ -35,7 +35,9 @@ from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choos
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, PROVED, Program, to_json
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late
-from .manifest import ProgramSource, program_of
+from .handover import hand_over
+from .manifest import ProgramSource, program_of, work_of
+from .space import counted_library, part_space
 from .stretch import SHARE, ResultCosts, StretchCosts
 from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
@@ -48,16 +50,16 @@ _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 6
 """Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
 ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
-_TOO_SLOW = (
-    "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows; with a "
-    "higher limit parts may need less"
-)
+_TOO_SLOW = "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows"
 _WRITES_ROWS = "DYNAMIC_UPDATE_SLICE"
 _ANY_WORK = 1 << 62
 _ROUNDED = 1e-4
 """Added run time, as a fraction, that the search may miss: it counts in millionths of the limit, part by part."""
 _GAIN = 0.01
 """The share of the whole that parts must save to be written."""
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,13 @@ def optimize_in_parts(
     program = replace(_program(origin, [whole], options), verified=_said(whole))
     as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, worth))
 
-    def made(costs: StretchCosts, choice: Choice) -> ProgramResult:
+    def made(costs: StretchCosts, choice: Choice) -> tuple[ProgramResult, float]:
         if not choice.cuts or choice.need > worth:
-            return as_one
+            return as_one, 0.0
         parts = _optimized_parts(costs, choice, 0)
         program = _program(origin, parts, options)
-        return as_one if program.arena > worth else ProgramResult(whole, parts, program)
+        made = ProgramResult(whole, parts, program)
+        return (as_one, 0.0) if program.arena > worth else (made, max(program.slowdown.values()))
 
     if reason is not None:
         return as_one
@@ -164,7 +167,7 @@ def _drafted(
     options: Options,
     original: Mapping[str, int],
     most_parts: int | None,
-    made: Callable[[StretchCosts, Choice], ProgramResult],
+    made: Callable[[StretchCosts, Choice], tuple[ProgramResult, float]],
 ) -> ProgramResult | None:
     """Return the result as one, cut as it is: no search finds all that one for the whole does. None where it stays."""
     costs = costs_of_result(whole, options, original)
@@ -180,11 +183,27 @@ def draft_of(whole: Result, options: Options) -> tuple[int, float] | None:
 
     Nothing is searched but orders and plans.
     """
-    costs = costs_of_result(whole, options, whole.report.before.instructions)
-    found = None if costs is None else _chosen(costs, None, costs.most_work, False)
-    if costs is None or found is None or not found.cuts or found.need > _whole_bytes(whole) * (1 - WORTH):
+    before = whole.report.before.instructions
+    costs = costs_of_result(whole, options, before)
+    if costs is None:
         return None
-    return found.need, options.max_slowdown * (1 + (found.work - costs.most_work) / SHARE)
+    library = counted_library(options.profile)
+
+    def made(choice: Choice) -> tuple[tuple[int, float] | None, float]:
+        if not choice.cuts:
+            return None, 0.0
+        parts = [costs.found[each, limit] for each, limit in zip(choice.stretches, choice.limits, strict=True)]
+        spaces = [part_space(each.model, library, each.placement.offsets) for each in parts]
+        arena, moves = hand_over(spaces)
+        models, moved = [each.model for each in parts], sum(each.nbytes for each in moves)
+        slowdown = slowest(before, work_of(models, [1] * len(models), moved, options.profile))
+        return (arena, slowdown), slowdown
+
+    try:
+        found = _within_the_limit(costs, None, made, False)
+    except InfeasibleError:  # what crosses a cut finds no place
+        return None
+    return found if found is not None and found[0] <= _whole_bytes(whole) * (1 - WORTH) else None
 
 
 def costs_of_result(whole: Result, options: Options, original: Mapping[str, int]) -> ResultCosts | None:
@@ -229,10 +248,11 @@ def _fed(
     if reason is not None:
         raise UnsupportedModelError(f"--feed: {reason}", ErrorKind.FORM)
 
-    def made(choice: Choice) -> ProgramResult:
+    def made(choice: Choice) -> tuple[ProgramResult, float]:
         front = costs.chosen(choice.stretches[0], choice.limits[0])
         parts = _optimized_parts(costs, choice, 1)
-        return ProgramResult(whole, parts, _program(origin, parts, options, front), None, front)
+        program = _program(origin, parts, options, front)
+        return ProgramResult(whole, parts, program, None, front), max(program.slowdown.values())
 
     found = _within_the_limit(costs, most_parts, made, must_fit)
     if found is None:
@@ -311,18 +331,20 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
 
 
 def _within_the_limit(
-    costs: StretchCosts, most_parts: int | None, made: Callable[[Choice], ProgramResult], must_fit: bool
-) -> ProgramResult | None:
-    """Return the program of the best choice that keeps to the limit on run time; None without one.
+    costs: StretchCosts, most_parts: int | None, made: Callable[[Choice], tuple[Made, float]], must_fit: bool
+) -> Made | None:
+    """Return what is made of the best choice that keeps to the limit on run time; None without one.
+
+    ``made``: also returns the added run time, as a fraction.
 
     The search assumes that a tensor is moved once between two parts. The program tells whether it is moved twice, for
     want of room: then what it adds beyond the limit is taken from the limit of the next search.
     """
     most_work, limit = costs.most_work, costs.options.max_slowdown
     while (choice := _chosen(costs, most_parts, most_work, must_fit)) is not None:
-        result = made(choice)
-        over = max(result.program.slowdown.values()) - limit
-        if over <= _ROUNDED or result.why_whole is not None:
+        result, slowdown = made(choice)
+        over = slowdown - limit
+        if over <= _ROUNDED:
             return result
         most_work = choice.work - (ceil(SHARE * over / limit) if limit else SHARE)
     return None
