@@ -287,8 +287,9 @@ class Options(SearchOptions):
 
     target: str | None = option(
         None,
-        "Your board, chip, or core, such as pico, nrf52840, or cortex-m4; 'tflite-memopt targets' lists all. It "
-        "determines the kernels, the RAM, and the exact size to reserve. [default: any]",
+        "Your board, chip, or core, such as pico, nrf52840, or cortex-m4; 'tflite-memopt targets' lists all. "
+        "esp32s3@esp-nn-1.2.3 also names the release of esp-nn. It determines the kernels, the RAM, and the size to "
+        "reserve, exact where the kernels were measured. [default: any]",
         commands=(*_SEARCHES, *_OF_KERNELS, "codegen"),
         group="Target",
         role="apart",
