@@ -512,7 +512,7 @@ def reduction(call: Call) -> Values:
         total = (call.arithmetic if is_sum else WRAPPING).total(sealed_rows)
     is_of_image = keep and x.ndim == 4 and axes == [1, 2]  # for which kernels have a loop of their own
     total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", is_of_image)
-    return [call.hashed(total, call.parameters()).reshape(call.output.shape)]
+    return [call.hashed(total, call.parameters("keepDims")).reshape(call.output.shape)]
 
 
 def row_map_of(call: Call) -> Values:

@@ -168,6 +168,17 @@ class NewConstant:
 
 
 @dataclass(frozen=True)
+class _Reshaped:
+    """A computed operand in another shape, whose elements stay in their order."""
+
+    tensor: Tensor
+    shape: tuple[int, ...]
+
+
+_Operand = Tensor | NewConstant | _Reshaped
+
+
+@dataclass(frozen=True)
 class _Site:
     """An operator behind transposes. ``axes``: the dimension of the source for each of its input's, if it is longer
     than one element.
@@ -183,7 +194,7 @@ class _Site:
 
     def lowered(
         self,
-        inputs: Sequence[Tensor | NewConstant | None],
+        inputs: Sequence[_Operand | None],
         shape: Sequence[int] | None = None,
         order: Sequence[int] | None = None,
         **fields: Any,
@@ -199,12 +210,7 @@ class _Site:
         made_shape, output = tuple(self.sizes if shape is None else shape), self.operator.outputs[0]
 
         def write(edit: Editor) -> None:
-            new = [
-                edit.constant(f"{each.like.name}/source_order", each.array, each.like.quantization)
-                if isinstance(each, NewConstant)
-                else each
-                for each in inputs
-            ]
+            new = [_written(each, edit) for each in inputs]
             is_same = made_shape == output.shape and list(axes) == sorted(axes)
             made = output if is_same else edit.activation(f"{output.name}/source_order", made_shape, output)
             edit.twin(self.operator, new, (made,), **fields)
@@ -220,6 +226,16 @@ class _Site:
             if axis is not None:
                 found[axis] = value
         return found
+
+
+def _written(operand: _Operand | None, edit: Editor) -> Tensor | None:
+    if isinstance(operand, NewConstant):
+        return edit.constant(f"{operand.like.name}/source_order", operand.array, operand.like.quantization)
+    if not isinstance(operand, _Reshaped):
+        return operand
+    made = edit.activation(f"{operand.tensor.name}/source_order", operand.shape, operand.tensor)
+    edit.reshape(operand.tensor, made)
+    return made
 
 
 def _lowered_transpose(match: Match) -> Answer:
@@ -240,7 +256,7 @@ def _elementwise(site: _Site) -> Answer:
     operator, rank = site.operator, len(site.axes)
     if len(operator.outputs[0].shape) != rank:
         return "its output has other dimensions"
-    inputs: list[Tensor | NewConstant | None] = []
+    inputs: list[_Operand | None] = []
     for tensor in operator.inputs:
         found = None if tensor is None else _in_source_order(site, tensor)
         if found is None or isinstance(found, str):
@@ -249,12 +265,17 @@ def _elementwise(site: _Site) -> Answer:
     return site.lowered(inputs)
 
 
-def _in_source_order(site: _Site, tensor: Tensor) -> Tensor | NewConstant | str:
-    """The operand before its transpose, or, of a constant, its values in the order of the source."""
+def _in_source_order(site: _Site, tensor: Tensor) -> _Operand | str:
+    """The operand before its transpose, or in a shape that is broadcast; of a constant, its values in that order."""
     if not tensor.is_constant:
         origin = origin_of(tensor)
-        same = origin is not None and (origin.source.shape, origin.places) == (site.sizes, site.origin.places)
-        return origin.source if origin is not None and same else f"'{tensor.name}' is not transposed likewise"
+        if origin is not None and (origin.source.shape, origin.places) == (site.sizes, site.origin.places):
+            return origin.source
+        long = [axis for axis, size in zip(site.axes, tensor.shape, strict=False) if size > 1]
+        is_broadcast = len(tensor.shape) == len(site.axes) and len(long) <= 1 and None not in long
+        if not is_broadcast:
+            return f"'{tensor.name}' is not transposed likewise"
+        return _Reshaped(tensor, tuple(site.by_source(tensor.shape, 1)))
     array = values(tensor)
     if array is None or array.ndim > len(site.axes):
         return f"'{tensor.name}' has no values that are known, or more dimensions"
@@ -318,15 +339,21 @@ def _reduced(site: _Site) -> Answer:
     operator, source = site.operator, site.origin.source
     chosen = operands(operator, 2)[1]
     given = integers(chosen)
-    if chosen is None or given is None or operator.option("keepDims", False):
-        return "it keeps the dimensions that it takes together, or they are computed"
-    at = {axis_of(int(axis), len(site.axes)) for axis in given}
+    if chosen is None or given is None:
+        return "the dimensions that it takes together are computed"
+    at, keeps = {axis_of(int(axis), len(site.axes)) for axis in given}, bool(operator.option("keepDims", False))
+    if keeps and len(site.axes) == 4 and at == {1, 2}:
+        return "kernels have a sum of their own for rows and columns that it keeps"
     taken = {axis for place, axis in enumerate(site.axes) if place in at and axis is not None}
     if not taken or (source.dtype is DType.FLOAT32 and len(taken) > 1):
         return "floats would be added in another order"
     kept = [axis for place, axis in enumerate(site.axes) if place not in at and axis is not None]
     if kept != sorted(kept):
         return "its output is transposed"
+    if keeps:
+        shape = [size for axis, size in enumerate(site.sizes) if axis not in taken]
+        axes = NewConstant(chosen, np.asarray(sorted(taken), np.int32))
+        return site.lowered((source, axes), shape, range(len(shape)), keepDims=False)
     wanted = operator.outputs[0].shape
     short = [axis for axis, size in enumerate(site.sizes) if size == 1]
     for more in chain.from_iterable(combinations(reversed(short), count) for count in range(len(short) + 1)):
@@ -352,13 +379,13 @@ LOWERED_TRANSPOSE = Rule("lowered_transpose", Pattern("lowered", tuple(_LOWERED)
     x -- TRANSPOSE -- RESHAPE -- PAD -- y        =>        x -- PAD -- TRANSPOSE -- RESHAPE -- y
 
 The operator is elementwise, or PAD, SLICE, CONCATENATION, MEAN or another reduction; its other operands are constants,
-whose dimensions are put into that order, or are transposed likewise. Further down the transpose meets the one that
-undoes it, before the next convolution. A network that pads by hand or adds a batch norm between convolutions of one
-dimension, has such a pair for each.
+whose dimensions are put into that order, or are transposed likewise, or have a value for each channel, which a RESHAPE
+puts last. Further down the transpose meets the one that undoes it, before the next convolution. A network that pads by
+hand, gates its channels, or adds a batch norm between convolutions of one dimension, has such a pair for each.
 
 Exact: each output element is computed of the same elements, at another place. A reduction takes them in the same order:
-floats are left alone where it would be another one, and so are reductions that keep their dimensions, for which kernels
-have sums of their own. It is done where the model has fewer transposes after all.
+floats are left alone where it would be another one, and so are reductions of rows and columns that keep them, for which
+kernels have sums of their own. It is done where the model has fewer transposes after all.
 """
 
 
