@@ -72,13 +72,13 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
             text = "rewrites such an operator so that the kernels compute it correctly, if that is possible"
             advice = (*advice, Advice("tflite-memopt optimize", text))
     elif any(step.operator in NPUS for step in analysis.steps):
-        text = "makes a model that may need less; only the chip can run it, and verify proves it equal"
+        text = "searches for a model that needs less; only the chip can run it, and verify proves it equal"
         advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif not is_exact:
-        text = "makes a model that may need less; verify --runner runs it on a TFLM that has its kernels"
+        text = "searches for a model that needs less; verify --runner runs it on a TFLM that has its kernels"
         advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif analysis.planned_for is None:
-        text = "makes a model that needs less, and verifies that it computes the same"
+        text = "searches for a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
     return Summary(printable(first), (), limits_of(analysis.memory, analysis.bounds, False), advice)
 
