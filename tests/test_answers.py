@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.report.warnings import warnings_for
 
 
 @pytest.fixture
@@ -54,6 +56,27 @@ def test_what_saves_nothing_is_not_flashed(folder: Path) -> None:
     assert "flash o.tflite" not in done.stdout
     smaller = run("optimize", "m.tflite", "-o", "o2.tflite", "--target", "cortex-m4", folder=folder)
     assert "flash o2.tflite: " in smaller.stdout
+
+
+def test_kernels_that_were_only_read_give_an_estimate_in_every_command(folder: Path) -> None:
+    optimized = run("optimize", "m.tflite", "-o", "o.tflite", "--target", "esp32s3", "--effort", "quick", folder=folder)
+    analyzed = run("analyze", "o.tflite", "--target", "esp32s3", folder=folder)
+    checked = run("check", "o.tflite", folder=folder)
+    for done in (optimized, analyzed, checked):
+        assert "an estimate" in done.stdout, done.stdout
+    assert run("codegen", "o.tflite", "-o", "firmware", folder=folder).returncode == 0
+    assert "ESTIMATES for kernels that were read" in (folder / "firmware" / "arena.h").read_text()
+    measured = run("analyze", "m.tflite", "--target", "cortex-m4", folder=folder)
+    assert "an estimate" not in measured.stdout
+
+
+def test_what_a_runtime_does_not_run_is_said_with_the_reason() -> None:
+    options = Options(target="cortex-m4", effort="quick", samples=1)
+    report = optimize(write_model(mobile_chain(12)), options).report
+    missing = replace(report.equivalence["litert"], equal=None, reason=f"it fails: {'again, ' * 40}")
+    said = warnings_for(replace(report, equivalence={"litert": missing}), options.profile, options)
+    (line,) = (line for line in said if line.startswith("not run on LiteRT: it fails"))
+    assert len(line) < 130
 
 
 def test_a_window_over_its_budget_is_written_and_told(folder: Path) -> None:

@@ -88,6 +88,12 @@ def test_a_folder_as_target_is_refused_and_kept(tmp_path: Path) -> None:
     assert target.is_dir()
 
 
+def test_a_file_that_cannot_be_begun_is_named_as_it_was_given(tmp_path: Path) -> None:
+    target = tmp_path / "missing" / "model"
+    with raises(OutputError, None, f"cannot write '{target}': "):
+        write_files({target: b"new"})
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
 def test_a_file_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(b"old")
