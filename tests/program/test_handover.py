@@ -45,6 +45,25 @@ def test_nothing_is_lost(data: st.DataObject, sizes: list[int]) -> None:
     assert max(first.required, second.required) <= arena <= max(first.required, second.required, enough)
 
 
+@given(st.data(), st.lists(st.tuples(st.integers(0, 6), st.integers(1, 80)), min_size=1, max_size=4))
+def test_views_that_have_bytes_in_common_arrive_whole(data: st.DataObject, views: list[tuple[int, int]]) -> None:
+    """On bytes that are moved, without the check: outputs of a part may be views of one tensor."""
+    left = tuple((16 * at, 16 * at + size) for at, size in views)
+    taken, end = data.draw(laid_out([size for _, size in views]))
+    first, second = data.draw(part((), left, 192)), data.draw(part(taken, (), end))
+    arena, (moves,) = hand_over((first, second))
+    held = bytearray(number % 251 for number in range(arena))
+    wanted = [bytes(held[start:stop]) for start, stop in left]
+    for before, after in ((moves.before, True), (moves.after, False)):
+        for move in before:
+            size = move.nbytes if move.turned else aligned(move.nbytes)
+            moved = held[move.source : move.source + size]
+            held[move.target : move.target + size] = moved[move.turned :] + moved[: move.turned]
+        for start, stop in ((0, second.temporaries), (arena - second.tail, arena), *second.cleared) if after else ():
+            held[start:stop] = bytes(stop - start)
+    assert [bytes(held[start:stop]) for start, stop in taken] == wanted
+
+
 def space(inputs: tuple[Range, ...], outputs: tuple[Range, ...], temporaries: int = 0) -> PartSpace:
     return PartSpace(512, 64, temporaries, (), inputs, outputs)
 
