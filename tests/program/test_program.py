@@ -68,6 +68,7 @@ def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     assert said.startswith("equal, bit-exact on ")
     code, said = run("codegen", folder, "-o", tmp_path / "firmware")
     assert code == 0, said
+    assert said.startswith(f"RAM {program.arena:,} bytes: ")
     assert (tmp_path / "firmware" / "program.h").is_file()
 
 

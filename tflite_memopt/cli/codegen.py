@@ -234,7 +234,12 @@ def _codegen_program(folder: Path, output: Path, target: str | None, name: str, 
     firmware = describe_program(program, parts, target, name, force)  # refuses a wrong request before TFLM runs
     files = files_of_networks(firmware, [expected_of(parts, program.feed)])
     read = _files_in(folder, (part.file for part in program.parts))
-    for path in write_folder(output, files, read, force):
+    paths = write_folder(output, files, read, force)
+    click.echo(f"RAM {firmware.arena:,} bytes: the arena of the class {name}::Program, for {firmware.whom}")
+    click.echo(
+        'next: main.cc and model_data.cc are the test; your firmware has #include "program.h" and calls Invoke()'
+    )
+    for path in paths:
         click.echo(path)
 
 
