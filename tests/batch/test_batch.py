@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -299,13 +300,14 @@ def test_workers_of_a_cluster_that_come_later_get_work_too(tmp_path: Path) -> No
 def test_the_command_on_a_cluster_writes_what_it_writes_on_this_machine(tmp_path: Path) -> None:
     write_models(tmp_path / "in", "dense_model", "branches")
     write_fates(tmp_path / "in", "nonsense")
+    shutil.copy(tmp_path / "in" / "branches.tflite", tmp_path / "in" / "again.tflite")
     words = ["batch", str(tmp_path / "in"), "--no-verify", "--effort", "quick", "-o"]
     with dask_scheduler(tmp_path / "scheduler.json", workers=1) as address:
         away = CliRunner().invoke(cli, [*words, str(tmp_path / "away"), "--cluster", address])
     here = CliRunner().invoke(cli, [*words, str(tmp_path / "here"), "--jobs", "1"])
     for done, out in ((away, "away"), (here, "here")):
         assert done.exit_code == 1, done.output
-        assert f"3 models: 2 done, 1 refused. See: {tmp_path / out / RESULTS}" in done.output
+        assert f"4 models (3 different): 3 done, 1 refused. See: {tmp_path / out / RESULTS}" in done.output
         assert "nonsense.tflite: refused: ModelFormatError" in done.output
     for name in ("dense_model", "branches"):
         both = [(tmp_path / out / "models" / f"{name}.tflite").read_bytes() for out in ("away", "here")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -149,6 +150,15 @@ def test_integers_are_not_advised_where_they_save_little() -> None:
     report = report_of(b.finish(y))
     assert need(report_of(b.finish(y), io="int8")) < need(report)
     assert "--io int8" not in {each.option for each in report.summary.advice}
+
+
+@pytest.mark.parametrize("make", [convolutions, irregular_model, quantized_at_the_boundary, demo_model])
+@pytest.mark.parametrize("changed", [{}, CHANGED["rewrites"]])
+def test_advice_has_a_figure_or_says_that_it_has_none(make: Callable[[], Model], changed: dict[str, Any]) -> None:
+    advised = report_of(make(), effort="quick", **changed).summary.advice
+    assert advised
+    for each in advised:
+        assert re.match(r"(about )?[\d,]+ bytes|to try, not computed: ", each.text), each
 
 
 @pytest.mark.slow

@@ -84,6 +84,8 @@ def batch(
         sys.exit(INTERRUPTED)
     counted = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     earlier = f" ({before:,} by an earlier run)" if before else ""
-    click.echo(f"{len(models):,} models: {counted}{earlier}. See: {folder / RESULTS}")
+    different = len({model.content for model in models})
+    alike = f" ({different:,} different)" if different < len(models) else ""
+    click.echo(f"{len(models):,} models{alike}: {counted}{earlier}. See: {folder / RESULTS}")
     if counts.total() > counts[DONE]:
         sys.exit(NOT_EQUAL)
