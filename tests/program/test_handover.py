@@ -101,3 +101,11 @@ def test_the_check_moves_blocks_of_16_as_firmware_does() -> None:
 def test_a_part_that_gives_fewer_tensors_than_the_next_one_takes_is_named() -> None:
     with raises(ModelFormatError, ErrorKind.DAMAGED, "part 0 gives 1", "part 1 takes 2"):
         hand_over((space((), ((0, 16),)), space(((0, 16), (16, 32)), ())))
+
+
+def test_an_arena_of_any_size_is_checked_by_what_crosses_it() -> None:
+    far = 1 << 40
+    first = PartSpace(far + 32, 0, 0, (), (), ((far, far + 20),))
+    second = PartSpace(64, 0, 0, (), ((0, 20),), ())
+    arena, (moves,) = hand_over((first, second))
+    assert (arena, moves.nbytes) == (far + 32, 20)

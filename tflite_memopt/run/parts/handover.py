@@ -91,30 +91,32 @@ def least_arena(part: PartSpace) -> int:
 
 
 def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Handover) -> None:
-    """Carry the moves out on marks, one for each byte. Raises InfeasibleError where one is lost.
+    """Carry the moves out on marks, one for each byte that crosses. Raises InfeasibleError where one is lost.
 
     A mark is where the byte was: outputs that are views of one tensor have bytes in common.
     """
-    bytes_ = [-1] * arena
+    marks: dict[int, int | None] = {}
     crossing = _crossing(before, after)
     for start, end in crossing:
-        bytes_[start:end] = range(start, end)
-    _carry_out(moves.before, bytes_)
+        marks.update(zip(range(start, end), range(start, end), strict=True))
+    _carry_out(moves.before, marks)
     for start, end in _written(after, arena):
-        bytes_[start:end] = [-1] * (end - start)
-    _carry_out(moves.after, bytes_)
+        for at in range(start, end):
+            marks.pop(at, None)
+    _carry_out(moves.after, marks)
     for (start, end), (first, _) in zip(after.inputs, crossing, strict=True):
-        if bytes_[start:end] != [*range(first, first + end - start)]:
+        if [marks.get(at) for at in range(start, end)] != [*range(first, first + end - start)]:
             raise InfeasibleError(
                 f"tensors that cross the cut are lost in bytes {start} to {end} of the arena", ErrorKind.OVERLAP
             )
 
 
-def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:
+def _carry_out(moves: Sequence[Move], marks: dict[int, int | None]) -> None:
     for move in moves:
         nbytes = move.nbytes if move.turned else aligned(move.nbytes)  # firmware moves blocks of 16
-        moved = bytes_[move.source : move.source + nbytes]
-        bytes_[move.target : move.target + nbytes] = moved[move.turned :] + moved[: move.turned]
+        moved = [marks.get(at) for at in range(move.source, move.source + nbytes)]
+        turned = moved[move.turned :] + moved[: move.turned]
+        marks.update(zip(range(move.target, move.target + nbytes), turned, strict=True))
 
 
 def _crossing(before: PartSpace, after: PartSpace) -> tuple[Range, ...]:
