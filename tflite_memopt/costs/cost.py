@@ -12,13 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from ..kernels.mend import mend
 from ..memory.figures import StepUse, least_need, memory_use
 from ..memory.file import read_planned
 from ..memory.layout import memory_layout
 from ..memory.reserve import reserve
-from ..memory.work import slowest
+from ..memory.work import WorkLimit, instructions, slowest
 from ..model.io import offline_plan
 from ..model.io.files import Source, load
+from ..model.ir.copying import copy_model
 from ..options import DEFAULT_LIMIT, Io, Options
 from ..run.pipeline import optimize
 from .estimate import estimated_head
@@ -104,11 +106,12 @@ def _full(data: bytes, options: Options) -> NetworkCost:
 def _estimate(data: bytes, name: str | None, options: Options) -> NetworkCost:
     model, profile = read_planned(data, name), options.profile
     before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
-    head = estimated_head(model, profile, options.max_slowdown)
-    estimate = reserve(model, head, profile).required
+    mended = mend(copy_model(model), profile)
+    left = WorkLimit(instructions(model, profile), options.max_slowdown, profile).left_for(mended.model)
+    estimate = reserve(mended.model, estimated_head(mended.model, profile, max(0.0, left)), profile).required
     return NetworkCost(
         ram=before.required_for_target,
-        optimized=min(estimate, before.required_for_target),
+        optimized=estimate if mended.uses else min(estimate, before.required_for_target),
         bound=least_need(model, profile, options.objective),
         macs=before.macs,
         slowdown=options.max_slowdown,

@@ -15,7 +15,7 @@ given order, and kernels that overwrite. It leaves out other orders, channels in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..kernels.profile import KernelProfile
 from ..memory.storage import saved_bytes
@@ -23,13 +23,16 @@ from ..memory.work import copied_work, operator_work
 from ..model.analysis.lifetimes import compute_timeline
 from ..model.ir.model import Model, Operator, Tensor
 from ..operators.rows import RowMap
-from ..operators.table import row_map_of
+from ..operators.table import kind_of, row_map_of
+from ..operators.window import CONVOLUTIONS, DEPTHWISE
 from ..solvers.graph.alignment import aligned
 
 HEIGHTS = (1, 2, 4, 8, 16)
 """Rows of a stripe that are tried."""
 LONGEST = 16
 """Operators of a section in stripes at most."""
+TILES = (2, 3, 4)
+"""Tiles of channels that are tried."""
 _UNIT = 1_000_000
 
 
@@ -46,7 +49,7 @@ class Section:
 def estimated_head(model: Model, profile: KernelProfile, limit: float) -> int:
     """Return the estimated bytes of the head; ``limit``: the fraction of the run time that may be added."""
     run = _Run(model, profile)
-    sections = [*_whole(run), *_in_stripes(run)]
+    sections = [*_whole(run), *_in_stripes(run), *_in_tiles(run)]
     return least_size(sections, len(run.operators), int(limit * _UNIT))
 
 
@@ -156,15 +159,62 @@ def _whole(run: _Run) -> Iterator[Section]:
 
 
 def _in_stripes(run: _Run) -> Iterator[Section]:
-    for end in range(2, len(run.operators) + 1):
+    for end in range(1, len(run.operators) + 1):
         for first in range(end - 1, max(-1, end - 1 - LONGEST), -1):
             if isinstance(run.maps[first], str):
                 break
-            if first < end - 1 and _is_region(run.operators, run.readers, first, end):
+            if _is_region(run.operators, run.readers, first, end):
                 found = _Stripes(run, first, end)
                 for height in HEIGHTS:
                     if height < found.rows:
                         yield Section(first, end, *found.cost(height))
+
+
+def _in_tiles(run: _Run) -> Iterator[Section]:
+    """An operator that makes channels from weights of their own, and the depthwise one behind it, some at a time."""
+    for first, maker in enumerate(run.operators):
+        end = first + 1
+        while end < len(run.operators) and run.readers.get(run.operators[end - 1].outputs[0]) == [end]:
+            end += 1
+            if not kind_of(run.operators[end - 1]).is_pad:
+                break
+        if maker.name in CONVOLUTIONS and end > first + 1 and run.operators[end - 1].name == DEPTHWISE:
+            for count in TILES:
+                if count < maker.outputs[0].shape[-1]:
+                    yield Section(first, end, *_tiled(run, first, end, count))
+
+
+def _tiled(run: _Run, first: int, end: int, count: int) -> tuple[int, int]:
+    """Return bytes, and what so many tiles add in millionths of the model's instructions."""
+    whole = run.operators[first:end]
+    tile = [_of_channels(operator, count, operator is not whole[0]) for operator in whole]
+    exit_, image = whole[-1].outputs[0], whole[0].inputs[0]
+    inner = [0, *(aligned(operator.outputs[0].nbytes) for operator in tile[:-1]), 0]
+    peak = max(before + after + run.scratch(op) for before, after, op in zip(inner, inner[1:], tile, strict=False))
+    joining = aligned(exit_.nbytes) - (0 if image is None else aligned(image.nbytes))
+    added = [
+        count * sum(operator_work(operator, prices) for operator in tile) + prices.call + prices.joined * exit_.nbytes
+        for prices in run.prices
+    ]
+    work = run.share([more - before for more, before in zip(added, run.work_of(whole), strict=True)])
+    return run.beside(first, end) + max(peak, joining), work
+
+
+def _of_channels(operator: Operator, count: int, reads_some: bool) -> Operator:
+    """Return the operator that makes one of so many tiles, by shapes; ``reads_some``: of as many channels."""
+    axes = {1: kind_of(operator).channel_axis or 0, 2: 0} if operator.name in CONVOLUTIONS else {}
+    axes |= {0: -1} if reads_some else {}
+    inputs = (
+        tensor if tensor is None or slot not in axes else _narrow(tensor, axes[slot], count)
+        for slot, tensor in enumerate(operator.inputs)
+    )
+    return Operator(operator.opcode, tuple(inputs), (_narrow(operator.outputs[0], -1, count),), operator.options)
+
+
+def _narrow(tensor: Tensor, axis: int, count: int) -> Tensor:
+    shape = list(tensor.shape)
+    shape[axis] = -(-shape[axis] // count)
+    return replace(tensor, shape=tuple(shape))
 
 
 def _is_region(operators: Sequence[Operator], readers: Mapping[Tensor, list[int]], first: int, end: int) -> bool:
