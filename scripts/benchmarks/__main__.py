@@ -10,6 +10,7 @@ scripts/bench faults FOLDER...   operators that meet a fault of a kernel library
 scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
 scripts/bench recurrent   a GRU layer of Keras: the sequence in one call, and one step per call
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
+scripts/bench costs   what a search over networks may count, against the full cost: docs/results/costs.csv
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import click
 
 from .ablations import ablations
+from .candidates import costs
 from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
@@ -38,7 +40,7 @@ def cli(stale: bool) -> None:
         click.echo(f"{each.table}: {each.figures} figures of {each.version}: {each.source}")
 
 
-for _command in (models, programs, schedule, plan, converters, slide, recurrent, faults, tail, ablations):
+for _command in (models, programs, schedule, plan, converters, slide, recurrent, faults, tail, costs, ablations):
     cli.add_command(_command)
 
 if __name__ == "__main__":

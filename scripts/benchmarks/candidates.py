@@ -3,14 +3,26 @@
 mobilenet   convolution, then blocks of expansion, depthwise, projection, with a sum where shapes allow it
 resnet      convolution, then blocks of two 3x3 convolutions beside a skip, which is a 1x1 where shapes change
 ds-cnn      for spectrograms: convolution, then pairs of depthwise and 1x1
+
+``scripts/bench costs`` compares what a search may count of them with what ``optimize`` prints.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import correlation, median
 
+import click
+
+from scripts.benchmarks.figures import Row
+from scripts.benchmarks.figures import keep as keep_figures
 from tests.model_builder import ModelBuilder
+from tflite_memopt import cost
+from tflite_memopt.memory.file import read_planned
+from tflite_memopt.model.analysis.lifetimes import compute_timeline
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import NO_ACTIVATION
 from tflite_memopt.model.ir.model import Tensor
@@ -83,3 +95,72 @@ FAMILIES: Mapping[str, Callable[[random.Random], ModelBuilder]] = {
 def candidate(family: str, seed: int) -> bytes:
     """Return the .tflite of one candidate."""
     return write_model(FAMILIES[family](random.Random(f"{family} {seed}")).model)
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value, from 0; equal ones share the mean of theirs.
+
+    >>> ranks([30, 10, 30, 20])
+    [2.5, 0.0, 2.5, 1.0]
+    """
+    ordered = sorted(values)
+    return [ordered.index(each) + (ordered.count(each) - 1) / 2 for each in values]
+
+
+def _tensors(data: bytes) -> int:
+    """The largest sum of the bytes of tensors that are alive at once, in the file's order: the usual formula."""
+    model = read_planned(data)
+    timeline = compute_timeline(model)
+    return max(
+        sum(
+            tensor.nbytes
+            for tensor, life in timeline.tensors.items()
+            if life.start < span.end and span.start < life.end
+        )
+        for span in timeline.spans.values()
+    )
+
+
+def _compared(counted: Sequence[float], full: Sequence[float]) -> Mapping[str, object]:
+    """Return rank correlation, the share of pairs in wrong order, and the range of the ratio to the full cost."""
+    pairs = list(combinations(zip(counted, full, strict=True), 2))
+    wrong = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
+    ratios = sorted(one / other for one, other in zip(counted, full, strict=True))
+    return {
+        "Spearman": f"{correlation(ranks(counted), ranks(full)):.3f}",
+        "pairs in wrong order, %": f"{100 * wrong / len(pairs):.1f}",
+        "ratio, least": f"{ratios[0]:.2f}",
+        "ratio, median": f"{median(ratios):.2f}",
+        "ratio, most": f"{ratios[-1]:.2f}",
+    }
+
+
+@click.command()
+@click.option("--candidates", "count", default=100, show_default=True, help="Of each family.")
+@click.option("--seed", default=20_000, show_default=True, help="The first one.")
+def costs(count: int, seed: int) -> None:
+    """Compare estimates of random candidates, and what else a search may count, with the full cost of each."""
+    keep_figures("costs", f"scripts/bench costs --candidates {count} --seed {seed}", _rows(count, seed))
+
+
+def _rows(count: int, seed: int) -> Iterator[Row]:
+    files = [candidate(family, seed + number) for number in range(count) for family in FAMILIES]
+    for target in ("cortex-m7", "esp32s3"):
+        started = time.process_time()
+        estimates = [cost(data, target, depth="estimate", cache=None) for data in files]
+        seconds = (time.process_time() - started) / len(files)
+        started = time.process_time()
+        full = [cost(data, target, cache=None).optimized for data in files]
+        of_full = (time.process_time() - started) / len(files)
+        ways: Mapping[str, Sequence[float]] = {
+            "the estimate": [each.optimized for each in estimates],
+            "the arena as it stands": [each.ram for each in estimates],
+            "tensors alive at once": [_tensors(data) for data in files],
+        }
+        for way, counted in ways.items():
+            yield Row(f"{len(files)} candidates", target, way, _compared(counted, full))
+        said = {"the estimate": f"{seconds:.2f}", "the full cost": f"{of_full:.1f}"}
+        yield Row(f"{len(files)} candidates", target, "seconds of processor each", said)

@@ -1,15 +1,17 @@
 """Estimate the arena that a model needs after optimization, without a search.
 
-The operators in their order are parted into sections, each of which runs whole or stripe by stripe:
+The operators in their order are parted into sections, each of which runs whole, stripe by stripe, or in tiles:
 
     op 0 | op 1  op 2  op 3 | op 4 | ...       a section whole: its working set, less what its kernel permits to share
-         '- stripes of h rows -'               in stripes: input, output, what is alive beside them, and the rows
-                                               between its operators that one stripe needs
+         '- stripes of h rows -'               in stripes: input, output, what is alive beside them, the rows between
+                                               its operators that one stripe needs, and the structures of its copies;
+                                               rows that two stripes read are computed twice, or kept
+                                               in tiles: the same with some channels between two operators
 
 For a limit on added instructions (``memory/work.py``) the least head is that of the best parting: the smallest size
 for which the cheapest parting into sections of at most that size stays within the limit (a shortest path). This is the
 model of msf-CNN (Huang and Baccelli, arXiv 2505.11483, section 4) with stripes of whole rows, any graph in its
-given order, and kernels that overwrite. It leaves out other orders, channels in tiles, offsets, and loops' structures.
+given order, and kernels that overwrite. It leaves out other orders, offsets, and loops, whose operators exist once.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
 from ..kernels.profile import KernelProfile
+from ..memory.figures import params_bytes
 from ..memory.storage import saved_bytes
 from ..memory.work import copied_work, operator_work
 from ..model.analysis.lifetimes import compute_timeline
@@ -116,6 +120,12 @@ class _Run:
         """Return the bytes of the head that its kernel requests."""
         return sum(map(aligned, self.profile.requests(operator, self.profile.abi).scratch))
 
+    def structures(self, operator: Operator) -> int:
+        """Return the bytes of the tail that one more operator like it takes, beside its input and output."""
+        asked, abi = self.profile.requests(operator, self.profile.abi), self.profile.abi
+        plain = NODE_AND_REGISTRATION.on(abi) + EVAL_TENSOR.on(abi)
+        return plain + params_bytes(asked) + sum(map(aligned, (*asked.init, *asked.prepare)))
+
     def cut(self, tensor: Tensor, rows: int) -> list[int]:
         """Return the work of a SLICE of so many rows."""
         shape = (1, rows, *tensor.shape[2:])
@@ -132,13 +142,15 @@ class _Run:
         size = aligned(elements * image.nbytes // max(1, image.elements))
         return size, [prices.call + prices.padded * elements for prices in self.prices]
 
-    def striped(self, operator: Operator, rows: RowMap, needed: Mapping[Tensor, int]) -> tuple[int, list[int]]:
-        """Return scratch and work of an operator that makes some rows of its output."""
+    def striped(
+        self, operator: Operator, rows: RowMap, needed: Mapping[Tensor, int], made: int
+    ) -> tuple[int, list[int]]:
+        """Return scratch and work of an operator that makes so many rows of its output."""
         output, images = operator.outputs[0], rows.images(operator)
-        key = operator, needed[output], needed[images[0]] if images else 0
+        key = operator, made, needed[images[0]] if images else 0
         if key not in self._striped:
             slots = [_cut(x, needed[x]) if x is not None and x in images else x for x in operator.inputs]
-            some = Operator(operator.opcode, tuple(slots), (_cut(output, needed[output]),), operator.options)
+            some = Operator(operator.opcode, tuple(slots), (_cut(output, made),), operator.options)
             self._striped[key] = self.scratch(some), [operator_work(some, prices) for prices in self.prices]
         return self._striped[key]
 
@@ -166,8 +178,8 @@ def _in_stripes(run: _Run) -> Iterator[Section]:
             if _is_region(run.operators, run.readers, first, end):
                 found = _Stripes(run, first, end)
                 for height in HEIGHTS:
-                    if height < found.rows:
-                        yield Section(first, end, *found.cost(height))
+                    for rolls in (False, True) if height < found.rows else ():
+                        yield Section(first, end, *found.cost(height, rolls))
 
 
 def _in_tiles(run: _Run) -> Iterator[Section]:
@@ -197,7 +209,8 @@ def _tiled(run: _Run, first: int, end: int, count: int) -> tuple[int, int]:
         for prices in run.prices
     ]
     work = run.share([more - before for more, before in zip(added, run.work_of(whole), strict=True)])
-    return run.beside(first, end) + max(peak, joining), work
+    tail = (count - 1) * sum(map(run.structures, whole))
+    return run.beside(first, end) + max(peak, joining) + tail, work
 
 
 def _of_channels(operator: Operator, count: int, reads_some: bool) -> Operator:
@@ -233,34 +246,49 @@ class _Stripes:
         self.inside = {operator.outputs[0] for operator, _ in self.steps}
         self.kept = run.beside(first, end)
 
-    def cost(self, height: int) -> tuple[int, int]:
-        """Return bytes, and what stripes of so many rows add in millionths of the model's instructions."""
-        needed: dict[Tensor, int] = {self.exit: height}
+    def cost(self, height: int, rolls: bool) -> tuple[int, int]:
+        """Return bytes, and what stripes of so many rows add in millionths of the model's instructions.
+
+        ``rolls``: rows that two stripes read are kept; else each stripe computes them again.
+        """
+        stripes = -(-self.rows // height)
+        made, needed = {self.exit: height}, dict[Tensor, int]()
         for operator, rows in reversed(self.steps):
             assert isinstance(rows, RowMap)
-            start, end = rows.rows.reads(0, needed[operator.outputs[0]])
+            output = operator.outputs[0]
+            made.setdefault(output, -(-output.shape[1] // stripes) if rolls else needed.get(output, 0))
+            start, end = rows.rows.reads(0, made[output])
             for tensor in rows.images(operator):
                 needed[tensor] = max(min(end - start, tensor.shape[1]), needed.get(tensor, 0))
+        kept = {tensor: needed[tensor] - made[tensor] for tensor in self.inside if needed.get(tensor, 0) > made[tensor]}
         last = {tensor: at for at, (operator, _) in enumerate(self.steps) for tensor in operator.present_inputs()}
-        stripes, alive, peak = -(-self.rows // height), dict[Tensor, int](), 0
+        alive, peak = dict[Tensor, int](), 0
         work = [-before for before in self.run.work_of(operator for operator, _ in self.steps)]
         for at, (operator, rows) in enumerate(self.steps):
             assert isinstance(rows, RowMap)
-            for tensor in (*rows.images(operator), operator.outputs[0]):
-                if tensor is not self.exit and tensor not in alive:
-                    alive[tensor] = aligned(tensor.nbytes * needed[tensor] // tensor.shape[1])
-                    if tensor not in self.inside:
-                        work = [
-                            each + stripes * more
-                            for each, more in zip(work, self.run.cut(tensor, needed[tensor]), strict=True)
-                        ]
-            scratch, each = self.run.striped(operator, rows, needed)
+            output = operator.outputs[0]
+            cuts = [(x, needed[x]) for x in rows.images(operator) if x not in self.inside and x not in alive]
+            alive |= {tensor: _bytes(tensor, count) for tensor, count in cuts}
+            cuts += [(output, count) for count in (kept.get(output, 0), needed.get(output, 0)) if output in kept]
+            scratch, each = self.run.striped(operator, rows, needed, made[output])
             padded, padding = self.run.padded(operator, rows, needed)
-            work = [so_far + stripes * (a + b) for so_far, a, b in zip(work, each, padding, strict=True)]
-            made = alive.get(operator.outputs[0], 0)
+            more = [each, padding, *(self.run.cut(*cut) for cut in cuts)]
+            work = [so_far + stripes * sum(some) for so_far, *some in zip(work, *more, strict=True)]
+            new = 0 if output is self.exit else _bytes(output, made[output])
+            window = _bytes(output, needed[output]) if output in kept else 0
             left = {tensor: size for tensor, size in alive.items() if last.get(tensor, -1) > at}
-            reads = left | {operator.outputs[0]: made} if padded else alive
-            peak = max(peak, sum(alive.values()) - made + padded, sum(reads.values()) + padded + scratch)
-            alive = left
+            reads = sum(alive.values()) if not padded else sum(left.values())
+            peak = max(
+                peak, sum(alive.values()) + padded, reads + new + padded + scratch, sum(left.values()) + new + window
+            )
+            alive = left if output is self.exit else left | {output: window or new}
+        carried = sum(_bytes(tensor, count) for tensor, count in kept.items())
         joined = [prices.call + prices.joined * self.exit.nbytes for prices in self.run.prices]
-        return self.kept + peak, self.run.share([most + more for most, more in zip(work, joined, strict=True)])
+        tail = (stripes - 1) * sum(self.run.structures(operator) for operator, _ in self.steps)
+        return self.kept + carried + peak + tail, self.run.share(
+            [one + other for one, other in zip(work, joined, strict=True)]
+        )
+
+
+def _bytes(tensor: Tensor, rows: int) -> int:
+    return aligned(tensor.nbytes * rows // tensor.shape[1])
