@@ -218,3 +218,11 @@ def test_a_model_that_is_broken_anywhere_is_no_fault_of_its_plan() -> None:
     proof = prove_plan(model, Places({x: 0, y: 16}))
     assert proof.status is Status.UNKNOWN
     assert "SLICE" in str(proof)
+
+
+def test_a_plan_that_goes_on_for_gigabytes_is_not_followed() -> None:
+    model = ALL["mobile_chain"]()
+    places, _ = placed(model, "reference")
+    proof = prove_plan(model, moved(places, {model.main.outputs[0]: 1 << 40}))
+    assert proof.status is Status.UNKNOWN
+    assert model.main.outputs[0].name in str(proof)

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from ..kernels.mend import mend
+from ..kernels.mend import kept_forms, mend
 from ..memory.figures import StepUse, least_need, memory_use
 from ..memory.file import read_planned
 from ..memory.layout import memory_layout
@@ -106,7 +106,7 @@ def _full(data: bytes, options: Options) -> NetworkCost:
 def _estimate(data: bytes, name: str | None, options: Options) -> NetworkCost:
     model, profile = read_planned(data, name), options.profile
     before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
-    mended = mend(copy_model(model), profile)
+    mended = mend(copy_model(model), profile, kept_forms(model, profile))
     left = WorkLimit(instructions(model, profile), options.max_slowdown, profile).left_for(mended.model)
     estimate = reserve(mended.model, estimated_head(mended.model, profile, max(0.0, left)), profile).required
     return NetworkCost(

@@ -34,7 +34,7 @@ from ..model.ir.editor import SAME, VALID, Editor, stem
 from ..model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
 from ..model.ir.tensors import affine_of, integers
 from ..operators.window import CONVOLUTIONS, transposed_window_of, window_of
-from .faults import Form, faults_of
+from .faults import TFLM, Form, faults_in, faults_of
 from .profile import KernelProfile
 
 PADDING, CLAMP = "padding_apart", "clamp_apart"
@@ -44,6 +44,16 @@ _NO_DATA = Buffer(None)
 TRANSPOSED, BATCHES = "TRANSPOSE_CONV", "SPACE_TO_BATCH_ND"
 Paddings = tuple[tuple[int, int], tuple[int, int]]
 """Before and after, of rows and of columns."""
+
+
+def kept_forms(original: Model, profile: KernelProfile) -> frozenset[Form]:
+    """Return the forms of operators of a model that stay as they came, in what is made of it.
+
+    For any library those that meet a fault, but for faults of TFLM itself: users of another library than the faulty one
+    would pay for it. For a named one, none.
+    """
+    met = faults_in(original, profile) if profile.libraries else ()
+    return frozenset(each.form for each in met if each.fault.library != TFLM)
 
 
 def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> Changed:

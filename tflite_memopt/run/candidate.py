@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ..kernels.faults import TFLM, faults_in, new_faults
-from ..kernels.mend import mend
+from ..kernels.faults import new_faults
+from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
 from ..kernels.since import operators_of, runs_on
 from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
@@ -186,14 +186,8 @@ def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: in
 
 
 def _mended(run: RunContext, model: Model) -> Changed:
-    """Write what a kernel library computes wrongly otherwise.
-
-    For any library what came so stays, but for faults of TFLM itself: users of another library than the faulty one
-    would pay for it.
-    """
-    met = faults_in(run.original, run.profile) if run.profile.libraries else ()
-    kept = {each.form for each in met if each.fault.library != TFLM}
-    return mend(model, run.profile, kept)
+    """Write what a kernel library computes wrongly otherwise."""
+    return mend(model, run.profile, kept_forms(run.original, run.profile))
 
 
 def _in_tiles(run: RunContext, options: SearchOptions, rewritten: Changed, cascaded: Changed) -> Striped:

@@ -327,6 +327,12 @@ def like_output(*slots: int) -> Clause:
     )
 
 
+LIKE_INPUT = Clause(
+    "outputs are quantized as the input",
+    lambda op: all(_quantization(output) == _quantization(op.inputs[0]) for output in op.outputs),
+)
+
+
 def _quantization(tensor: Tensor | None) -> object:
     found = None if tensor is None or not _is_int(tensor) else tensor.quantization
     return None if found is None else (found.scale.tolist(), found.zero_point.tolist())
@@ -490,7 +496,12 @@ CONTRACTS: Mapping[str, Contract] = {
         clauses=[ranks(1, 5), PAIRS, one_of("mode", 0, 1), like_output(0)],
     ),
     **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1)]),
-    **_rows("UNPACK", f"T > T* | T: {_DATA}", table="UnpackOptions", clauses=[ranks(1, 8), axis_within("axis")]),
+    **_rows(
+        "UNPACK",
+        f"T > T* | T: {_DATA}",
+        table="UnpackOptions",
+        clauses=[ranks(1, 8), axis_within("axis"), LIKE_INPUT],
+    ),
     **_rows("RANGE", "T T T > T | T: f32 i32 i64"),
     **_rows(
         "RESIZE_BILINEAR",

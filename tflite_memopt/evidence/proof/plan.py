@@ -26,6 +26,8 @@ from .run import Pair, Run
 Range = tuple[int, int]
 ALIGNMENT = 16
 """Bytes, of TFLM's buffers (micro/memory_helpers.h, MicroArenaBufferAlignment): some cores fault on less."""
+MOST_BYTES = 1 << 27
+"""Of an arena that a proof follows, with eight bytes for each."""
 _STEERING = 1 << 12
 """Elements of an operand that may steer a kernel, at most."""
 
@@ -59,6 +61,10 @@ def prove_plan(model: Model, places: Places, *, invocations: int = 2, seed: byte
     if wrong is not None:
         said = f"'{wrong.name}' lies at {places.offsets[wrong]}, which is no multiple of {ALIGNMENT} from 0 on"
         return Proof(Status.DIFFERENT, reason=said)
+    far = next((each for each in places.offsets if places.range_of(each)[1] > MOST_BYTES), None)
+    if far is not None:
+        said = f"'{far.name}' ends at {places.range_of(far)[1]:,} bytes, and no more than {MOST_BYTES:,} are followed"
+        return Proof(Status.UNKNOWN, reason=said)
     return repeated(lambda keys: _proof(model, places, invocations, keys), Keys(seed))
 
 
