@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from statistics import correlation, median
 
 import click
@@ -141,26 +142,37 @@ def _compared(counted: Sequence[float], full: Sequence[float]) -> Mapping[str, o
 @click.command()
 @click.option("--candidates", "count", default=100, show_default=True, help="Of each family.")
 @click.option("--seed", default=20_000, show_default=True, help="The first one.")
-def costs(count: int, seed: int) -> None:
+@click.option("--cache", type=click.Path(path_type=Path), help="A file that keeps full costs, to go on after an end.")
+def costs(count: int, seed: int, cache: Path | None) -> None:
     """Compare estimates of random candidates, and what else a search may count, with the full cost of each."""
-    keep_figures("costs", f"scripts/bench costs --candidates {count} --seed {seed}", _rows(count, seed))
+    keep_figures("costs", f"scripts/bench costs --candidates {count} --seed {seed}", _rows(count, seed, cache))
 
 
-def _rows(count: int, seed: int) -> Iterator[Row]:
+def _rows(count: int, seed: int, cache: Path | None) -> Iterator[Row]:
     files = [candidate(family, seed + number) for number in range(count) for family in FAMILIES]
+    name = f"{len(files)} candidates"
     for target in ("cortex-m7", "esp32s3"):
         started = time.process_time()
         estimates = [cost(data, target, depth="estimate", cache=None) for data in files]
         seconds = (time.process_time() - started) / len(files)
-        started = time.process_time()
-        full = [cost(data, target, cache=None).optimized for data in files]
-        of_full = (time.process_time() - started) / len(files)
+        full = [cost(data, target, cache=cache) for data in files]
+        needs = [each.optimized for each in full]
         ways: Mapping[str, Sequence[float]] = {
             "the estimate": [each.optimized for each in estimates],
-            "the arena as it stands": [each.ram for each in estimates],
+            "the arena as it stands": [each.ram for each in full],
             "tensors alive at once": [_tensors(data) for data in files],
         }
         for way, counted in ways.items():
-            yield Row(f"{len(files)} candidates", target, way, _compared(counted, full))
-        said = {"the estimate": f"{seconds:.2f}", "the full cost": f"{of_full:.1f}"}
-        yield Row(f"{len(files)} candidates", target, "seconds of processor each", said)
+            yield Row(name, target, way, _compared(counted, needs))
+        yield Row(name, target, "the estimate, each", {"seconds of processor": f"{seconds:.2f}"})
+        for budget in (32, 64, 96):
+            fits = {
+                "as they stand": [each.macs for each in full if each.ram <= budget * 1024],
+                "optimized": [each.macs for each in full if each.optimized <= budget * 1024],
+            }
+            found = {f"{way}, {what}": value for way, macs in fits.items() for what, value in _found(macs).items()}
+            yield Row(name, target, f"{budget} KiB", found)
+
+
+def _found(macs: Sequence[int]) -> Mapping[str, int]:
+    return {"candidates that fit": len(macs), "most multiply-accumulates": max(macs, default=0)}

@@ -108,7 +108,7 @@ def _estimate(data: bytes, name: str | None, options: Options) -> NetworkCost:
     before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
     mended = mend(copy_model(model), profile, kept_forms(model, profile))
     left = WorkLimit(instructions(model, profile), options.max_slowdown, profile).left_for(mended.model)
-    estimate = reserve(mended.model, estimated_head(mended.model, profile, max(0.0, left)), profile).required
+    estimate = reserve(mended.model, estimated_head(mended.model, profile, left), profile).required
     return NetworkCost(
         ram=before.required_for_target,
         optimized=estimate if mended.uses else min(estimate, before.required_for_target),
