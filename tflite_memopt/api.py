@@ -213,28 +213,21 @@ def ram_of(
     model: Source | Model,
     target: str | None = None,
     kernels: str | None = None,
-    optimized: bool = False,
     tflm: str | None = None,
     planner: Planner = "tflm",
 ) -> int:
     """Return the bytes of the arena that firmware must reserve for a model on the target.
 
-    ``model``: a .tflite as bytes or as a path, or a model in memory, which stays as it is. As it stands by default: in
-    the order and with the plan of its file, as stock TFLM runs it. Without a target: with TFLM's own kernels on 32
-    bits; other libraries may need more (:func:`analyze` has them all). ``optimized``: after :func:`optimize` with its
-    default options, without verification. ``tflm``: the build of TFLM, None for the usual one. ``planner``: TFLM as it
-    comes, or the "table" that ``codegen`` writes. Raises as :func:`optimize`, and UsageError for a table where
-    ``codegen`` writes none by default.
+    ``model``: a .tflite as bytes or as a path, or a model in memory, which stays as it is. It counts in the order and
+    with the plan of its file, as stock TFLM runs it; :func:`cost` has the bytes after :func:`optimize`. Without a
+    target: with TFLM's own kernels on 32 bits; other libraries may need more (:func:`analyze` has them all). ``tflm``:
+    the build of TFLM, None for the usual one. ``planner``: TFLM as it comes, or the "table" that ``codegen`` writes.
+    Raises as :func:`analyze`, and UsageError for a table where ``codegen`` writes none by default.
     """
     source = write_model(model) if isinstance(model, Model) else model
     options = Options(target=target, kernels=kernels, verify=False, tflm=tflm)
-    if optimized:
-        from .run.pipeline import optimize
-
-        needs = optimize(source, options).report.libraries["after"]
-    else:
-        read = read_planned(*load(source))
-        needs = needs_by_library(read, offline_plan.decode(read) or {}, options.profile)
+    read = read_planned(*load(source))
+    needs = needs_by_library(read, offline_plan.decode(read) or {}, options.profile)
     need = next(iter(needs.values()))
     if planner == "tflm":
         return need.required
