@@ -13,10 +13,11 @@ from click.testing import CliRunner
 
 from tests import command
 from tests.faults import raises
+from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.program.test_program_firmware import in_parts, separable
 from tests.test_cli import assert_refused
-from tflite_memopt import Options, UnsupportedModelError
+from tflite_memopt import Options, UnsupportedModelError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
 from tflite_memopt.memory.work import construction, instructions, moving
@@ -157,6 +158,13 @@ def test_state_leaves_a_model_whole() -> None:
     assert "keeps state" in (optimize_in_parts(data, QUIET).why_whole or "")
     with raises(UnsupportedModelError, ErrorKind.FORM, "state"):
         optimize_in_parts(data, QUIET, 2)
+
+
+def test_a_model_without_operators_is_optimized_and_stays_whole() -> None:
+    b = ModelBuilder()
+    data = write_model(b.finish(b.input("x", (1, 8))))
+    assert optimize(data, QUIET).model
+    assert optimize_in_parts(data, QUIET).why_whole == "it has no operators"
 
 
 @pytest.mark.slow

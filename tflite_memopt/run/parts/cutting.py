@@ -26,6 +26,8 @@ def why_whole(model: Model) -> str | None:
 
     The interpreter of a part is re-created in every run, in the arena of the others: its state would be lost.
     """
+    if not model.main.operators:
+        return "it has no operators"
     if is_fixed_by_npu(model):
         return "an NPU's commands have addresses in the arena of the whole model"
     for number, graph in enumerate(model.graphs):
