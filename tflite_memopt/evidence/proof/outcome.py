@@ -36,7 +36,7 @@ class Proof:
     None: any. ``reason``: why it is not proved. ``tensor``, ``operator``: the first tensor of the result, by name, that
     differs, and its writer. ``outputs``: positions of outputs that differ. ``facts``: names of the facts about
     kernels that the runs leaned on (``facts.py``). ``chance``: upper bound on the probability that the models differ
-    although they are proved equal, over the random keys: docs/exactness.md derives it. ``coarse``: kinds of operators
+    although they are proved equal, over the random keys: ``ring.py`` derives it. ``coarse``: kinds of operators
     that were taken as functions of all elements of all their inputs. ``is_finite``: it holds where all floats are
     finite, those on the way too.
     """
