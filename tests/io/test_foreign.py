@@ -43,6 +43,8 @@ FILES = {
     "cut_zip": (archive("model.tflite")[:60], "a zip archive: unpack it"),
     "gzip": (gzip.compress(DENSE), "a gzip archive"),
     "source": (b"unsigned char model_tflite[] = {0x1c, 0x00};\n", "C source text"),
+    "source_of_tinymlgen": (b"\n#ifdef __has_attribute\n#define HAVE_ATTRIBUTE(x) 0\n", "C source text"),
+    "static_source": (b"static const unsigned char model[] = {0x1c, 0x00};\n", "C source text"),
 }
 
 

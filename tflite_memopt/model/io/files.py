@@ -198,7 +198,7 @@ _BY_MEMBER = {
 _ONNX_FIELDS = frozenset(b"\x12\x1a\x22\x2a\x32\x3a\x42")
 """Bytes that may follow the version with which an ONNX file begins: tags of its other fields."""
 _NEWEST_ONNX = 32
-_TEXT = (b"#include", b"#ifndef", b"#pragma", b"//", b"/*", b"unsigned char", b"const ", b"alignas")
+_TEXT = (b"#include", b"#if", b"#pragma", b"//", b"/*", b"unsigned char", b"const ", b"static ", b"alignas")
 
 
 def foreign_format(data: bytes) -> str | None:
