@@ -89,7 +89,10 @@ def test_a_model_without_a_plan_has_no_label() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", b"\xff", b'{"kernels": "x"}', b"[]", b'{"kernels": "x", "target": null, "overlaps": 0, "options": 1}'],
+    [
+        *(b"", b"{}", b"\xff", b'{"kernels": "x"}', b"[]", b"[" * 100_000),
+        b'{"kernels": "x", "target": null, "overlaps": 0, "options": 1}',
+    ],
 )
 def test_a_damaged_label_is_refused(data: bytes) -> None:
     model = concat_model()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -20,12 +21,22 @@ from tests.test_cli import assert_refused
 from tflite_memopt import Options, UnsupportedModelError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
+from tflite_memopt.firmware.description import Feed, Tie
 from tflite_memopt.memory.work import construction, instructions, moving
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Effort
 from tflite_memopt.run.parts.choice import Stretch
-from tflite_memopt.run.parts.files import MANIFEST, read_program, schema_text, to_json
+from tflite_memopt.run.parts.files import (
+    MANIFEST,
+    Crossing,
+    PartFile,
+    Program,
+    program_in,
+    read_program,
+    schema_text,
+    to_json,
+)
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.parts.space import arena_of
 from tflite_memopt.run.parts.stretch import StretchCosts
@@ -203,6 +214,48 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
     fields["parts"][0]["file"] = path
     (tmp_path / MANIFEST).write_text(json.dumps(fields))
     with raises(ModelFormatError, ErrorKind.FORMAT, str(tmp_path / MANIFEST)):
+        read_program(tmp_path)
+
+
+def manifest() -> dict[str, Any]:
+    """Of a fed part and another one, with no files."""
+    crossing = Crossing("x", 64, None)
+    part = PartFile("part0.tflite", "", 1, {"32": 512}, (crossing,), (crossing,))
+    feed = Feed(8, 16, 2, 1, 5, 0, 4, (Tie(2, 0, 64, 0, None),))
+    program = Program(2, "", None, 9, "", None, "reference", {"reference": 512}, 600, {"reference": 0.1}, "", (part,))
+    found: dict[str, Any] = json.loads(to_json(replace(program, parts=(part, part), feed=feed)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [
+        (("arena_bytes",), 0.5),
+        (("arena_bytes",), {}),
+        (("arena_bytes",), {"other": 512}),
+        (("arena_bytes", "reference"), {"a": 1}),
+        (("whole_bytes",), 2**31),
+        (("source",), 7),
+        (("slowdown", "reference"), float("nan")),
+        (("slowdown", "reference"), 10**400),
+        (("parts",), manifest()["parts"] * 100),
+        (("parts", 0, "head"), "many"),
+        (("parts", 1, "inputs", 0, "offset"), -1),
+        (("feed", "calls"), 2**31 - 1),
+        (("feed", "height"), -1),
+        (("feed", "step"), 10**9),
+        (("feed", "inputs"), [True]),
+        (("feed", "ties", 0, "fill"), 256),
+    ],
+)
+def test_a_program_of_absurd_values_is_refused(way: tuple[Any, ...], value: Any, tmp_path: Path) -> None:
+    program_in(manifest())
+    fields = holder = manifest()
+    for key in way[:-1]:
+        holder = holder[key]
+    holder[way[-1]] = value
+    (tmp_path / MANIFEST).write_text(json.dumps(fields))
+    with raises(ModelFormatError, ErrorKind.FORMAT, MANIFEST):
         read_program(tmp_path)
 
 

@@ -16,7 +16,7 @@ from tflite_memopt.evidence.proof import Chain, Keys, Notes, Run, Status, inputs
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.copying import copy_model
-from tflite_memopt.model.ir.editor import VALID
+from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import Buffer, DType, Model, Operator, OperatorOptions, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 
@@ -45,6 +45,22 @@ def test_every_model_equals_itself(name: str) -> None:
     assert proof.status is Status.PROVED, proof
     assert proof.invocations is None
     assert 0 < proof.chance < 1e-6
+
+
+def wide_window(**fields: Any) -> Model:
+    b = ModelBuilder()
+    x = b.input("x", (1, 8, 8, 4))
+    model = b.finish(b.conv(x, 4, kernel=3) if "dilationHFactor" in fields else b.average_pool(x, 8))
+    with_option(model.main.operators[0], padding=SAME, **fields)
+    return model
+
+
+@pytest.mark.parametrize("field", ["dilationHFactor", "filterHeight"])
+def test_a_window_of_any_size_takes_neither_memory_nor_time(field: str) -> None:
+    """A convolution of so wide a window is a function of all its input: equal to itself, and to no other."""
+    model, same, other = (wide_window(**{field: each}) for each in (10**9, 10**9, 10**9 + 1))
+    assert prove(model, same).proved
+    assert not prove(model, other).proved
 
 
 def two_branches(scale: float = 0.05, zero_point: int = 3) -> Model:

@@ -66,7 +66,7 @@ def manifest_of(one: OneModel, given: bytes, name: str, file: str) -> bytes:
 def _read(text: bytes, name: str) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"'{name}' is not JSON: {error}", ErrorKind.FORMAT) from None
     if not isinstance(manifest, dict) or manifest.get("type") != "micro" or manifest.get("version") != 2:
         raise ModelFormatError(f"'{name}' is not a version 2 manifest for micro_wake_word", ErrorKind.FORMAT)

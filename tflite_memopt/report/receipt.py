@@ -108,7 +108,7 @@ def _statement(text: str) -> dict[str, Any]:
         profile_for(predicate["firmware"]["target"], predicate["firmware"]["kernels"])
         is_whole = all(isinstance(value, str) for value in digests) and all(isinstance(value, dict) for value in tables)
         is_whole &= all("status" in proof for proof in predicate["proofs"].values())
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"this is not a receipt of tflite-memopt: {error}", ErrorKind.FORMAT) from error
     if not is_whole:
         raise UsageError("this is not a receipt of tflite-memopt: a field has the wrong type", ErrorKind.FORMAT)

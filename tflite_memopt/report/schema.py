@@ -31,7 +31,7 @@ def from_json(text: str | bytes) -> Record:
     pydantic = need("pydantic")
     try:
         fields = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"this is not a report of tflite-memopt: it is not JSON ({error})", ErrorKind.FORMAT
         ) from error

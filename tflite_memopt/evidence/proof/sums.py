@@ -10,7 +10,7 @@ its first element to its last, and floats in another order give another sum. In 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, log2
+from math import floor, log2, prod
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ _FLOAT_BITS = 16.0
 """That the products of three random factors in a sum of floats, or of two computed values, may lose."""
 _CHUNK = 1 << 22
 """Elements of windows that are laid out at a time."""
+_MOST_PADDED, _MOST_TAPS, _MOST_TIMES = 1 << 22, 1 << 12, 4
+"""Elements of an image with its padding, and of a window, that are followed: so many, or times those of the image."""
 Values = list[Value]
 
 
@@ -92,6 +94,9 @@ def _sides(call: Call, x: tuple[int, ...], taps: tuple[int, int]) -> tuple[Side,
     high, wide = (
         side(x[axis + 1], shape[axis + 1], taps[axis], strides[axis], dilations[axis], is_same) for axis in (0, 1)
     )
+    padded = prod(each.size + sum(each.padding) for each in (high, wide)) * x[0] * x[3]
+    if padded > max(_MOST_PADDED, _MOST_TIMES * prod(x)) or prod(taps) > max(_MOST_TAPS, _MOST_TIMES * x[1] * x[2]):
+        raise CoarseError  # a few bytes of a file may ask for windows of any size
     return high, wide
 
 

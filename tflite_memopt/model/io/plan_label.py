@@ -72,7 +72,7 @@ def decode(model: Model) -> PlanLabel | None:
         told = (str(fields.get("decision", "")), str(fields.get("version", "")), dict(fields.get("options", {})))
         device = fields.get("device")
         return PlanLabel(*made_for, *told, None if device is None else str(device))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFormatError(
             f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again", ErrorKind.DAMAGED
         ) from error

@@ -6,21 +6,25 @@ schema/program.schema.json describes program.json. All sizes are bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from ...errors import ErrorKind, ModelFormatError, UsageError
 from ...firmware.description import Feed, Tie
+from ...kernels.profiles import PROFILES
 from ...model.io.files import read_file
+from ...model.ir.check import MAX_ACTIVATION_BYTES, MAX_TENSOR_BYTES
 from ...report.extras import need
 
 MANIFEST = "program.json"
 VERSION = 2
 NOT_VERIFIED = "not verified"
+MOST_FILES = 30
+"""Parts of a program: as many as the class Program of the firmware has bits for."""
 PROVED = ", and proved for all inputs"
 """The end of what was verified, where a proof covers all inputs."""
 
@@ -131,7 +135,7 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     text = read_file(folder / MANIFEST)
     try:
         program = program_in(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFormatError(
             f"'{folder / MANIFEST}' is not a program of this version: {error}", ErrorKind.FORMAT
         ) from error
@@ -147,35 +151,71 @@ def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     return program, tuple(parts)
 
 
-def program_in(fields: Any) -> Program:
+def program_in(found: Any) -> Program:
     """Return the program of a JSON value. Raises ValueError, KeyError, TypeError, or AttributeError for another one."""
-    if fields["version"] != VERSION:
-        raise ValueError(f"version {fields['version']}, not {VERSION}")
+    if found["version"] != VERSION:
+        raise ValueError(f"version {found['version']}, not {VERSION}")
     parts = tuple(
         PartFile(**{**part, **{side: _crossings(part[side]) for side in ("inputs", "outputs")}})
-        for part in fields["parts"]
+        for part in found["parts"]
     )
-    if not parts or any(Path(part.file).name != part.file for part in parts):
-        raise ValueError("its parts are not files in the same folder")
-    feed = fields.get("feed")
+    feed = found.get("feed")
     if feed is not None:
         inputs = tuple(feed.get("inputs", (0,)))
         feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"]), "inputs": inputs})
+    program = Program(**{**found, "parts": parts, "feed": feed})
+    _check_type(program, Program, MANIFEST)
+    if not 0 < len(parts) <= MOST_FILES or any(Path(part.file).name != part.file for part in parts):
+        raise ValueError(f"its parts are not files in the same folder, at most {MOST_FILES}")
+    if not program.arena_bytes or not program.arena_bytes.keys() <= PROFILES.keys():
+        raise ValueError("it has no arena, or that of an unknown kernel library")
+    if feed is not None:
         _check_feed(feed)
-    return Program(**{**fields, "parts": parts, "feed": feed})
+    return program
+
+
+def _check_type(value: Any, kind: Any, where: str) -> None:
+    """Raise TypeError unless a value, with all that it holds, is of the type of its field."""
+    kinds = get_args(kind)
+    if NoneType in kinds:
+        if value is not None:
+            _check_type(value, kinds[0], where)
+        return
+    if not _is_of(value, kind):
+        raise TypeError(f"{where} is {value!r}")
+    for name, each, its_kind in _held(value, kind, where):
+        _check_type(each, its_kind, name)
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Tell whether a value is of a type; integers are sizes and positions, other numbers fractions of run time."""
+    if kind is int:
+        return type(value) is int and 0 <= value <= MAX_TENSOR_BYTES
+    if kind is float:
+        return isinstance(value, (int, float)) and -1 <= value <= MAX_TENSOR_BYTES
+    return isinstance(value, get_origin(kind) or kind)
+
+
+def _held(value: Any, kind: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what a value of a type holds: names, values, and types."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        yield from ((each.name, getattr(value, each.name), hints[each.name]) for each in fields(kind))
+    elif isinstance(value, tuple):
+        yield from ((where, each, get_args(kind)[0]) for each in value)
+    elif isinstance(value, dict):
+        yield from ((where, each, get_args(kind)[1]) for each in value.values())
 
 
 def _check_feed(feed: Feed) -> None:
-    """Raise ValueError for a feed that gives other rows than those of its image."""
-    ties = ((tie.input, tie.output, tie.bytes, tie.offset) for tie in feed.ties)
+    """Raise ValueError for a feed that gives other rows than those of its image, or more than any arena has."""
     fills = [feed.padding, *(tie.fill for tie in feed.ties if tie.fill is not None)]
-    counts = (feed.height, feed.row_bytes, feed.rows, feed.lead, feed.calls, feed.step, *feed.inputs)
-    if any(type(each) is not int for each in (*counts, *fills, *chain.from_iterable(ties))):
-        raise ValueError("its feed has something else than integers")
     has_all = min(feed.rows, feed.calls) > 0 <= feed.lead <= feed.calls * feed.rows - feed.height
     if not has_all or not all(0 <= fill < 256 for fill in fills):
         raise ValueError("its feed gives other rows than those of the image, or no bytes")
+    if feed.calls * feed.rows * feed.row_bytes > MAX_ACTIVATION_BYTES or feed.calls * feed.step > MAX_TENSOR_BYTES:
+        raise ValueError("its feed gives more rows than any image has")
 
 
-def _crossings(fields: list[Mapping[str, Any]]) -> tuple[Crossing, ...]:
-    return tuple(Crossing(**each) for each in fields)
+def _crossings(found: list[Mapping[str, Any]]) -> tuple[Crossing, ...]:
+    return tuple(Crossing(**each) for each in found)

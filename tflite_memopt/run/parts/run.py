@@ -33,7 +33,7 @@ from ..pipeline import Result, optimize
 from ..streamed import fed_input, in_rows
 from .choice import Choice, Price, Stretch, Stretches, at_most, best_path, choose, fewest
 from .cutting import cut, why_whole
-from .files import MANIFEST, NOT_VERIFIED, PROVED, Program, to_json
+from .files import MANIFEST, MOST_FILES, NOT_VERIFIED, PROVED, Program, to_json
 from .fronts import IMPOSSIBLE, FeedCosts, FrontFile, others_late
 from .handover import hand_over
 from .manifest import ProgramSource, program_of, work_of
@@ -43,8 +43,6 @@ from .verifying import PartInputs, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
-_LIMIT = 30
-"""As many as the class Program has bits for."""
 _MOST_MEASURED: Mapping[Effort, int] = {"quick": 60, "normal": 180, "thorough": 180}
 _MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 60}
 """Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
@@ -280,8 +278,8 @@ def _verified(data: bytes, result: ProgramResult, options: Options, progress: Pr
 
 
 def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
-    if most_parts is not None and not 1 <= most_parts <= _LIMIT:
-        raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
+    if most_parts is not None and not 1 <= most_parts <= MOST_FILES:
+        raise UsageError(f"{most_parts} parts: give a number from 1 to {MOST_FILES}")
     if options.ties:
         raise UsageError(
             "--tie does not work with --parts: parts are re-created in every run, and states would be lost",
