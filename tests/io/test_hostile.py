@@ -16,7 +16,7 @@ import tflite_memopt
 from tests.deep import pack, tree
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
-from tests.models import branches, dense_model, irregular_model, that_nothing_runs
+from tests.models import branches, dense_model, irregular_model, mobile_chain, that_nothing_runs
 from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.errors import ErrorKind
 from tflite_memopt.model.io import reader
@@ -196,6 +196,13 @@ def test_positions_of_operators_in_metadata_go_when_operators_move() -> None:
     still = write_model(with_metadata(dense_model(), CONTROL, b"\x01\x01\x00\x02"))
     kept = tflite_memopt.optimize(still, Options(samples=1))
     assert CONTROL in dict(read_model(kept.model).metadata)
+
+
+def test_an_arena_that_metadata_states_is_named() -> None:
+    data = write_model(with_metadata(mobile_chain(), "SL_PARAMSv1", b"runtime_memory_size"))
+    result = tflite_memopt.optimize(data, Options(verify=False))
+    assert "SL_PARAMSv1" in dict(read_model(result.model).metadata)
+    assert any("runtime_memory_size" in warning for warning in result.report.warnings)
 
 
 def said_sizes(name: str, operands: list[list[int]], table: str | None = None, **fields: int) -> Model:

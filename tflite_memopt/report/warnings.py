@@ -24,6 +24,7 @@ from .words import short_name
 
 _LONG = 100
 """Characters of a runtime's own message: -v has all of it."""
+_MLTK = "SL_PARAMSv1"
 
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
@@ -60,6 +61,15 @@ def of_metadata(names: Sequence[str]) -> Iterator[str]:
     """``names`` of metadata that the result does not have."""
     for name in names:
         yield f"metadata '{name}' dropped: it refers to operators by their old positions"
+
+
+def of_stated_arena(model: Model) -> Iterator[str]:
+    """Yield the warning for metadata in which Silicon Labs' MLTK states the arena of the original."""
+    if any(name == _MLTK for name, _ in model.metadata):
+        yield (
+            f"metadata '{_MLTK}' stays as it was: where its runtime_memory_size is set, MLTK takes an arena of that "
+            "size; set it again, by mltk update_params"
+        )
 
 
 def of_npu(model: Model, verified: bool) -> Iterator[str]:

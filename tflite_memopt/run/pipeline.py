@@ -24,7 +24,7 @@ from ..model.ir.model import Model
 from ..options import Options
 from ..report.build import Outcome, build_report, declined_use, original_of, proof_use
 from ..report.model import Advice, Report, RunFacts
-from ..report.warnings import of_failure, of_metadata
+from ..report.warnings import of_failure, of_metadata, of_stated_arena
 from ..report.words import change_in_percent
 from ..search.rewrite.boundary import take_integers
 from ..solvers.graph.limits import StageClock
@@ -113,7 +113,11 @@ def optimize(
         tflm={"before": verification.tflm_before, "after": verification.tflm_after},
         refusal=verification.refusal,
         seconds=clock.seconds(),
-        warnings=(*map(of_failure, failed), *of_metadata(done.metadata_left_out)),
+        warnings=(
+            *map(of_failure, failed),
+            *of_metadata(done.metadata_left_out),
+            *of_stated_arena(candidate.model),
+        ),
         advice=tuple(_of_integers(candidate.model, needed_bytes(facts.memory, options.search), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
