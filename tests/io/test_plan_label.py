@@ -128,3 +128,11 @@ def test_analyze_says_what_made_the_file() -> None:
 )
 def test_a_plan_without_overlaps_is_right_with_any_kernels(overlaps: bool, kernels: str, is_wrong: bool) -> None:
     assert PlanLabel("cmsis-nn", None, overlaps).is_wrong_with(kernels) is is_wrong
+
+
+def test_a_target_that_is_no_text_is_read_as_one() -> None:
+    """So that it is named as an unknown one."""
+    model = concat_model()
+    text = b'{"kernels": "portable", "target": 7, "overlaps": false}'
+    model.metadata.append((LABEL_NAME, Buffer(np.frombuffer(text, np.uint8))))
+    assert plan_label.decode(model) == PlanLabel("portable", "7", False)

@@ -68,10 +68,9 @@ def decode(model: Model) -> PlanLabel | None:
         return None
     try:
         fields = json.loads(buffers[-1].data.tobytes().decode())
-        made_for = str(fields["kernels"]), fields["target"], bool(fields["overlaps"])
+        target, device = (None if each is None else str(each) for each in (fields["target"], fields.get("device")))
         told = (str(fields.get("decision", "")), str(fields.get("version", "")), dict(fields.get("options", {})))
-        device = fields.get("device")
-        return PlanLabel(*made_for, *told, None if device is None else str(device))
+        return PlanLabel(str(fields["kernels"]), target, bool(fields["overlaps"]), *told, device)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFormatError(
             f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again", ErrorKind.DAMAGED
