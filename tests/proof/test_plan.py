@@ -226,3 +226,11 @@ def test_a_plan_that_goes_on_for_gigabytes_is_not_followed() -> None:
     proof = prove_plan(model, moved(places, {model.main.outputs[0]: 1 << 40}))
     assert proof.status is Status.UNKNOWN
     assert model.main.outputs[0].name in str(proof)
+
+
+def test_an_input_that_is_listed_twice_holds_what_was_given_last() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 8))
+    model = b.finish(b.add(x, x))
+    model.main.inputs = (x, x)
+    assert prove_plan(model, placed(model, "reference")[0]).proved

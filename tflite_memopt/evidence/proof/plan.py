@@ -123,7 +123,8 @@ class _Memory:
 
     def given(self, pairs: Sequence[Pair]) -> None:
         self.put([pair for pair in pairs if pair[0] not in self.tied])
-        self._hold("the application", pairs, "gives")
+        last = dict(pairs)  # of an input that is listed twice, what is given last stays
+        self._hold("the application", [*last.items()], "gives")
 
     def read(self, who: str, pairs: Sequence[Pair]) -> None:
         self._hold(who, pairs, "reads")
