@@ -252,3 +252,13 @@ def test_custom_options_behind_the_flatbuffer_are_read_inline() -> None:
     written = tree(write_model(read_model(_with_data_behind(place, b"hello"))))
     operator = written.subgraphs[0].operators[0]
     assert (operator.largeCustomOptionsOffset, operator.customOptions.tobytes()) == (0, b"hello")
+
+
+def test_an_offset_of_custom_options_without_a_size_makes_none() -> None:
+    """TFLM refuses a built-in operator with custom options, be they empty."""
+
+    def place(root: Any) -> None:
+        root.subgraphs[0].operators[0].largeCustomOptionsOffset = 255
+
+    read = read_model(edited(write_model(dense_model()), place)).main.operators[0]
+    assert read.custom_options is None

@@ -257,7 +257,7 @@ class _Reader:
 
     def _custom_options(self, table: Any, where: str) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
         offset, size = int(table.largeCustomOptionsOffset), int(table.largeCustomOptionsSize)
-        if offset <= _NOT_BEHIND:
+        if offset <= _NOT_BEHIND or not size:
             return None if table.customOptions is None else np.asarray(table.customOptions, dtype=np.uint8)
         if offset + size > len(self.body):
             raise ModelFormatError(f"{where}: custom options at bytes {offset} to {offset + size}, outside the file")
