@@ -438,7 +438,7 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert done.returncode == 0, done.stderr
     assert "ways to run the model" in done.stdout
     assert "fits 1 MB with " in done.stdout
-    assert "% --changes all --max-slowdown 100: reading" in done.stderr
+    assert "\n--changes all --max-slowdown 100: reading" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     points = tmp_path / "points.json"
     found = json.loads(run("explore", source, *quick, "--json", "--report", points).stdout)

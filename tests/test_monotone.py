@@ -23,7 +23,7 @@ from tflite_memopt.run.candidate import Cache
 
 OPTIONS = Options(target="cortex-m4", verify=False)
 _FOLDER = os.environ.get("TFLITE_MEMOPT_MODELS", "")
-_SIX = ("mlperf_ic_int8", "mlperf_kws_int8", "mww_okay_nabu_v2", "tflm_lstm_int8", "tflm_micro_speech", "tflm_dtln")
+_FIVE = ("mlperf_kws_int8", "mww_okay_nabu_v2", "tflm_lstm_int8", "tflm_micro_speech", "tflm_dtln")
 
 
 def images(seed: int) -> Model:
@@ -44,7 +44,7 @@ def images(seed: int) -> Model:
 
 
 NETWORKS = [write_model(make(seed)) for make in (images, cell_network) for seed in range(4)]
-FILES = [path for name in _SIX if (path := Path(_FOLDER, f"{name}.tflite")).is_file()] if _FOLDER else []
+FILES = [path for name in _FIVE if (path := Path(_FOLDER, f"{name}.tflite")).is_file()] if _FOLDER else []
 models = pytest.mark.parametrize(
     "data",
     [

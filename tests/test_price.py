@@ -102,12 +102,10 @@ def test_without_a_target_all_measured_libraries_count() -> None:
     assert measured == set(report.after.instructions)
 
 
-def test_what_one_model_cannot_reach_is_said_with_its_bound_and_with_the_other_ways() -> None:
+def test_what_one_model_cannot_reach_is_said_with_its_bound() -> None:
     report = optimize(NETWORKS["chain"], Options(verify=False, budget=2048)).report
     (said,) = (line for line in report.summary.limits if line.startswith("one file does not fit 2 KB"))
     assert f"{report.bounds.io:,}" in said
-    assert {each.option for each in report.summary.advice} <= {"--parts auto", "--feed auto --parts auto"}
-    assert report.summary.advice
 
 
 @pytest.mark.slow

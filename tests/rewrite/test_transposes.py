@@ -116,11 +116,11 @@ def gated(branch: Branch) -> None:
 
 
 def squeezed(branch: Branch) -> None:
-    """A mean of rows and columns, of one of them, or of channels, whose dimensions are kept."""
+    """A mean that keeps dimensions and leaves the others in the order of the source."""
     pick = branch.random
     x = branch.input((1, pick.randint(2, 5), pick.randint(2, 5), pick.randint(2, 4)), I8, **branch.quantization(I8))
     y = turned(branch, x, (0, 3, 1, 2))
-    axes = pick.choice(((2, 3), (2,), (3,), (1,), (1, 3), (1, 2, 3)))
+    axes = pick.choice(((2, 3), (1,), (1, 3), (1, 2, 3)))
     z = branch.tensor([1 if at in axes else size for at, size in enumerate(y.shape)], I8, **branch.quantization(I8))
     branch.run("MEAN", (y, branch.ints(*axes)), z, "ReducerOptions", keepDims=True)
 
