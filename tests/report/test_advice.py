@@ -134,7 +134,18 @@ def uint8_at_the_boundary() -> Model:
     return b.finish(z)
 
 
-@pytest.mark.parametrize("make", [quantized_at_the_boundary, uint8_at_the_boundary])
+def quantized_image() -> Model:
+    """Of so many floats that their QUANTIZE runs in stripes."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 32, 32, 3), DType.FLOAT32)
+    y = b.tensor("q", x.shape)
+    b.operator("QUANTIZE", (x,), (y,), "QuantizeOptions")
+    for seed, channels in enumerate((16, 32, 32)):
+        y = b.conv(y, channels, kernel=3, stride=2, seed=seed)
+    return b.finish(y)
+
+
+@pytest.mark.parametrize("make", [quantized_at_the_boundary, uint8_at_the_boundary, quantized_image])
 def test_integers_need_no_more_than_was_said(make: Callable[[], Model]) -> None:
     said = followed(report_of(make()).summary.advice, "--io int8")
     assert need(report_of(make(), io="int8")) <= figure_in(said)

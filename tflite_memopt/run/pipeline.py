@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,7 +118,7 @@ def optimize(
             *of_metadata(done.metadata_left_out),
             *of_stated_arena(candidate.model),
         ),
-        advice=tuple(_of_integers(candidate.model, needed_bytes(facts.memory, options.search), options)),
+        advice=tuple(_of_integers((candidate.model, model), needed_bytes(facts.memory, options.search), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
     found = RunFacts(
@@ -143,13 +143,17 @@ def optimize(
     return Result(done.written, report)
 
 
-def _of_integers(result: Model, need: int, options: Options) -> Iterator[Advice]:
-    """Yield the advice to let the model take integers, where the result as it is then needs clearly less."""
-    taken = take_integers(copy_model(result))
-    if options.io != "keep" or not taken.uses:
+def _of_integers(models: Sequence[Model], need: int, options: Options) -> Iterator[Advice]:
+    """Yield the advice to let the model take integers, where it then needs clearly less.
+
+    ``models``: the result, and the original, since stripes may have taken what quantizes; each is estimated as it is.
+    """
+    takes = [each.model for each in map(take_integers, map(copy_model, models)) if each.uses]
+    if options.io != "keep" or not takes:
         return
-    drop_dead_tensors(taken.model)
-    least = estimate_of(taken.model, options.profile, options.search).need
+    for taken in takes:
+        drop_dead_tensors(taken)
+    least = min(estimate_of(taken, options.profile, options.search).need for taken in takes)
     if least <= (1 - WORTH) * need:
         text = f"about {least:,} bytes ({change_in_percent(need, least)}); your code then makes and reads the integers"
         yield Advice("--io int8", text)
