@@ -46,7 +46,7 @@ from tflite_memopt.run.parts.cutting import cut
 from tflite_memopt.run.parts.files import NOT_VERIFIED, Program, program_in, to_json
 from tflite_memopt.run.parts.fronts import FeedCosts
 from tflite_memopt.run.parts.manifest import ProgramSource, check_program, program_of
-from tflite_memopt.run.parts.proving import prove_program
+from tflite_memopt.run.parts.proving import prove_plans, prove_program
 from tflite_memopt.run.parts.verifying import outputs_of_parts
 from tflite_memopt.run.streamed import fed_input, in_rows
 from tflite_memopt.search.cascade.slide import keepable, slid, sliding
@@ -229,11 +229,14 @@ class Parts:
             check_program(self.original, program, parts)
             models = [read_model(part) for part in parts]
             proof = prove_program(self.model, models, program.feed)
+            plans = prove_plans(parts, program.feed)
         except (MemoptError, ValueError, KeyError, TypeError, AttributeError) as error:
             is_of_reader = isinstance(error, MemoptError) or _is_refused(text)
             return Verdict("refused") if is_of_reader else Verdict("crashed", f"the judge crashed: {error!r}")
         if not proof.proved:
             return Verdict(proof.status.name.lower())
+        if not all(each.proved for each in plans):
+            return Verdict("plan")
         return Verdict("proved", self._contradiction(program, parts, models, proof))
 
     def _contradiction(

@@ -22,7 +22,9 @@ from tflite_memopt import Options, UnsupportedModelError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError
 from tflite_memopt.firmware.description import Feed, Tie
+from tflite_memopt.memory.file import read_planned
 from tflite_memopt.memory.work import construction, instructions, moving
+from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import Effort
@@ -37,6 +39,7 @@ from tflite_memopt.run.parts.files import (
     schema_text,
     to_json,
 )
+from tflite_memopt.run.parts.proving import prove_plans
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.parts.space import arena_of
 from tflite_memopt.run.parts.stretch import StretchCosts
@@ -100,6 +103,19 @@ def test_parts_of_another_model_are_not_equal() -> None:
     other = write_model(ALL["mobile_chain"]())
     with pytest.raises(EquivalenceError):
         verify_program(other, [part.model for part in result.parts], Options(samples=1), lambda _: None)
+
+
+@pytest.mark.slow
+def test_a_part_whose_plan_overwrites_a_tensor_is_not_equal() -> None:
+    data, result = in_parts("separable")
+    parts = [part.model for part in result.parts]
+    assert all(proof.proved for proof in prove_plans(parts))
+    model = read_planned(parts[0])
+    plan = offline_plan.decode(model)
+    assert plan is not None
+    offline_plan.attach(model, dict.fromkeys(plan, 0))
+    with pytest.raises(EquivalenceError, match="memory plan of a part is wrong"):
+        verify_program(data, [write_model(model), *parts[1:]], Options(samples=1), lambda _: None)
 
 
 @pytest.mark.slow

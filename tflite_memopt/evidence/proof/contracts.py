@@ -448,7 +448,7 @@ CONTRACTS: Mapping[str, Contract] = {
         "CONCATENATION",
         f"T* > T | T: {_DATA}",
         table="ConcatenationOptions",
-        clauses=[axis_within("axis")],
+        clauses=[axis_within("axis"), one_of("fusedActivationFunction", 0)],
     ),
     **_rows("CONV_2D", *_SUMS, *_SUMS_16, table="Conv2DOptions", clauses=(*_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS)),
     **_rows("CUMSUM", "T i32 > T | T: f32 i8 i32 i64", table="CumsumOptions", clauses=[SAME_SHAPE]),

@@ -22,10 +22,13 @@ from ...evidence.proof import (
     not_proved,
     outputs_of_calls,
     prove_computed,
+    prove_plan,
 )
 from ...evidence.proof.ring import Value
 from ...firmware.description import Feed
+from ...memory.file import label_in_force, places_in_force, profile_of, read_planned
 from ...model.ir.model import Model, Tensor
+from .fronts import with_ties
 
 
 def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = None) -> Proof:
@@ -55,6 +58,19 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
         return [value.reshape(like.shape) for value, like in zip(outputs, original.main.outputs, strict=False)]
 
     return prove_computed(whole, in_parts)
+
+
+def prove_plans(parts: Sequence[bytes], feed: Feed | None = None) -> list[Proof]:
+    """Prove the memory plan in each part's file, for the kernels that it was made for; a file without one has none."""
+    proofs = []
+    for number, data in enumerate(parts):
+        model = read_planned(data)
+        label = label_in_force(model)
+        if feed is not None and number == 0:
+            with_ties(model, feed)
+        if label is not None:
+            proofs.append(prove_plan(model, places_in_force(model, profile_of(label))))
+    return proofs
 
 
 def differing_ends(

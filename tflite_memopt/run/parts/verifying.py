@@ -16,6 +16,7 @@ from ...evidence.equivalence.judge import first_difference
 from ...evidence.equivalence.runner import Interpreters, ModelRunner, ProcessLimits
 from ...evidence.equivalence.sequences import run_streamed
 from ...evidence.equivalence.verification import open_for
+from ...evidence.proof import Status
 from ...firmware.description import Feed
 from ...firmware.self_test import Expected, drawn_inputs
 from ...memory.file import naming, read_planned
@@ -28,7 +29,7 @@ from ...options import Options
 from ..candidate import Progress
 from .files import PROVED, read_program
 from .manifest import check_program
-from .proving import differing_ends, prove_program, streamed_by
+from .proving import differing_ends, prove_plans, prove_program, streamed_by
 
 _NAMES = {"litert": "LiteRT", "tflm": "TFLM's reference kernels"}
 _WORDS: Mapping[Exactness, str] = {
@@ -90,6 +91,10 @@ def verify_program(
         reason = differing_ends(baseline.model, models, feed, converts=interface != SAME)
         if reason is not None:
             raise EquivalenceError(f"the parts are not those of the original: {reason}", ErrorKind.INTERFACE)
+        plans = prove_plans(parts, feed)
+        wrong = next((each for each in plans if each.status is Status.DIFFERENT), None)
+        if wrong is not None:
+            raise EquivalenceError(f"the memory plan of a part is wrong: {wrong.reason}")
         ran, gaps, held = {}, list[Gap](), [exactness]
         for name, each in baseline.runs.items():
             if each.run is None or each.faults:  # what it computes wrongly is no measure
@@ -115,7 +120,8 @@ def verify_program(
     proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
     said = said_of(len(baseline.samples), ran, loosest(held), apart if exactness == "approximates" else None)
-    return f"{said}{PROVED}" if proof.proved and exactness != "approximates" else said
+    is_proved = all(each.proved for each in (proof, *plans))
+    return f"{said}{PROVED}" if is_proved and exactness != "approximates" else said
 
 
 def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:
