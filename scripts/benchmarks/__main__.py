@@ -11,6 +11,7 @@ scripts/bench slide SOURCE...   hops of a sliding window against the whole windo
 scripts/bench recurrent   a GRU layer of Keras: the sequence in one call, and one step per call
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench costs   what a search over networks may count, against the full cost: docs/results/costs.csv
+scripts/bench sweeps   RAM by resolution, width, kernel, and so on, one at a time: docs/results/sweeps.csv
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 import click
 
 from .ablations import ablations
-from .candidates import costs
+from .candidates import costs, sweeps
 from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
@@ -40,7 +41,20 @@ def cli(stale: bool) -> None:
         click.echo(f"{each.table}: {each.figures} figures of {each.version}: {each.source}")
 
 
-for _command in (models, programs, schedule, plan, converters, slide, recurrent, faults, tail, costs, ablations):
+for _command in (
+    models,
+    programs,
+    schedule,
+    plan,
+    converters,
+    slide,
+    recurrent,
+    faults,
+    tail,
+    costs,
+    sweeps,
+    ablations,
+):
     cli.add_command(_command)
 
 if __name__ == "__main__":

@@ -176,3 +176,47 @@ def _rows(count: int, seed: int, cache: Path | None) -> Iterator[Row]:
 
 def _found(macs: Sequence[int]) -> Mapping[str, int]:
     return {"candidates that fit": len(macs), "most multiply-accumulates": max(macs, default=0)}
+
+
+# ------------------------------------------------------------------------------------------------------------- sweeps
+
+
+SWEEPS: Mapping[str, Sequence[int]] = {
+    "resolution": (48, 56, 64, 72, 80, 96),
+    "width": (8, 12, 14, 16, 18, 20, 24, 32),
+    "expansion": (1, 2, 3, 4, 6),
+    "kernel": (3, 5, 7),
+    "skips": (0, 1),
+    "stem stride": (1, 2),
+    "blocks a stage": (1, 2, 3),
+}
+_BASE: Mapping[str, int] = dict(zip(SWEEPS, (64, 16, 4, 3, 1, 2, 2), strict=True))
+
+
+def swept(changed: Mapping[str, int]) -> bytes:
+    """Return three stages of inverted bottlenecks, each twice as wide as the one before, with some of _BASE changed."""
+    side, width, expansion, kernel, skips, stride, blocks = ({**_BASE, **changed}).values()
+    b = ModelBuilder()
+    x = b.conv(b.input("image", (1, side, side, 3)), width, 3, stride)
+    for stage in range(3):
+        for number in range(blocks):
+            wide = x if expansion == 1 else b.conv(x, x.shape[3] * expansion)
+            first = 2 if stage and number == 0 else 1
+            y = b.conv(b.depthwise(wide, kernel, first), width << stage, activation=NO_ACTIVATION)
+            x = b.add(x, y) if skips and x.shape == y.shape else y
+    b.finish(_head(b, x, 10))
+    return write_model(b.model)
+
+
+@click.command()
+def sweeps() -> None:
+    """Change one property of a network at a time, and say what it costs on Cortex-M7."""
+    keep_figures("sweeps", "scripts/bench sweeps", _swept_rows())
+
+
+def _swept_rows() -> Iterator[Row]:
+    for name, values in SWEEPS.items():
+        for value in values:
+            found = cost(swept({name: value}), "cortex-m7", cache=None)
+            said = {"as it stands": found.ram, "optimized": found.optimized, "multiply-accumulates": found.macs}
+            yield Row("three stages", "cortex-m7", f"{name} {value}", said)

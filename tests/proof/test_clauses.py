@@ -199,7 +199,7 @@ BREAKS: Mapping[str, Break] = {
     r"input (\d+) has an element for each of": _short,
     r"data and output have one scale, .* along (\d)": _points,
     r"zero points of 16 bits are 0": _point_of_16,
-    r"(input .* is|outputs are) quantized as the (output|input)": _rescaled,
+    r"(input .* is|inputs are|outputs are) quantized as the (output|input)": _rescaled,
     r"the bias has the scale": _bias,
     r"the output has the rows": _other_output,
     TYPES: _typed,

@@ -327,6 +327,10 @@ def like_output(*slots: int) -> Clause:
     )
 
 
+LIKE_OUTPUT = Clause(
+    "inputs are quantized as the output",
+    lambda op: all(_quantization(each) == _quantization(op.outputs[0]) for each in op.inputs),
+)
 LIKE_INPUT = Clause(
     "outputs are quantized as the input",
     lambda op: all(_quantization(output) == _quantization(op.inputs[0]) for output in op.outputs),
@@ -495,7 +499,7 @@ CONTRACTS: Mapping[str, Contract] = {
         table="MirrorPadOptions",
         clauses=[ranks(1, 5), PAIRS, one_of("mode", 0, 1), like_output(0)],
     ),
-    **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1)]),
+    **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1), LIKE_OUTPUT]),
     **_rows(
         "UNPACK",
         f"T > T* | T: {_DATA}",
