@@ -51,10 +51,12 @@ def _wide(channels: int, width: float) -> int:
     return max(8, int(channels * width + 4) // 8 * 8)
 
 
-def _bottleneck(b: ModelBuilder, x: Tensor, channels: int, expansion: int, kernel: int, stride: int) -> Tensor:
+def _bottleneck(
+    b: ModelBuilder, x: Tensor, channels: int, expansion: int, kernel: int, stride: int, skips: bool = True
+) -> Tensor:
     wide = x if expansion == 1 else b.conv(x, x.shape[3] * expansion)
     y = b.conv(b.depthwise(wide, kernel, stride), channels, activation=NO_ACTIVATION)
-    return b.add(x, y) if x.shape == y.shape else y
+    return b.add(x, y) if skips and x.shape == y.shape else y
 
 
 def resnet(draw: random.Random) -> ModelBuilder:
@@ -200,10 +202,8 @@ def swept(changed: Mapping[str, int]) -> bytes:
     x = b.conv(b.input("image", (1, side, side, 3)), width, 3, stride)
     for stage in range(3):
         for number in range(blocks):
-            wide = x if expansion == 1 else b.conv(x, x.shape[3] * expansion)
             first = 2 if stage and number == 0 else 1
-            y = b.conv(b.depthwise(wide, kernel, first), width << stage, activation=NO_ACTIVATION)
-            x = b.add(x, y) if skips and x.shape == y.shape else y
+            x = _bottleneck(b, x, width << stage, expansion, kernel, first, bool(skips))
     b.finish(_head(b, x, 10))
     return write_model(b.model)
 

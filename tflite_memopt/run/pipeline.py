@@ -148,8 +148,10 @@ def _of_integers(models: Sequence[Model], need: int, options: Options) -> Iterat
 
     ``models``: the result, and the original, since stripes may have taken what quantizes; each is estimated as it is.
     """
+    if options.io != "keep":
+        return
     takes = [each.model for each in map(take_integers, map(copy_model, models)) if each.uses]
-    if options.io != "keep" or not takes:
+    if not takes:
         return
     for taken in takes:
         drop_dead_tensors(taken)

@@ -245,9 +245,9 @@ def clean_up(
         driver.apply_everywhere(WITHOUT_TRANSPOSES)
     by_name = sorted(driver.uses(), key=lambda use: use.rule)
     done = Changed(model, tuple(by_name), tuple(driver.refused.values()))
-    before = copy_model(model)
+    before = None if counted is None else copy_model(model)
     dropped = drop_dead_channels(model, profile.block)
-    if dropped.uses and counted is not None:
+    if dropped.uses and before is not None and counted is not None:
         saved = estimate_of(before, profile, counted).need - estimate_of(model, profile, counted).need
         dropped = replace(dropped, uses=tuple(replace(use, saved_bytes=max(0, saved)) for use in dropped.uses))
     return done.then(dropped, share_constants(model))
