@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.benchmarks import figures, recurrent
+from scripts.benchmarks import digits, figures, recurrent, searches
 from scripts.benchmarks.__main__ import cli
 from scripts.benchmarks.ablations import PARTS, WITHOUT
 from scripts.benchmarks.models import AFTER, BEFORE, REFUSED
 from scripts.benchmarks.programs import HEAD
 from scripts.benchmarks.programs import PARTS as IN_PARTS
+from scripts.benchmarks.searches import MACS
 from scripts.benchmarks.slide import CALLS, WINDOW
 from tests.models import mobile_chain
 from tests.recurrent import loop_with_a_list
@@ -111,6 +112,35 @@ def test_ablations_sum_random_networks_in_one_row_with_a_figure_for_each_part() 
     assert int(found[BEFORE]) > int(found[AFTER])
     assert all(int(found[f"{WITHOUT}{name}, bytes"]) > 0 for name in PARTS)
     assert {figure.model for figure in figures.read("ablations_of_parts")} == {"1 random networks"}
+
+
+@pytest.mark.slow
+def test_a_search_finds_what_fits() -> None:
+    stands, optimized = _runs("searches", "searches", "--candidates", "6", "--size", "96")
+    assert int(stands["bytes as it stands"]) <= 96 << 10 < int(optimized["bytes as it stands"])
+    assert int(optimized["bytes optimized"]) <= 96 << 10
+    assert int(stands[MACS]) < int(optimized[MACS])
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_candidate_is_trained_as_it_is() -> None:
+    pytest.importorskip("sklearn")
+    network, model = digits.in_keras(searches.drawn(6)), searches.drawn(6)
+    shapes = [tensor.shape for operator in model.main.operators for tensor in operator.outputs]
+    assert (network.input_shape[1:], network.output_shape[1:]) == (model.main.inputs[0].shape[1:], shapes[-1][1:])
+    assert sum(weights.ndim == 4 for weights in network.trainable_weights) == sum(
+        operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D") for operator in model.main.operators
+    )
+    images, labels = digits.scenes(20, 48, 0, for_test=True)
+    assert images.shape == (20, 48, 48, 1)
+    assert set(labels) <= set(range(10))
+
+
+@pytest.mark.slow
+def test_a_batch_that_was_ended_goes_on() -> None:
+    (found,) = _runs("throughput", "throughput", "--candidates", "6", "--workers", "1")
+    assert (found["done"], found["of an earlier run"]) == ("6", "3")
 
 
 def test_a_run_replaces_its_figures_and_the_others_stay_and_age(monkeypatch: pytest.MonkeyPatch) -> None:

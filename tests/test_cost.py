@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,10 @@ from hypothesis import strategies as st
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UnsupportedModelError, UsageError, cost, optimize
+from tflite_memopt.costs.cost import cost_under
 from tflite_memopt.costs.estimate import Section, least_size
+from tflite_memopt.costs.frameworks import file_of
+from tflite_memopt.costs.store import Store
 from tflite_memopt.costs.structure import as_int8
 from tflite_memopt.errors import ErrorKind, OutputError
 from tflite_memopt.evidence.equivalence.adapter import RunJob
@@ -153,6 +157,12 @@ def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
         cost(network(), cache=tmp_path / "text")
 
 
+def test_costs_under_other_options_of_a_run() -> None:
+    plain, every_byte = (cost_under(network(), Options(every_byte=x, verify=False), "full") for x in (False, True))
+    assert every_byte.optimized <= plain.optimized
+    assert cost_under(network(), Options(budget=plain.optimized), "full").fits
+
+
 @pytest.mark.tensorflow
 @pytest.mark.slow
 def test_a_network_of_keras_costs_what_its_converted_file_does(tmp_path: Path) -> None:
@@ -168,6 +178,37 @@ def test_a_network_of_keras_costs_what_its_converted_file_does(tmp_path: Path) -
         cost(separable(8), "cortex-m7", cache=kept)  # the same structure, with other names and weights
         assert file.execute("SELECT count(*) FROM kept").fetchone()[0] == entries
     file.close()
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_of_pytorch_costs_what_its_structure_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    torch, shape, kept = pytest.importorskip("torch"), (1, 3, 32, 32), tmp_path / "costs"
+    pytest.importorskip("litert_torch")
+
+    def separable(width: int) -> Any:
+        n = torch.nn
+        first = n.Conv2d(3, width, 3, stride=2, bias=False), n.BatchNorm2d(width), n.ReLU()
+        deep = n.Conv2d(width, width, 3, padding=1, groups=width), n.ReLU(), n.Conv2d(width, 2 * width, 1), n.ReLU()
+        return n.Sequential(*first, *deep, n.AdaptiveAvgPool2d(1), n.Flatten(), n.Linear(2 * width, 10), n.Softmax(1))
+
+    module = separable(8)
+    found = cost(module, "cortex-m7", shape=shape, cache=kept)
+    assert found.bound <= found.optimized < found.ram
+    assert module.training
+    assert capfd.readouterr().out == ""
+    file = file_of(module, shape, Store(kept))
+    kinds = [operator.name for operator in read_model(file).main.operators]
+    assert kinds == ["TRANSPOSE", *("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D"), "MEAN", "FULLY_CONNECTED", "SOFTMAX"]
+    with sqlite3.connect(kept) as entries:
+        count = entries.execute("SELECT count(*) FROM kept").fetchone()
+        assert cost(separable(8), "cortex-m7", shape=shape, cache=kept) == found  # the same structure, other weights
+        assert entries.execute("SELECT count(*) FROM kept").fetchone() == count
+        assert cost(separable(16), "cortex-m7", depth="estimate", shape=shape, cache=kept).ram > found.ram
+    entries.close()
+    with raises(UsageError, ErrorKind.COUNT, "shape="):
+        cost(module, "cortex-m7", cache=kept)
 
 
 def test_what_is_no_model_is_refused() -> None:

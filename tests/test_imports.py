@@ -27,8 +27,9 @@ LEVELS = (
     ("run/attempts", "run/streamed"),
     ("run/checking", "run/given"),
     ("run/pipeline",),
+    ("costs",),
     ("batch", "run/parts", "serve"),
-    ("api", "costs", "run/explore"),
+    ("api", "run/explore"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -12,6 +12,8 @@ scripts/bench recurrent   a GRU layer of Keras: the sequence in one call, and on
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench costs   what a search over networks may count, against the full cost: docs/results/costs.csv
 scripts/bench sweeps   RAM by resolution, width, kernel, and so on, one at a time: docs/results/sweeps.csv
+scripts/bench searches   what a search finds that counts RAM as it stands, and optimized: docs/results/searches.csv
+scripts/bench throughput   candidates that batch estimates per second: docs/results/throughput.csv
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 import click
 
 from .ablations import ablations
-from .candidates import costs, sweeps
+from .candidates import costs, sweeps, throughput
 from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
@@ -29,6 +31,7 @@ from .plan import plan
 from .programs import programs
 from .recurrent import recurrent
 from .schedule import schedule
+from .searches import searches
 from .slide import slide
 from .tail import tail
 
@@ -53,6 +56,8 @@ for _command in (
     tail,
     costs,
     sweeps,
+    searches,
+    throughput,
     ablations,
 ):
     cli.add_command(_command)

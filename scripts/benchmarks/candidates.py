@@ -12,16 +12,23 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from statistics import correlation, median
+from tempfile import TemporaryDirectory
 
 import click
 
 from scripts.benchmarks.figures import Row
 from scripts.benchmarks.figures import keep as keep_figures
 from tests.model_builder import ModelBuilder
-from tflite_memopt import cost
+from tflite_memopt import Options, cost
+from tflite_memopt.batch.cluster import open_cluster
+from tflite_memopt.batch.find import find_models
+from tflite_memopt.batch.results import DONE, Results
+from tflite_memopt.batch.run import run_batch
+from tflite_memopt.costs.cost import cost_under
 from tflite_memopt.memory.file import read_planned
 from tflite_memopt.model.analysis.lifetimes import compute_timeline
 from tflite_memopt.model.io.writer import write_model
@@ -34,16 +41,16 @@ def _head(b: ModelBuilder, x: Tensor, classes: int) -> Tensor:
     return b.softmax(b.dense(b.reshape(x, (1, x.elements)), classes))
 
 
-def mobilenet(draw: random.Random) -> ModelBuilder:
+def mobilenet(draw: random.Random, planes: Sequence[int] = (1, 3), classes: Sequence[int] = (2, 10)) -> ModelBuilder:
     """Return inverted bottlenecks: resolution 48 to 96, widths 0.25 to 0.75, expansions 1 to 6."""
     b, width = ModelBuilder(), draw.choice((0.25, 0.35, 0.5, 0.75))
     side = draw.choice((48, 64, 80, 96))
-    x = b.conv(b.input("image", (1, side, side, draw.choice((1, 3)))), _wide(16, width), 3, 2)
+    x = b.conv(b.input("image", (1, side, side, draw.choice(planes))), _wide(16, width), 3, 2)
     for channels, stride in zip((16, 24, 32, 64), (1, 2, 2, 2), strict=True):
         expansion, kernel = draw.choice((1, 3, 4, 6)), draw.choice((3, 5))
         for number in range(draw.choice((1, 2))):
             x = _bottleneck(b, x, _wide(channels, width), expansion, kernel, stride if number == 0 else 1)
-    b.finish(_head(b, b.conv(x, _wide(160, width)), draw.choice((2, 10))))
+    b.finish(_head(b, b.conv(x, _wide(160, width)), draw.choice(classes)))
     return b
 
 
@@ -178,6 +185,33 @@ def _rows(count: int, seed: int, cache: Path | None) -> Iterator[Row]:
 
 def _found(macs: Sequence[int]) -> Mapping[str, int]:
     return {"candidates that fit": len(macs), "most multiply-accumulates": max(macs, default=0)}
+
+
+# --------------------------------------------------------------------------------------------------------- throughput
+
+
+@click.command()
+@click.option("--candidates", "count", default=1_000, show_default=True)
+@click.option("--workers", default=2, show_default=True)
+def throughput(count: int, workers: int) -> None:
+    """Estimate candidates with ``batch`` on Dask's workers, end after a half, and go on."""
+    source = f"scripts/bench throughput --candidates {count} --workers {workers}"
+    keep_figures("throughput", source, _throughput_rows(count, workers))
+
+
+def _throughput_rows(count: int, workers: int) -> Iterator[Row]:
+    options, work = Options(target="cortex-m7"), partial(cost_under, depth="estimate")
+    with TemporaryDirectory() as folder, open_cluster(workers, None, None) as client:
+        for number in range(count):
+            family = list(FAMILIES)[number % len(FAMILIES)]
+            Path(folder, f"{family}{number}.tflite").write_bytes(candidate(family, number))
+        started, found = time.perf_counter(), find_models([folder])
+        for models in (found[: count // 2], found):
+            results = Results(Path(folder, "out"), options, keeps_models=False, estimates=True)
+            counts, before = run_batch(client, work, models, options, results, lambda *_: None)
+        seconds = time.perf_counter() - started
+        said = {"done": counts[DONE], "of an earlier run": before, "candidates per second": f"{count / seconds:.1f}"}
+        yield Row(f"{count} candidates", "cortex-m7", f"{workers} workers", said)
 
 
 # ------------------------------------------------------------------------------------------------------------- sweeps

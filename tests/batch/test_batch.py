@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from tests import models
 from tests.faults import raises
 from tests.interrupts import heed_interrupts
 from tests.model_builder import ModelBuilder
-from tflite_memopt import Options, UsageError, optimize
+from tflite_memopt import Options, UsageError, cost, optimize
 from tflite_memopt.batch.cluster import answers_of, open_cluster
 from tflite_memopt.batch.find import find_models
 from tflite_memopt.batch.results import DONE, FAILED, LOST, REFUSED, RESULTS, Results
@@ -224,6 +225,21 @@ def test_without_models_there_are_lines_alone(cluster: Any, tmp_path: Path) -> N
     write_models(tmp_path / "in", "dense_model")
     run(cluster, tmp_path, keeps_models=False)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [RESULTS]
+
+
+@pytest.mark.slow
+def test_estimates_are_lines_that_a_full_run_does_not_take_for_its_own(tmp_path: Path) -> None:
+    write_models(tmp_path / "in", *SMALL)
+    words = ["batch", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--jobs", "1", "--target", "cortex-m7"]
+    for earlier in ("", f" ({len(SMALL)} by an earlier run)"):
+        done = CliRunner().invoke(cli, [*words, "--estimate", "--budget", "16K"])
+        assert (done.exit_code, f"{len(SMALL)} models: {len(SMALL)} done{earlier}." in done.output) == (0, True)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [RESULTS]
+    for name, line in lines_in(tmp_path).items():
+        found = cost(tmp_path / "in" / f"{name}.tflite", "cortex-m7", depth="estimate", budget=16 << 10, cache=None)
+        assert line["cost"] == asdict(found)
+        assert (line["before"], line["after"]) == (found.ram, found.optimized)
+    assert f"{len(SMALL)} done. " in CliRunner().invoke(cli, [*words, "--no-models", "--effort", "quick"]).output
 
 
 def test_models_are_named_from_the_folder_that_holds_all(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ LASTING = (DONE, UNRUNNABLE, REFUSED)
 Line = dict[str, Any]
 
 
-def key_of(options: Options) -> str:
+def key_of(options: Options, estimates: bool = False) -> str:
     """Return the key of everything that determines a result besides the model."""
-    decisive = {"version": __version__, **asdict(options)}
+    decisive = {"version": __version__, **asdict(options), **({"estimates": True} if estimates else {})}
     del decisive["jobs"]
     return sha256(json.dumps(decisive, default=str, sort_keys=True).encode()).hexdigest()
 
@@ -41,11 +41,12 @@ def key_of(options: Options) -> str:
 class Results:
     """The lines of a folder for one set of options, and the models in it, if it ``keeps_models``.
 
-    Raises OutputError when something cannot be read or written.
+    ``estimates``: its lines are of costs that were estimated. Raises OutputError when something cannot be read or
+    written.
     """
 
-    def __init__(self, folder: Path, options: Options, keeps_models: bool = True) -> None:
-        self._path, self._models, self._key = folder / RESULTS, folder / MODELS, key_of(options)
+    def __init__(self, folder: Path, options: Options, keeps_models: bool = True, estimates: bool = False) -> None:
+        self._path, self._models, self._key = folder / RESULTS, folder / MODELS, key_of(options, estimates)
         self._keeps_models = keeps_models
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..costs.cost import NetworkCost
 from ..errors import MemoptError
 from ..kernels.support import said_of
 from ..memory.work import slowest
@@ -35,7 +36,7 @@ class Optimized(Protocol):
         """Return the report."""
 
 
-Work = Callable[[bytes, Options], Optimized]
+Work = Callable[[bytes, Options], Optimized | NetworkCost]
 """A function of a module, which workers import by its name. Raises MemoptError for models that it refuses."""
 Watch = Callable[[int, int, Line], None]
 """Told after each model: how many are done, of how many, and its line."""
@@ -62,9 +63,10 @@ def run_batch(
     long one that came last would keep one worker busy and all others idle. Raises OutputError when results cannot be
     written.
     """
-    counts, left = Counter[str](), list[tuple[FoundModel, ...]]()
-    for content in dict.fromkeys(model.content for model in models):
-        files = tuple(model for model in models if model.content == content)
+    counts, left, alike = Counter[str](), list[list[FoundModel]](), dict[str, list[FoundModel]]()
+    for found in models:
+        alike.setdefault(found.content, []).append(found)
+    for content, files in alike.items():
         line = results.lasting(content)
         if line is not None and results.restore(files, line):
             counts[line["status"]] += len(files)
@@ -72,7 +74,7 @@ def run_batch(
             left.append(files)
     before = counts.total()
     left.sort(key=lambda files: (-files[0].nbytes, files[0].name))
-    jobs = (_Job(files, read_file(files[0].path)) for files in left)
+    jobs = (_Job(tuple(files), read_file(files[0].path)) for files in left)
     with closing(answers_of(client, partial(_worked, work=work, options=options), jobs)) as answers:
         for number, (job, answer) in enumerate(answers, 1):
             line, model = (_lost(answer), None) if isinstance(answer, BaseException) else answer
@@ -97,6 +99,9 @@ def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None
         frame = traceback.extract_tb(error.__traceback__)[-1]
         fault = f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"
         return {"status": FAILED, "error": " ".join(fault.split())}, None
+    if isinstance(result, NetworkCost):
+        sizes = {"before": result.ram, "after": result.optimized, "slowdown": result.slowdown}
+        return {"status": DONE, "error": None, **sizes, "cost": asdict(result)}, None
     report = replace(result.report, model=job.files[0].name)
     before, after = report.before, report.after
     line = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ from .types import ModelPath, Size
     "Workers need tflite-memopt.",
 )
 @click.option("--no-models", is_flag=True, help="Write reports only, no optimized models.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Only estimate the RAM after optimization, in a fraction of a second per model. Writes no models.",
+)
 @QUIET
 def batch(
     patterns: tuple[str, ...],
@@ -51,6 +57,7 @@ def batch(
     worker_memory: int | None,
     cluster: str | None,
     no_models: bool,
+    estimate: bool,
     quiet: bool | None,
     **flags: Any,
 ) -> None:
@@ -63,22 +70,24 @@ def batch(
     from ..batch.find import find_models
     from ..batch.results import DONE, RESULTS, Results, refuse_mixing
     from ..batch.run import run_batch
+    from ..costs.cost import cost_under
     from ..run.pipeline import optimize
 
     if cluster is not None and (workers, worker_memory) != (None, None):
         raise click.UsageError("--cluster has its own workers: omit --jobs and --worker-memory")
-    options, models = options_from(flags), find_models(patterns)
-    refuse_mixing(folder, models, not no_models)
+    options, models, keeps_models = options_from(flags), find_models(patterns), not (no_models or estimate)
+    refuse_mixing(folder, models, keeps_models)
+    work = partial(cost_under, depth="estimate") if estimate else optimize
     try:
         with open_cluster(workers, worker_memory, cluster) as client, progress_line(quiet) as say:
-            results = Results(folder, options, not no_models)
+            results = Results(folder, options, keeps_models, estimate)
 
             def watch(done: int, total: int, line: dict[str, Any]) -> None:
                 say(f"{done:,} of {total:,}")
                 if line["status"] != DONE:
                     click.echo(f"{printable(line['model'])}: {line['status']}: {line['error']}", err=True)
 
-            counts, before = run_batch(client, optimize, models, options, results, watch)
+            counts, before = run_batch(client, work, models, options, results, watch)
     except KeyboardInterrupt:
         click.echo("tflite-memopt: interrupted; run the same command to continue", err=True)
         sys.exit(INTERRUPTED)

@@ -77,14 +77,23 @@ def cost(
     """
     store = Store(default_store() if cache == "default" else None if cache is None else Path(cache))
     options = Options(target=target, io=io, max_slowdown=limit, budget=budget, verify=False)
-    data, name = (file_of(model, shape, store), "model") if is_module(model) else load(model)
+    data = file_of(model, shape, store) if is_module(model) else load(model)[0]
     said = f"{depth} {target} {io} {limit} {budget if depth == 'full' else None} {sha256(data).hexdigest()}"
     known = store[said]
     if known is None:
-        found = _full(data, options) if depth == "full" else _estimate(data, name, options)
-        store[said] = json.dumps(asdict(found)).encode()
+        found = cost_under(data, options, depth)
+        store[said] = json.dumps(asdict(replace(found, fits=None))).encode()
     else:
         found = NetworkCost(**json.loads(known))
+    return _judged(found, budget)
+
+
+def cost_under(data: bytes, options: Options, depth: Depth) -> NetworkCost:
+    """Return what the .tflite costs under any options of a run; nothing is kept. Raises as :func:`optimize`."""
+    return _judged(_full(data, options) if depth == "full" else _estimate(data, options), options.budget)
+
+
+def _judged(found: NetworkCost, budget: int | None) -> NetworkCost:
     return found if budget is None else replace(found, fits=found.optimized <= budget)
 
 
@@ -103,8 +112,8 @@ def _full(data: bytes, options: Options) -> NetworkCost:
     )
 
 
-def _estimate(data: bytes, name: str | None, options: Options) -> NetworkCost:
-    model, profile = read_planned(data, name), options.profile
+def _estimate(data: bytes, options: Options) -> NetworkCost:
+    model, profile = read_planned(data), options.profile
     before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
     mended = mend(copy_model(model), profile, kept_forms(model, profile))
     left = WorkLimit(instructions(model, profile), options.max_slowdown, profile).left_for(mended.model)

@@ -10,8 +10,13 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
+from copy import deepcopy
+from functools import partial
 from hashlib import sha256
+from io import StringIO
 from typing import Any
 
 from ..errors import ErrorKind, UsageError
@@ -51,14 +56,17 @@ def file_of(model: Any, shape: Sequence[int] | None, store: Store) -> bytes:
     else:
         if shape is None:
             raise UsageError("a PyTorch module does not know its input: give shape=(1, 3, 96, 96)", ErrorKind.COUNT)
-        # What the converter is given: a graph of operators with shapes, in which weights are names.
         torch = sys.modules["torch"]
-        model = torch.export.export(model.eval(), (torch.zeros(tuple(shape)),))
-        key, convert = f"torch {model}", _from_torch
+        model, inputs = deepcopy(model).cpu().eval(), (torch.zeros(tuple(shape)),)  # one in training stays in it
+        # The graph that the converter begins with: operators with shapes, in which weights are names.
+        key, convert = f"torch {torch.export.export(model, inputs)}", partial(_from_torch, inputs=inputs)
     digest = sha256(key.encode()).hexdigest()
     known = store[digest]
     if known is None:
-        known = write_model(as_int8(read_model(convert(model))))
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):  # dozens of lines a network
+            warnings.simplefilter("ignore")
+            found = convert(model)
+        known = write_model(as_int8(read_model(found)))
         store[digest] = known
     return known
 
@@ -89,9 +97,9 @@ def _from_keras(model: Any) -> bytes:
     return found
 
 
-def _from_torch(exported: Any) -> bytes:
+def _from_torch(model: Any, inputs: tuple[Any, ...]) -> bytes:
     converter = _import("litert_torch", "litert-torch")
-    found: bytes = converter.convert(exported.module(), tuple(exported.example_inputs[0])).tflite_model()
+    found: bytes = converter.convert(model, inputs).model_content()
     return found
 
 
