@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from scripts.makers import reference, results, runtimes
+from scripts.makers import fronts, reference, results, runtimes
 from tests.firmware.test_esphome import MANIFEST, wake_word
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
@@ -126,6 +126,7 @@ def test_the_page_of_runtimes_is_made_of_its_data() -> None:
 def test_the_page_of_results_is_made_of_its_data() -> None:
     assert results.PAGE.read_text() == results.page(), "run python -m scripts.makers.results"
     assert results.CHART.read_text() == results.chart()
+    assert fronts.IMAGE.read_text() == fronts.picture(), "run python -m scripts.makers.fronts"
 
 
 def test_no_command_has_a_placeholder() -> None:
