@@ -32,6 +32,7 @@ from tflite_memopt.search.rewrite import (
     folding,
     in_one_row,
     loadable,
+    one_split,
     one_step,
     partial,
     pixels,
@@ -46,7 +47,19 @@ from tflite_memopt.search.rewrite import (
 from tflite_memopt.search.rewrite.engine import Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
-_RULES = (partial, channels, shapes, slices, transposes, folding, pixels, planes, sequences_along_h, loadable)
+_RULES = (
+    partial,
+    channels,
+    shapes,
+    slices,
+    one_split,
+    transposes,
+    folding,
+    pixels,
+    planes,
+    sequences_along_h,
+    loadable,
+)
 """Modules of rules, each with its description below it."""
 _OTHERS: dict[str, object] = {
     "channel_tiles": channels.channel_tiles,

@@ -277,3 +277,29 @@ def test_the_drawing() -> None:
     driver = Driver(b.model)
     driver.apply_everywhere((channel_tiles(3),))
     assert dump_model(b.model) == GOLDEN
+
+
+def gated(returned: bool = False) -> Model:
+    """Four gates that are cut out of one convolution, as in a convolutional LSTM."""
+    b = ModelBuilder()
+    made, gates = b.conv(b.input("x", (1, 12, 12, 4)), 32, 3), []
+    for gate in range(4):
+        part = b.tensor(f"gate{gate}", (1, 12, 12, 8))
+        part.quantization = made.quantization
+        said = {"begin": (0, 0, 0, 8 * gate), "size": part.shape}
+        limits = (b.constant(f"{part.name}/{name}", np.asarray(at, np.int32)) for name, at in said.items())
+        b.operator("SLICE", (made, *limits), (part,), "SliceOptions")
+        gates.append(part)
+    y = b.add(b.add(gates[0], gates[1]), b.add(gates[2], gates[3]))
+    return b.finish(y, *((made,) if returned else ()))
+
+
+def test_gates_cut_out_of_a_convolution_are_its_tiles() -> None:
+    options = Options(samples=2, cascade=False, max_slowdown=1.0)
+    found = optimize(write_model(gated()), options)
+    assert "4 channel_tiles + slice_of_concatenation" in [use.rule for use in found.report.rewrites]
+    assert found.report.proofs["result"].status == "proved"
+    assert {found.report.equivalence[name].equal for name in ("litert", "tflm")} == {True}
+    assert found.report.after.arena_bytes < 0.7 * found.report.before.arena_bytes
+    kept = optimize(write_model(gated(returned=True)), replace(options, verify=False)).report.rewrites
+    assert "channel_tiles" not in " ".join(use.rule for use in kept)

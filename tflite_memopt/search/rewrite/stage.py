@@ -36,6 +36,7 @@ from .folding import (
     NEEDED_WIDENING,
     WIDENED_CONSTANT,
 )
+from .one_split import SPLIT_OF_SLICES
 from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .pixels import (
     BROADCAST,
@@ -92,6 +93,7 @@ SPLITS: tuple[Rule, ...] = (
     PARTIAL_TRANSPOSED_CONVOLUTION,
     SPLIT_DEPTHWISE,
     *SPLIT_CHANNELWISE,
+    SLICE_OF_CONCATENATION,
     NESTED_CONCATENATION,
 )
 """Take a concatenation apart: applied where the cost falls."""
@@ -99,6 +101,7 @@ SPLITS: tuple[Rule, ...] = (
 AFTER_STRIPES: tuple[tuple[Rule, ...], ...] = (
     (SKIPPING_CONVOLUTION,),
     (JOINED_PADDING,),
+    (SPLIT_OF_SLICES,),
     (FLATTENED_INPUT, LEAN_RESHAPE, PLAIN_SLICE, REDUCED_RESHAPE),
     (DENSE_PIXELS,),
 )
