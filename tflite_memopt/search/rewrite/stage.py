@@ -36,6 +36,7 @@ from .folding import (
     NEEDED_WIDENING,
     WIDENED_CONSTANT,
 )
+from .one_shape import ONE_SHAPE
 from .one_split import SPLIT_OF_SLICES
 from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .pixels import (
@@ -101,6 +102,7 @@ SPLITS: tuple[Rule, ...] = (
 AFTER_STRIPES: tuple[tuple[Rule, ...], ...] = (
     (SKIPPING_CONVOLUTION,),
     (JOINED_PADDING,),
+    (ONE_SHAPE,),
     (SPLIT_OF_SLICES,),
     (FLATTENED_INPUT, LEAN_RESHAPE, PLAIN_SLICE, REDUCED_RESHAPE),
     (DENSE_PIXELS,),
