@@ -28,27 +28,33 @@ class _Run:
 
 
 def _split_of_slices(match: Match) -> Answer:
-    anchor = match.anchor
-    if _first_of(anchor) is None:
+    if _first_of(match.anchor) is None:
         return None
-    for whole in _sources_of(anchor):
+    source = match.anchor.required(0)
+    if next(use.operator for use in source.uses if use.operator.name == "SLICE") is not match.anchor:
+        return None  # the first one speaks for all
+    for whole in dict.fromkeys((_unshaped(source), source)):
         runs = sorted(_runs_of(whole, match), key=lambda run: run.first)
         operators = dict.fromkeys(operator for run in runs for operator in run.path)
-        shape, size = runs[0].tensor.shape, runs[0].tensor.elements
+        shapes = [run.tensor.shape for run in runs]
+        shape, size = max(shapes, key=shapes.count), runs[0].tensor.elements
         is_whole = [run.first for run in runs] == [*range(0, whole.elements, size)]
         is_alike = {run.tensor.elements for run in runs} == {size}
         if len(runs) < _FEWEST or not (is_whole and is_alike):
             continue
-        others = sum(run.tensor.shape != shape for run in runs)
+        others = len(shapes) - shapes.count(shape)
         axis = _axis_of(whole.shape, shape)
         if len(operators) <= 1 + others + (axis is None) or not OPERATORS["SPLIT"].tflm.takes(whole.dtype):
             continue
         reason = next((found for run in runs if isinstance(found := source_of(whole, run.tensor), str)), None)
-        return reason or Proposal(lambda edit: _write(edit, whole, runs, axis, [*operators]))  # noqa: B023
+        return reason or Proposal(lambda edit: _write(edit, whole, runs, shape, axis, [*operators]))  # noqa: B023
     return None
 
 
-_FEWEST = 2
+_FEWEST = 3
+"""Parts for which a SPLIT is written, which may be a new kernel for the firmware."""
+_DEEPEST = 6
+"""Slices and reshapes one behind the other that are taken together."""
 
 
 def _first_of(operator: Operator) -> int | None:
@@ -62,20 +68,18 @@ def _first_of(operator: Operator) -> int | None:
     return None if box is None else box.run_start(source.shape)
 
 
-def _sources_of(anchor: Operator) -> Sequence[Tensor]:
-    """Return what the slice is a run of, the first of these tensors first."""
-    found = []
-    at: Operator | None = anchor
-    while at is not None and _first_of(at) is not None:
-        found.append(at.required(0))
-        at = found[-1].producer
-    return found[::-1]
+def _unshaped(tensor: Tensor) -> Tensor:
+    """Return what a tensor is reshaped from."""
+    while tensor.producer is not None and tensor.producer.name in RESHAPES and _first_of(tensor.producer) is not None:
+        tensor = tensor.producer.required(0)
+    return tensor
 
 
 def _runs_of(whole: Tensor, match: Match, first: int = 0, path: tuple[Operator, ...] = ()) -> Iterator[_Run]:
     """Yield the tensors that are runs of another one, and read by more than slices and reshapes."""
     places = [None if use.slot else _first_of(use.operator) for use in whole.uses]
-    if path and (not places or None in places or match.is_returned(whole)):
+    is_read = not places or None in places or match.is_returned(whole)
+    if path and (is_read or len(path) == _DEEPEST):
         yield _Run(whole, first, path)
         return
     for use, place in zip(whole.uses, places, strict=True):
@@ -92,9 +96,15 @@ def _axis_of(shape: tuple[int, ...], part: tuple[int, ...]) -> int | None:
     return axis if prod(shape[:axis]) == 1 else None
 
 
-def _write(edit: Editor, whole: Tensor, runs: Sequence[_Run], axis: int | None, old: Sequence[Operator]) -> None:
-    """Write the parts, and those in another shape by a reshape behind."""
-    shape = runs[0].tensor.shape
+def _write(
+    edit: Editor,
+    whole: Tensor,
+    runs: Sequence[_Run],
+    shape: tuple[int, ...],
+    axis: int | None,
+    old: Sequence[Operator],
+) -> None:
+    """Write the parts in one shape, and those of another shape by a reshape behind."""
     for operator in old:
         if operator.outputs[0].producer is operator:
             edit.remove(operator)
@@ -107,7 +117,7 @@ def _write(edit: Editor, whole: Tensor, runs: Sequence[_Run], axis: int | None, 
         run.tensor if run.tensor.shape == shape else edit.activation(f"{run.tensor.name}/part", shape, run.tensor)
         for run in runs
     ]
-    at = edit.constant(f"{whole.name}/axis", np.asarray(axis, np.int32))
+    at = edit.constant(f"axis{axis}", np.asarray(axis, np.int32))
     edit.operator("SPLIT", (at, whole), parts, "SplitOptions", numSplits=len(parts))
     for part, run in zip(parts, runs, strict=True):
         if part is not run.tensor:
