@@ -9,8 +9,10 @@ ds-cnn      for spectrograms: convolution, then pairs of depthwise and 1x1
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -135,6 +137,17 @@ def _tensors(data: bytes) -> int:
     )
 
 
+def _of_mcufit(command: str, files: Sequence[bytes]) -> Iterator[int]:
+    """Yield the arena that mcufit, a checker on PyPI, measures with TFLM's own kernels."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.tflite")
+        for data in files:
+            path.write_bytes(data)
+            words = (command, "check", str(path), "-b", "esp32-s3", "--json")
+            done = subprocess.run(words, capture_output=True, text=True, check=False)  # 1: it does not fit
+            yield int(json.loads(done.stdout)["estimate"]["total_arena_bytes"])
+
+
 def _compared(counted: Sequence[float], full: Sequence[float]) -> Mapping[str, object]:
     """Return rank correlation, the share of pairs in wrong order, and the range of the ratio to the full cost."""
     pairs = list(combinations(zip(counted, full, strict=True), 2))
@@ -153,13 +166,16 @@ def _compared(counted: Sequence[float], full: Sequence[float]) -> Mapping[str, o
 @click.option("--candidates", "count", default=100, show_default=True, help="Of each family.")
 @click.option("--seed", default=20_000, show_default=True, help="The first one.")
 @click.option("--cache", type=click.Path(path_type=Path), help="A file that keeps full costs, to go on after an end.")
-def costs(count: int, seed: int, cache: Path | None) -> None:
+@click.option("--mcufit", help="The command mcufit (PyPI), for its figure as well.")
+def costs(count: int, seed: int, cache: Path | None, mcufit: str | None) -> None:
     """Compare estimates of random candidates, and what else a search may count, with the full cost of each."""
-    keep_figures("costs", f"scripts/bench costs --candidates {count} --seed {seed}", _rows(count, seed, cache))
+    source = f"scripts/bench costs --candidates {count} --seed {seed}" + " --mcufit mcufit" * bool(mcufit)
+    keep_figures("costs", source, _rows(count, seed, cache, mcufit))
 
 
-def _rows(count: int, seed: int, cache: Path | None) -> Iterator[Row]:
+def _rows(count: int, seed: int, cache: Path | None, mcufit: str | None) -> Iterator[Row]:
     files = [candidate(family, seed + number) for number in range(count) for family in FAMILIES]
+    checked = {"mcufit": list(_of_mcufit(mcufit, files))} if mcufit else {}
     name = f"{len(files)} candidates"
     for target in ("cortex-m7", "esp32s3"):
         started = time.process_time()
@@ -171,6 +187,7 @@ def _rows(count: int, seed: int, cache: Path | None) -> Iterator[Row]:
             "the estimate": [each.optimized for each in estimates],
             "the arena as it stands": [each.ram for each in full],
             "tensors alive at once": [_tensors(data) for data in files],
+            **checked,
         }
         for way, counted in ways.items():
             yield Row(name, target, way, _compared(counted, needs))
