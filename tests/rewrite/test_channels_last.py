@@ -328,3 +328,12 @@ def test_refusals_are_warnings_and_wrong_options_are_refused() -> None:
         Options(channels_last="x")  # type: ignore[arg-type]
     with wrong_option("step"):
         Options(channels_last=("x",), step=True)
+
+
+def test_the_advice_has_bytes_that_are_kept() -> None:
+    options = Options(target="cortex-m7", cascade=False, verify=False)
+    report = tflite_memopt.optimize(write_model(image()), options).report
+    (text,) = (each.text for each in report.summary.advice if each.option == "--io channels-last")
+    said = int(text.split(" bytes or less")[0].replace(",", ""))
+    after = tflite_memopt.optimize(write_model(image()), replace(options, channels_last=("*",))).report.after
+    assert after.required_for_target <= said < report.after.required_for_target

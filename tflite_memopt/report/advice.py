@@ -12,14 +12,14 @@ from ..operators.table import WITH_SCALES
 from ..options import Options
 from .model import Advice, Report
 from .summary import flash_in_words, needed_of
-from .words import change_in_percent, percent
+from .words import NOT_COMPUTED, change_in_percent, percent
 
 _MOSTLY = 0.5
 _OF_OPEN_SHAPES = frozenset({"shapes", "computed"})
 """What kept TFLM from loading a file that the converter was given without a batch size."""
 _CLEARLY = 0.02
 """The share that a plan in the firmware must save to be advised."""
-_TO_TRY = "to try, not computed: "
+_TO_TRY = f"{NOT_COMPUTED}: "
 
 
 def advice_for(

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from ..errors import printable
 
+NOT_COMPUTED = "to try, not computed"
+"""In place of the figure of an advice."""
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 output``, ``1,024 bytes``."""

@@ -13,7 +13,7 @@ from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..kernels.as_it_came import said_of_wrong, wrong_operators
 from ..kernels.faults import faults_in
-from ..memory.arrange import estimate_of, needed_bytes
+from ..memory.arrange import cost_of, estimate_of, needed_bytes
 from ..memory.facts import facts_of_result
 from ..memory.file import read_planned
 from ..model.io.files import Source, check_target, write_files
@@ -21,12 +21,12 @@ from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.copying import copy_model, drop_dead_tensors
 from ..model.ir.model import Model
-from ..options import Options
+from ..options import ALL_PORTS, Options
 from ..report.build import Outcome, build_report, declined_use, original_of, proof_use
 from ..report.model import Advice, Report, RunFacts
 from ..report.warnings import of_failure, of_metadata, of_stated_arena
-from ..report.words import change_in_percent
-from ..search.rewrite.boundary import take_integers
+from ..report.words import NOT_COMPUTED, change_in_percent
+from ..search.rewrite.boundary import take_channels_last, take_integers
 from ..solvers.graph.limits import StageClock
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext, least_as_one
@@ -118,7 +118,7 @@ def optimize(
             *of_metadata(done.metadata_left_out),
             *of_stated_arena(candidate.model),
         ),
-        advice=tuple(_of_integers((candidate.model, model), needed_bytes(facts.memory, options.search), options)),
+        advice=tuple(_of_interface((candidate.model, model), needed_bytes(facts.memory, options.search), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
     found = RunFacts(
@@ -143,22 +143,30 @@ def optimize(
     return Result(done.written, report)
 
 
-def _of_integers(models: Sequence[Model], need: int, options: Options) -> Iterator[Advice]:
-    """Yield the advice to let the model take integers, where it then needs clearly less.
+def _of_interface(models: Sequence[Model], need: int, options: Options) -> Iterator[Advice]:
+    """Yield the advice to let the model take integers, where it then needs clearly less, or images with channels last.
 
     ``models``: the result, and the original, since stripes may have taken what quantizes; each is estimated as it is.
+    With channels last the original is planned as it is: a search may find less.
     """
-    if options.io != "keep":
+    if options.io == "keep":
+        takes = [each.model for each in map(take_integers, map(copy_model, models)) if each.uses]
+        for taken in takes:
+            drop_dead_tensors(taken)
+        least = min((estimate_of(taken, options.profile, options.search).need for taken in takes), default=need)
+        if least <= (1 - WORTH) * need:
+            text = (
+                f"about {least:,} bytes ({change_in_percent(need, least)}); your code then makes and reads the integers"
+            )
+            yield Advice("--io int8", text)
+    if options.channels_last or options.ties or options.step or options.slide:
         return
-    takes = [each.model for each in map(take_integers, map(copy_model, models)) if each.uses]
-    if not takes:
-        return
-    for taken in takes:
-        drop_dead_tensors(taken)
-    least = min(estimate_of(taken, options.profile, options.search).need for taken in takes)
-    if least <= (1 - WORTH) * need:
-        text = f"about {least:,} bytes ({change_in_percent(need, least)}); your code then makes and reads the integers"
-        yield Advice("--io int8", text)
+    turned = take_channels_last(copy_model(models[-1]), (ALL_PORTS,))
+    if turned.uses:
+        drop_dead_tensors(turned.model)
+        most = cost_of(turned.model, options.profile, options.search).need
+        figure = f"{most:,} bytes or less ({change_in_percent(need, most)})" if most < need else NOT_COMPUTED
+        yield Advice("--io channels-last", f"{figure}; your code then gives images as a camera does, pixel by pixel")
 
 
 def _held_against(
