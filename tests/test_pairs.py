@@ -104,7 +104,7 @@ def test_every_option_is_among_the_pairs() -> None:
     from tflite_memopt.cli.optimize import optimize
 
     flags = {max(param.opts, key=len) for param in optimize.params if param.param_type_name == "option"}
-    assert flags - SETTLED == {option.partition(" ")[0] for option in OPTIONS}
+    assert flags - SETTLED == {option.partition(" ")[0] for option in OPTIONS}, "give OPTIONS of this file its words"
 
 
 def test_no_pair_is_listed_twice() -> None:

@@ -30,9 +30,9 @@ class Declared:
     """All that is known of an option beside its type and its default, of which the command line is made.
 
     ``commands`` take it as ``flag``, None for one of the field's name, in a ``group`` of their help. ``read`` makes a
-    value of a text, or raises UsageError; ``words`` complete one. ``sets``: the fields that a value of the flag stands
-    for, where these are others. ``shown``: the default as the flag takes it. ``least``, ``most``, ``one_of``: the valid
-    values beside None. ``check`` returns what is wrong with a value among all others, or None.
+    value of the text, None to keep it, or raises UsageError; ``words`` complete one. ``sets``: the fields that a value
+    of the flag stands for, where these are others. ``shown``: the default as the flag takes it. ``least``, ``most``,
+    ``one_of``: the valid values beside None. ``check`` returns what is wrong with a value among all others, or None.
     """
 
     help: str = ""

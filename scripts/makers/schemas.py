@@ -62,7 +62,9 @@ class _Inheriting(GenerateJsonSchema):
         for base in filter(is_dataclass, schema["cls"].__mro__[1:]):
             for name, field in _described(base)["properties"].items():
                 made["properties"][name].setdefault("description", field["description"])
-        for field in made["properties"].values():
+        for name, field in made["properties"].items():
+            if "description" not in field:
+                raise ValueError(f"write a text below the field {schema['cls'].__name__}.{name}")
             field["description"] = " ".join(field["description"].split())
         return made
 

@@ -6,21 +6,23 @@ Code that cuts operators or lays them along another axis asks the table, and kno
    ``recurrent.py``, ``control.py``): an ``OperatorKind``, whose docstring (``kind.py``) says what each field is.
    Elementwise kinds begin with ``_unary`` or ``_binary``. ``asks``: a kind without it counts as one that TFLM lacks,
    and models with it are refused; sizes are those of the kernel's OpData. If TFLM lacked it before, its advice in
-   ``_LAYERS`` of ``kernels/support.py`` goes. ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for
-   the report; without it the kind runs whole. A window (``is_window``) has TFLite's option ``padding``, which the
-   writer sets to VALID. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond``
-   (the operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``. Optional: ``by_phase`` and ``along_h``;
-   without them sequences with this operator are not cut that way.
-2. If ``overwrites`` is set, the order in which its kernel reads and writes, in ``evidence/proof/orders.py``: the proof
-   refuses a plan without it. What it computes is in ``contracts.py`` and ``kinds.py`` there; a kind that is not there
-   is equal to the same operator on equal inputs alone, and cannot be cut.
-3. Its row in docs/reference.md: ``python -m scripts.makers.reference`` takes it from the docstring of its rows.
+   ``_LAYERS`` of ``kernels/support.py`` goes, and ``ARRIVALS`` of ``kernels/since.py`` gets the day. ``rows``:
+   ``(Operator) -> RowMap | str``, the string being the reason for the report; without it the kind runs whole. A window
+   (``RowMap.is_window``) has TFLite's option ``padding``, which the writer sets to VALID. Where they apply: ``resized``
+   (an operand or an option repeats the number of rows), ``beyond`` (the operator pads by itself), ``overwrites``,
+   ``tflm``, ``price``, ``macs``. Optional: ``by_phase`` and ``along_h``; without them sequences with this operator are
+   not cut that way.
+2. In ``evidence/proof/``: what it computes, in ``kinds.py``, which has every kind of TFLM, and in ``contracts.py``; one
+   that is ``whole`` needs no contract, is equal to the same operator on equal inputs alone, and cannot be cut. If
+   ``overwrites`` is set, the order in which its kernel reads and writes, in ``orders.py``: the proof refuses a plan
+   without it.
+3. ``python -m scripts.makers.reference``: docs/reference.md takes the docstring of its rows.
 4. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
    ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
    place in ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes. A
-   maker in ``tests/kernels/one_operator.py`` for its types; if ``overwrites`` is set, a case in ``INT8S`` or
-   ``FLOATS`` of ``tests/kernels/test_relations_in_place.py``. ``tests/kernels/test_requests.py`` compares its requests
-   with what the wheel allocates, and counts the kinds.
+   maker in ``tests/kernels/one_operator.py`` for its types; if ``overwrites`` is set, a case in ``INT8S``, ``FLOATS``,
+   or ``ARITHMETIC`` of ``tests/kernels/test_relations_in_place.py``. ``tests/kernels/test_requests.py`` compares its
+   requests with what the wheel allocates, and counts the kinds.
 """
 
 from __future__ import annotations

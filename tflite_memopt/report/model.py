@@ -294,7 +294,10 @@ class DeclinedUse:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What a run tells its report besides the figures of its models. A field with a ``figure`` is in their table."""
+    """What a run tells its report besides the figures of its models. A field with a ``figure`` is in their table.
+
+    A new field has a default, for the JSON of older versions, and below it the text for the schema.
+    """
 
     decision: str
     """The decision of the searches, on one line; optimize --replay repeats it without a search."""
@@ -534,7 +537,8 @@ class Exploration:
 Record = Report | Analysis | Comparison | Verification | Exploration
 """Records that commands write as JSON."""
 SCHEMA_VERSION = "1.0"
-"""The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
+"""Of the released format: the number after the dot grows with new fields, the one before it when a field goes or
+changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",
     Analysis: "analysis",
