@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..kernels.profiles import PORTABLE
-from ..kernels.since import needed_since, without_newer
+from ..kernels.since import needed_since
 from ..kernels.support import support_of
 from ..kernels.targets import profile_for
 from ..memory.arrange import Declined
@@ -25,7 +25,7 @@ from ..memory.work import instructions
 from ..model.io import offline_plan
 from ..model.ir.change import Refusal
 from ..options import DEFAULT_LIMIT, EFFORTS, SearchOptions
-from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again
+from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again, without_loops
 
 Rung = Literal["stripes", "rewrites", "order and plan"]
 LAST_RUNG: Rung = "order and plan"
@@ -37,7 +37,7 @@ WORTH = 0.05
 LIMITS = (0.0, 0.02, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions, that ``explore`` searches."""
 _ROOM = 1.1
-"""The search on an older TFLM looks at what needs so much more than what is kept: final plans differ from estimates."""
+"""Channels in tiles were seen to lower what is found without loops by 9 %, once the loops are chosen."""
 _USUAL = SearchOptions()
 
 
@@ -149,7 +149,7 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     if takes_all or not support_of(run.original, asked.build).runs:
         return cheapest(run, asked), None
     plain, kept = None, None
-    for _, limits in reversed(rungs(asked)):
+    for limits in _steps(run, asked):
         if kept is not None and kept.meets_budget(asked):
             return kept, None
         best = cheapest(run, limits)
@@ -159,9 +159,8 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     since = needed_since(_news(run, kept))
     if plain is not None and since is not None:
         # What needs more does not take the place of what is kept.
-        enough = None if asked.budget is not None else int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
-        older = cheapest(run, replace(asked, tflm=without_newer(asked.build, since)), enough)
-        plain = older if _pays(run, plain, older, asked) else plain
+        older = without_loops(run, asked, kept, since, _ROOM * kept.price(asked)[1].need / (1 - run.worth))
+        plain = older if older is not None and _pays(run, plain, older, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:
         return kept, None
@@ -169,6 +168,16 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     told = replace(kept.cascaded, refused=best.cascaded.refused, least=best.cascaded.least)
     rewritten = replace(kept.rewritten, refused=best.rewritten.refused)
     return replace(kept, rewritten=rewritten, cascaded=told), _declined(run, best, kept, asked)
+
+
+def _steps(run: RunContext, asked: SearchOptions) -> list[SearchOptions]:
+    """Return the ladder from below, without order and plan alone where rewrites bring no operator kind."""
+    ladder = [limits for _, limits in reversed(rungs(asked))]
+    if asked.rewrite and asked.budget is None:
+        rewritten = cheapest(run, ladder[1])
+        if rewritten.is_no_worse and not _news(run, rewritten):
+            return ladder[1:]
+    return ladder
 
 
 def _pays(run: RunContext, plain: Candidate, other: Candidate, asked: SearchOptions) -> bool:

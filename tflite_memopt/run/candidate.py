@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 
 from ..kernels.faults import new_faults
 from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
-from ..kernels.since import operators_of, runs_on
+from ..kernels.since import operators_of, runs_on, without_newer
 from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
 from ..memory.figures import least_need
 from ..memory.problems import with_ties
@@ -29,7 +30,7 @@ from ..search.rewrite.in_one_row import in_one_row
 from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
 from ..search.rewrite.stage import rewrite
-from ..search.rewrite.tiles import Striped, TileSearch
+from ..search.rewrite.tiles import KnownTiles, Striped, TileSearch
 from ..solvers.graph.limits import StageClock
 
 Progress = Callable[[str], None]
@@ -116,6 +117,7 @@ class RunContext:
     cache: Cache
     worth: float = 0.0
     measured: Measured = field(default_factory=Measured)
+    tiles: KnownTiles = field(default_factory=KnownTiles)
     rewritten: dict[tuple[KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
 
     def saying(self, what: str) -> RunContext:
@@ -150,6 +152,27 @@ def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candida
         rewritten = _rewritten(run, options)
     with run.clock.stage("cascade"):
         cascaded = _in_stripes(run, options, rewritten.model, below)
+    return _finished(run, options, rewritten, cascaded)
+
+
+def without_loops(
+    run: RunContext, options: SearchOptions, found: Candidate, since: date, enough: float
+) -> Candidate | None:
+    """Return the best without loops that the search for a candidate has found, for a TFLM from before ``since``.
+
+    None where there is none, and where it needs more than ``enough`` bytes of the objective before channels are in
+    tiles. ``options``: those of the candidate.
+    """
+    rewritten, older = _rewritten(run, options), replace(options, tflm=without_newer(options.build, since))
+    need, cascaded = found.cascaded.without_loops or (0, None)
+    if cascaded is None or need > enough or not runs_on(operators_of(rewritten.model), older.build):
+        return None
+    return _finished(run, older, rewritten, cascaded)
+
+
+def _finished(run: RunContext, options: SearchOptions, rewritten: Changed, cascaded: Changed) -> Candidate:
+    """Of a model in stripes: with channels in tiles, ordered and placed."""
+    with run.clock.stage("cascade"):
         found = _in_tiles(run, options, rewritten, cascaded)
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
@@ -157,13 +180,13 @@ def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candida
 
 
 def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
-    """A copy of the model with rewrites, which depend neither on stripes nor on a budget: computed once without."""
+    """The model with rewrites, which depend neither on stripes nor on a budget: made once, and nobody changes it."""
     key = run.profile, replace(options, cascade=True, budget=None)
     if key not in run.rewritten:
         found = rewrite(_given(run, options), run.profile, options, run.progress)
         plan_label.detach(found.model)
         run.rewritten[key] = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
-    return replace(run.rewritten[key], model=copy_model(run.rewritten[key].model))
+    return run.rewritten[key]
 
 
 def least_as_one(run: RunContext, options: SearchOptions) -> int:
@@ -178,6 +201,7 @@ def _given(run: RunContext, options: SearchOptions) -> Model:
 
 def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: int | None = None) -> Changed:
     """In stripes within what is left of the limit on run time: rewrites may have used some of it, or saved time."""
+    model = copy_model(model)
     mended = _mended(run, model)  # with channels in tiles it has other operators
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
@@ -196,7 +220,7 @@ def _in_tiles(run: RunContext, options: SearchOptions, rewritten: Changed, casca
         return Striped(rewritten, cascaded, None)
     most_macs = int(model_macs(run.original) * (1 + options.max_extra_macs))
     stripes, work = partial(_in_stripes, run, options), run.work_limit(options)
-    search = TileSearch(run.profile, stripes, options, run.before, most_macs, work, run.progress)
+    search = TileSearch(run.profile, stripes, options, run.before, most_macs, work, run.progress, run.tiles)
     return search.run(rewritten, cascaded)
 
 

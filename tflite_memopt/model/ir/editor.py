@@ -129,13 +129,14 @@ def operator_version(name: str, outputs: Sequence[Tensor]) -> int:
 class Editor(GraphWriter):
     """Inserts operators before a position of one graph, one after the other.
 
-    New tensors get names that the graph does not have yet. Equal constants are one tensor.
+    New tensors get names that the graph does not have yet. Equal constants are one tensor. ``names``: those that are
+    taken, which several editors of one graph may share; None: those of the graph's tensors.
     """
 
-    def __init__(self, model: Model, graph: Graph, position: int) -> None:
+    def __init__(self, model: Model, graph: Graph, position: int, names: set[str] | None = None) -> None:
         super().__init__(model, graph)
         self.position = position
-        self._names = {tensor.name for tensor in graph.tensors}
+        self._names = {tensor.name for tensor in graph.tensors} if names is None else names
         self._constants: dict[tuple[object, ...], Tensor] = {}
 
     def activation(

@@ -45,7 +45,7 @@ from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of
 from .table import Forms
-from .tiling import Tilings, apply_tilings, text_of
+from .tiling import Tilings, apply_tilings, has_loop, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -222,6 +222,11 @@ class OrderSearch:
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self._work = model_work(model, profile.prices)
         self.least = 0
+
+    def without_loops(self) -> tuple[Cost, Tilings] | None:
+        """Return the best set without loops of those that are planned in full."""
+        found = ((cost, chosen) for cost, chosen in self.plans.planned if not has_loop(chosen))
+        return min(found, key=lambda each: self.plans.price(each[0]), default=None)
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""

@@ -31,7 +31,7 @@ from ...solvers.schedule.contracted_orders import Repeatable, contracted_orders
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
 from .region import region_of, regions_above
-from .tiling import Tiling, Tilings, text_of, tilings_in
+from .tiling import Tiling, Tilings, has_loop, text_of, tilings_in
 
 _LONGEST = 24
 
@@ -202,7 +202,8 @@ class _Cascade:
         found = self._changed(*self._notes())
         if self._below is not None:
             return found
-        return replace(found, least=min(search.least for search in self._searches))
+        least = min(search.least for search in self._searches)
+        return replace(found, least=least, without_loops=self._without_loops())
 
     def _variants(self, along_h: _Variant | None) -> Iterator[_Variant]:
         """Other orders first: what they find spares the model's own order many tilings.
@@ -264,6 +265,18 @@ class _Cascade:
         decision = Decision((), self._own.is_along_h, self._own.order)
         model = self._own.finish(self._own.model, self._profile)
         return Changed(model, self._own.uses, refused, decision=decision)
+
+    def _without_loops(self) -> tuple[int, Changed] | None:
+        """The best without loops, where the incumbent has one."""
+        _, best, tilings = self._best or (None, None, ())
+        if best is None or not has_loop(tilings):
+            return None
+        found = [(each, search) for search in self._searches if (each := search.without_loops()) is not None]
+        if not found:
+            return None
+        (cost, chosen), search = min(found, key=lambda pair: best.plans.price(pair[0][0]))
+        uses = [use_of(search.model, each) for each in chosen]
+        return cost.need, self._searches[search].tiled(search.plans, chosen, uses)
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""

@@ -112,6 +112,11 @@ class Tiling:
 Tilings = tuple[Tiling, ...]
 
 
+def has_loop(chosen: Sequence[Tiling]) -> bool:
+    """Tell whether a form of these is a loop, which an older TFLM does not run."""
+    return any(not isinstance(each.form, Unrolled) for each in chosen)
+
+
 def text_of(chosen: Sequence[Tiling]) -> str:
     """Return the tilings on one line."""
     return "; ".join(map(str, chosen))

@@ -168,6 +168,7 @@ class Driver:
         self.refused: dict[tuple[str, str], Refusal] = {}
         self._allowed = allowed
         self._is_trial = is_trial
+        self._names: dict[Graph, set[str]] = {}
         self._check()
 
     def apply_everywhere(self, rules: Sequence[Rule]) -> None:
@@ -242,7 +243,10 @@ class Driver:
         return proposal
 
     def _apply(self, match: Match, proposal: Proposal) -> None:
-        edit = Editor(self.model, match.graph, match.graph.operators.index(match.anchor) + 1)
+        graph = match.graph
+        if graph not in self._names:
+            self._names[graph] = {tensor.name for tensor in graph.tensors}
+        edit = Editor(self.model, graph, graph.operators.index(match.anchor) + 1, self._names[graph])
         edit.remove(match.anchor)
         proposal.write(edit)
         _drop_unread(match.graph, match.anchor)

@@ -61,6 +61,19 @@ class Striped:
     arrangement: Arrangement | None
 
 
+@dataclass
+class KnownTiles:
+    """What searches of one run, which share their rewritten models, have found.
+
+    ``gone``: by a model's operators and a number of tiles, the tensors that tiles of the operator at each position
+    remove. ``found``: by the candidates' positions, the numbers of tiles that were compared, the need that was to be
+    beaten, and the operators around which it counts.
+    """
+
+    gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict)
+    found: dict[tuple[object, ...], TakenApart] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class TileSearch:
     """``cascade`` searches for stripes that need less than a number of bytes.
@@ -76,12 +89,7 @@ class TileSearch:
     most_macs: int
     work: WorkLimit
     progress: Callable[[str], None]
-    # By a model's operators and a number of tiles: tensors that tiles of the operator at each position remove.
-    _gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict, init=False)
-    # By the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
-    _found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(
-        default_factory=dict, init=False
-    )
+    known: KnownTiles = field(default_factory=KnownTiles)
 
     def run(self, rewritten: Changed, cascaded: Changed) -> Striped:
         """Return the same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
@@ -90,7 +98,8 @@ class TileSearch:
             best = found
         best = self._with_fewer_operators(best)
         # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.
-        return replace(best, cascaded=replace(best.cascaded, least=cascaded.least))
+        known = replace(best.cascaded, least=cascaded.least, without_loops=cascaded.without_loops)
+        return replace(best, cascaded=known)
 
     def _arranged(self, rewritten: Changed, cascaded: Changed) -> Striped:
         return Striped(rewritten, cascaded, arrange(cascaded.model, self.profile, self.options))
@@ -125,7 +134,7 @@ class TileSearch:
             return None
         self.progress("looking for channels to make in tiles")
         # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
-        for model in [best.cascaded.model, best.rewritten.model][: 2 if best.cascaded.uses else 1]:
+        for model in (best.cascaded.model, best.rewritten.model) if best.cascaded.uses else (best.rewritten.model,):
             found = self._tiled_at_peak(best, model)
             if found is not None:
                 return found
@@ -175,11 +184,11 @@ class TileSearch:
         def cost(each: Model) -> Cost:
             return within(self.work, each, _cost_around(focus, labels, each, self.profile, options), below)
 
-        key = tuple(model.main.operators), frozenset(names), tiles, below
-        if key not in self._found:
+        key = tuple(model.main.operators), frozenset(names), focus, tiles, below, self.profile, self.work.extra
+        if key not in self.known.found:
             limit = SiteLimit(_EFFORT if names else 0, below, options.jobs)
-            self._found[key] = search(replace(start, names=names), cost, limit)
-        found = self._found[key]
+            self.known.found[key] = search(replace(start, names=names), cost, limit)
+        found = self.known.found[key]
         # Whoever asks may change the order of what it gets.
         return replace(found, model=copy_model(found.model)) if found.sites else found
 
@@ -191,7 +200,7 @@ class TileSearch:
         names: dict[int, str] = {}
         focus: set[str] = set()
         operators, above = start.model.main.operators, _above(start.model, peak)
-        known = self._gone.setdefault((tuple(operators), start.tiles[0]), {})
+        known = self.known.gone.setdefault((tuple(operators), start.tiles[0]), {})
         positions = [at for at, each in enumerate(operators) if each in above and _is_whole_fan_out(each)]
         positions = positions[-(_COPIED // max(1, len(operators))) :]
         new = [position for position in positions if position not in known]

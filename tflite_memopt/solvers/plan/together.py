@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ...errors import InfeasibleError
 from ..graph.interval import intersect
@@ -49,12 +50,17 @@ def solve_together(joined: Joined, method: str, limit: SearchLimit) -> Plan:
 
     The bound is that of the joined items: see ``claimed``. Raises as ``solve``.
     """
-    plan = solve(joined.problem, method, limit)
+    plan = _solved(joined.problem.items, joined.problem.relations, method, limit)
     if joined.problem is joined.whole:
         return plan
     offsets = tuple(plan.offsets[item] for item in joined.item_of)
     check_plan(joined.whole, offsets)
     return replace(plan, offsets=offsets)
+
+
+@lru_cache(maxsize=64)  # candidates of a run, and parts of a program, have many problems in common
+def _solved(items: tuple[Item, ...], relations: tuple[Relation, ...], method: str, limit: SearchLimit) -> Plan:
+    return solve(PlanProblem(items, relations), method, limit)
 
 
 def claimed(joined: Joined, plan: Plan) -> Plan:

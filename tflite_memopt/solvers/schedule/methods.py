@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -72,6 +73,7 @@ def check_method(method: str) -> None:
         )
 
 
+@lru_cache(maxsize=64)  # candidates of a run have many problems in common
 def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | None = None) -> Schedule:
     """Order the operators by a named method; the result is checked and its peak recomputed.
 
