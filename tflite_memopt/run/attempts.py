@@ -64,17 +64,12 @@ def attempts_of(run: RunContext, asked: SearchOptions) -> tuple[Attempt, ...]:
     """Return all that is tried under these limits, in turn; under a budget until one meets it."""
     if asked.decision is not None:
         return (Attempt("the decision", asked),)
-    free = replace(asked, budget=None)
     every = [*_narrower(asked), Attempt("the limits", asked)]
     if asked.budget is None:
         every += _wider(asked)
-    elif asked.cascade:
-        # Under a budget the search follows the price; without one it follows the RAM, and may still meet the budget.
-        every += (replace(each, said="the least RAM") for each in (*_narrower(free), Attempt("the limits", free)))
     # A plan for any library is smaller now and then; what is tied may need what this library's kernels permit.
     if asked.effort == EFFORTS[-1] and not run.profile.libraries and not asked.ties:
-        unlimited = [each for each in every if each.limits.budget is None]
-        every += (replace(each, said="for any kernel library", anywhere=True) for each in unlimited)
+        every += [replace(each, said="for any kernel library", anywhere=True) for each in every]
     return tuple(every)
 
 

@@ -221,6 +221,7 @@ class OrderSearch:
         profile = profile if finish is as_it_is else profile.with_columns_as_rows
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self._work = model_work(model, profile.prices)
+        self._is_by_work = False
         self.least = 0
 
     def without_loops(self) -> tuple[Cost, Tilings] | None:
@@ -236,8 +237,14 @@ class OrderSearch:
         )
         best: tuple[Cost, Tilings] = known, ()
         families = self.space.modes.families
-        for number, forms in enumerate(families, 1):  # each leaves its share of the effort to those behind it
-            best = self._descended(best, forms, part * number / len(families), progress)
+        steps = [
+            (forms, is_cheap)
+            for is_cheap in ((True, False) if self._options.budget else (False,))
+            for forms in families
+        ]
+        for number, (forms, is_cheap) in enumerate(steps, 1):  # each leaves its share of the effort to those behind it
+            self._is_by_work = is_cheap
+            best = self._descended(best, forms, part * number / len(steps), progress)
         if not self.plans.drafts:  # bounds far below what fits have taken all iterations
             least = self.least
             self.space.tilings.keep_measured()
@@ -260,7 +267,7 @@ class OrderSearch:
                     return best
                 left -= 1
                 fresh, heads = self._fresh(target, forms)
-                if self._options.budget is not None and self.least > self._options.budget:
+                if self._is_by_work and self._options.budget is not None and self.least > self._options.budget:
                     return best  # the smallest bound exceeds it, and larger needs only add larger bounds
                 if not fresh:
                     break
@@ -312,12 +319,12 @@ class OrderSearch:
         """The sets to look at next, and how many of them have heads that differ, which are those to plan.
 
         They are the cheapest with each head, since plans come nearer to the bound of a larger one; then the next ones.
-        Under a budget one by one: what costs least run time first.
+        By run time one by one: what meets the budget and costs least first.
         """
         budget = self._options.budget
-        found = self.space.sets.choices(below, forms, by_work=budget is not None)
+        found = self.space.sets.choices(below, forms, by_work=self._is_by_work)
         self.least = found[0][1].least if found else below
-        if budget is not None:
+        if self._is_by_work and budget is not None:
             found.sort(key=lambda pair: (pair[1].least > budget, self._run_time(pair[1])))
             return [chosen for chosen, _ in found if chosen not in self.plans.drafts][:1], 1
         first, others = dict[int, Tilings](), list[Tilings]()
