@@ -65,7 +65,7 @@ def narrower(options: Options) -> list[SearchOptions]:
 
 
 def tried(options: Options) -> list[SearchOptions]:
-    run = RunContext(b"", mobile_chain(32), options.profile, None, StageClock(), lambda _: None, {})
+    run = RunContext(b"", mobile_chain(32), options.profile, None, StageClock(), lambda _: None, Cache())
     return [each.limits for each in attempts_of(run, options.search)]
 
 

@@ -107,7 +107,7 @@ def optimize(
         return
     check_files((output, *reports, receipt), read, force, output)
     with progress_line(quiet) as say:
-        cache: Cache = {}
+        cache = Cache()
         result = run(source, options, say, cache)
         report = result.report
         search = options.search

@@ -95,8 +95,19 @@ class Candidate:
         return max(sizes, default=cost_in(self.placement.memory, options).need)
 
 
-Cache = dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate]
-"""Candidates by the bytes of the model, the kernels and the limits: runs under several limits ask for the same ones."""
+@dataclass
+class Cache:
+    """What runs under several limits, and those of parts of one model, have in common.
+
+    ``originals``: models, which nobody changes, by their bytes, which begin all other keys. ``candidates``: by kernels
+    and limits, and the need that was to be beaten. ``rewritten``: by what rewrites depend on.
+    """
+
+    originals: dict[bytes, Model] = field(default_factory=dict)
+    rewritten: dict[tuple[bytes, KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
+    candidates: dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate] = field(default_factory=dict)
+    measured: Measured = field(default_factory=Measured)
+    tiles: KnownTiles = field(default_factory=KnownTiles)
 
 
 @dataclass(frozen=True)
@@ -116,9 +127,6 @@ class RunContext:
     progress: Progress
     cache: Cache
     worth: float = 0.0
-    measured: Measured = field(default_factory=Measured)
-    tiles: KnownTiles = field(default_factory=KnownTiles)
-    rewritten: dict[tuple[KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
 
     def saying(self, what: str) -> RunContext:
         """The same, with progress that says what it is of."""
@@ -135,9 +143,9 @@ def known_or_made(run: RunContext, options: SearchOptions, below: int | None = N
     ``below``: stripes that need as much or more bytes of the objective are not looked for.
     """
     key = run.data, run.profile, options, below
-    if key not in run.cache:
-        run.cache[key] = _made(run, options, below)
-    return run.cache[key]
+    if key not in run.cache.candidates:
+        run.cache.candidates[key] = _made(run, options, below)
+    return run.cache.candidates[key]
 
 
 def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:
@@ -181,12 +189,12 @@ def _finished(run: RunContext, options: SearchOptions, rewritten: Changed, casca
 
 def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
     """The model with rewrites, which depend neither on stripes nor on a budget: made once, and nobody changes it."""
-    key = run.profile, replace(options, cascade=True, budget=None)
-    if key not in run.rewritten:
+    key, known = (run.data, run.profile, replace(options, cascade=True, budget=None)), run.cache.rewritten
+    if key not in known:
         found = rewrite(_given(run, options), run.profile, options, run.progress)
         plan_label.detach(found.model)
-        run.rewritten[key] = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
-    return run.rewritten[key]
+        known[key] = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
+    return known[key]
 
 
 def least_as_one(run: RunContext, options: SearchOptions) -> int:
@@ -206,7 +214,7 @@ def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: in
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
         options = replace(options, max_slowdown=work.left_for(model))
-    return mended.then(cascade(model, run.profile, options, run.progress, below, run.measured, _ALONG_H))
+    return mended.then(cascade(model, run.profile, options, run.progress, below, run.cache.measured, _ALONG_H))
 
 
 def _mended(run: RunContext, model: Model) -> Changed:
@@ -220,7 +228,7 @@ def _in_tiles(run: RunContext, options: SearchOptions, rewritten: Changed, casca
         return Striped(rewritten, cascaded, None)
     most_macs = int(model_macs(run.original) * (1 + options.max_extra_macs))
     stripes, work = partial(_in_stripes, run, options), run.work_limit(options)
-    search = TileSearch(run.profile, stripes, options, run.before, most_macs, work, run.progress, run.tiles)
+    search = TileSearch(run.profile, stripes, options, run.before, most_macs, work, run.progress, run.cache.tiles)
     return search.run(rewritten, cascaded)
 
 

@@ -86,7 +86,7 @@ class _Exploring:
 
     data: bytes
     progress: Progress
-    cache: Cache = field(default_factory=dict)
+    cache: Cache = field(default_factory=Cache)
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: FrontPoint | None = None
     searches: int = 0

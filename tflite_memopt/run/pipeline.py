@@ -94,8 +94,9 @@ def optimize(
         # What is mended may need more than what was wrong.
         is_faulty = not profile.libraries and bool(faults_in(model, profile))
         before = given.libraries if is_right and not is_faulty and not given.came.wrong else None
-        known, worth = {} if cache is None else cache, 0.0 if options.every_byte else WORTH
-        run = RunContext(shapes.data, model, profile, before, clock, progress, known, worth)
+        known, worth = Cache() if cache is None else cache, 0.0 if options.every_byte else WORTH
+        kept = known.originals.setdefault(shapes.data, model)
+        run = RunContext(shapes.data, kept, profile, before, clock, progress, known, worth)
         candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
 
     verification = done.verification

@@ -133,7 +133,7 @@ def optimize_in_parts(
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
         return _fed(origin, model, fronts, whole, most_parts, must_fit)
-    known = {} if cache is None else cache
+    known = Cache() if cache is None else cache
     costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
     worth = _whole_bytes(whole) * (1 - _GAIN)
     program = replace(_program(origin, [whole], options), verified=_said(whole))

@@ -14,7 +14,6 @@ from ...memory.work import construction, instructions, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
-from ...search.cascade.measure import Measured
 from ...solvers.graph.limits import StageClock
 from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
@@ -44,7 +43,7 @@ class StretchCosts:
 
     The work of a stretch is the added work, including its interpreter, as a share of what the options allow the
     whole model; of several kernel libraries, that of the one which uses most of its own. ``only``: positions that may
-    be cut, in place of those where few bytes cross. ``measured``: regions, which stretches have in common.
+    be cut, in place of those where few bytes cross.
     ``original``: instructions by kernel library that the limit is a share of, where they are not those of ``model``.
     ``cache``: as of ``optimize``.
     """
@@ -55,9 +54,8 @@ class StretchCosts:
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
     limits: int = 4
     only: tuple[int, ...] | None = None
-    measured: Measured = field(default_factory=Measured)
     original: Mapping[str, int] | None = None
-    cache: Cache = field(default_factory=dict)
+    cache: Cache = field(default_factory=Cache)
     _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -139,7 +137,7 @@ class StretchCosts:
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
         before, clock = needs_by_library(part, {}, self._profile), StageClock()
         data, quiet = write_model(part), lambda _: None
-        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache, measured=self.measured)
+        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache)
         # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
         limits = (limit,) if limit else (limit, _SHARE_LIMIT)
         made = [known_or_made(run, self.options_for(stretch, each).search) for each in limits]
