@@ -60,6 +60,6 @@ def test_ways_whose_bound_exceeds_the_budget_are_not_searched(monkeypatch: pytes
     whole = optimize(CHAIN, options)
     monkeypatch.setattr(ways, "optimize_in_parts", refused)
     monkeypatch.setattr(ways, "optimize", refused)
-    found = list(ways.other_ways(CHAIN, options, whole, lambda _: None, {}))
+    found = list(ways.other_ways(CHAIN, options, whole, lambda _: None, candidate.Cache()))
     assert [way.flags for way in found] == [ways.PARTS, ways.FED]
     assert not any(way.fits or way.need is not None for way in found)

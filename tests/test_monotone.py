@@ -67,7 +67,7 @@ def answer(report: Report) -> tuple[int, float]:
 
 
 def by_limit(data: bytes, options: Options) -> Iterator[tuple[float, int, float]]:
-    cache: Cache = {}
+    cache = Cache()
     for limit in sorted({0.03, *LIMITS}):
         yield limit, *run(data, replace(options, max_slowdown=limit), cache)
 
@@ -75,13 +75,13 @@ def by_limit(data: bytes, options: Options) -> Iterator[tuple[float, int, float]
 @pytest.mark.slow
 @models
 def test_more_effort_never_gives_more_bytes(data: bytes) -> None:
-    needs = [run(data, replace(OPTIONS, effort=effort), {})[0] for effort in EFFORTS]
+    needs = [run(data, replace(OPTIONS, effort=effort), Cache())[0] for effort in EFFORTS]
     assert needs == sorted(needs, reverse=True)
 
 
 @models
 def test_a_budget_is_met_or_gives_no_more_bytes(data: bytes) -> None:
-    need, _ = run(data, OPTIONS, {})
+    need, _ = run(data, OPTIONS, Cache())
     for budget in (need, need - 16, need // 2):
         report = optimize(data, replace(OPTIONS, budget=budget)).report
         assert report.within_budget or report.answer.reserve <= need

@@ -11,16 +11,19 @@ import tflite_memopt
 from tests.cells import cell_network
 from tests.models import mobile_chain
 from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.memory.arrange import cost_of
+from tflite_memopt.memory.figures import operator_kinds
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options, SearchOptions
-from tflite_memopt.run import candidate
+from tflite_memopt.run import attempts, candidate
 from tflite_memopt.run.attempts import NOTHING_BETTER, attempts_of
 from tflite_memopt.run.candidate import Cache, RunContext
 from tflite_memopt.run.pipeline import optimize
+from tflite_memopt.search.cascade.in_order import OrderSearch
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.solvers.graph.limits import StageClock
 
@@ -103,7 +106,7 @@ def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
     need = tflite_memopt.optimize(model, PLAIN).report.after.arena_bytes
     said: list[str] = []
     optimize(model, replace(PLAIN, max_slowdown=1.0, budget=need), said.append)
-    assert any(each.startswith("search 1 of 4, narrower") for each in said)
+    assert any(each.startswith("search 1 of 2, narrower") for each in said)
     assert not any(each.startswith("search 2 of") for each in said)
 
 
@@ -136,44 +139,54 @@ def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_that_the_search_by_price_misses_is_met_by_the_search_for_the_least_ram(
+def test_a_budget_that_the_search_by_run_time_misses_is_met_by_the_search_for_the_least_ram(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The search under a budget is made to find nothing."""
+    """The search by run time is made to find nothing."""
+    descended = OrderSearch._descended
 
-    def astray(model: Model, profile: KernelProfile, options: SearchOptions, *others: Any) -> Changed:
-        return Changed(model, (), ()) if options.budget is not None else cascade(model, profile, options, *others)
+    def astray(search: OrderSearch, best: Any, *others: Any) -> Any:
+        return best if search._is_by_work else descended(search, best, *others)
 
     model = write_model(mobile_chain(32))
     options = replace(PLAIN, rewrite=False, effort="quick")
     least = optimize(model, options).report.after.arena_bytes
-    monkeypatch.setattr(candidate, "cascade", astray)
+    monkeypatch.setattr(OrderSearch, "_descended", astray)
     assert optimize(model, replace(options, budget=least)).report.within_budget
 
 
 @pytest.mark.slow
-def test_the_search_on_an_older_tflm_looks_no_further_than_what_would_take_the_place_of_loops(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And what it finds is what a search without that limit leads to."""
+def test_a_search_also_finds_the_best_without_loops() -> None:
+    """It needs what the search says, and runs on a TFLM from before loops."""
+    model = cell_network(4, resolution=32)
+    options = Options(effort="quick", kernels="reference")
+    found = cascade(model, options.profile, options.search, lambda _: None)
+    assert found.without_loops is not None
+    need, plain = found.without_loops
+    costs = [cost_of(each.model, options.profile, options.search).need for each in (found, plain)]
+    assert costs[0] < costs[1] <= need
+    kinds = [operator_kinds(each.model) for each in (found, plain)]
+    assert "WHILE" in kinds[0] - kinds[1]
+
+
+@pytest.mark.slow
+def test_loops_that_do_not_pay_leave_stripes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     model = write_model(cell_network(4, resolution=32))
     options = Options(verify=False, effort="quick", kernels="reference")
-    bounds: list[int | None] = []
+    assert "masked" in optimize(model, options).report.decision
+    searched: list[SearchOptions] = []
 
     def noted(*given: Any) -> Changed:
-        if given[2].build.day is not None:
-            bounds.append(given[4])
+        searched.extend([given[2]] if given[4] is None else [])
         return cascade(*given)
 
-    def unbounded(*given: Any) -> Changed:
-        model, profile, options, progress, _, *others = given
-        return cascade(model, profile, options, progress, None, *others)
-
+    pays = attempts._pays
     monkeypatch.setattr(candidate, "cascade", noted)
-    found = optimize(model, options)
-    assert "masked" in found.report.decision
-    (below,) = bounds
-    assert below is not None
-    assert found.report.after.required_for_target < below < found.report.before.required_for_target
-    monkeypatch.setattr(candidate, "cascade", unbounded)
-    assert optimize(model, options).model == found.model
+    monkeypatch.setattr(
+        attempts, "_pays", lambda run, a, b, asked: "WHILE" not in operator_kinds(b.model) and pays(run, a, b, asked)
+    )
+    monkeypatch.setattr(attempts, "_ROOM", 100)
+    found = optimize(model, options).report
+    assert "unrolled" in found.decision
+    assert "masked" not in found.decision
+    assert all(each.build.day is None for each in searched)  # of an older TFLM at most channels in tiles

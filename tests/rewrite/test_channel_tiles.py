@@ -233,7 +233,7 @@ def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
     assert first.sites
     assert first.cost == again.cost == anew.cost
     assert dump_model(first.model) == dump_model(again.model) == dump_model(anew.model)
-    assert len(known._gone) == len(known._found) == 1
+    assert len(known.known.gone) == len(known.known.found) == 1
     assert first.model is not again.model
 
 

@@ -97,26 +97,23 @@ def _wider(asked: SearchOptions) -> Iterator[Attempt]:
         yield Attempt("a wider limit", replace(asked, max_slowdown=limit))
 
 
-def _made(run: RunContext, attempt: Attempt, below: int | None) -> Candidate:
+def _made(run: RunContext, attempt: Attempt) -> Candidate:
     if not attempt.anywhere:
-        return known_or_made(run, attempt.limits, below)
+        return known_or_made(run, attempt.limits)
     anywhere = profile_for(None, PORTABLE.name, build=attempt.limits.build)
     planned = offline_plan.decode(run.original) or {}
     theirs = None if run.before is None else needs_by_library(run.original, planned, anywhere)
-    found = known_or_made(replace(run, profile=anywhere, before=theirs), attempt.limits, below)
+    found = known_or_made(replace(run, profile=anywhere, before=theirs), attempt.limits)
     return placed_again(run, attempt.limits, found)
 
 
-def cheapest(run: RunContext, asked: SearchOptions, below: int | None = None) -> Candidate:
-    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget.
-
-    ``below``: bytes of the objective; stripes that need as much or more are not looked for.
-    """
+def cheapest(run: RunContext, asked: SearchOptions) -> Candidate:
+    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget."""
     every, found = attempts_of(run, asked), list[Candidate]()
     own = next(at for at, each in enumerate(every) if each.limits == asked)
     for number, attempt in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"search {number} of {len(every)}, {attempt.said}")
-        made = _made(here, attempt, below)
+        made = _made(here, attempt)
         if attempt.limits.max_slowdown > asked.max_slowdown:
             is_kept = made.is_no_worse and run.work_limit(asked).is_kept_by(made.model)
             made = replace(made, is_no_worse=is_kept)
@@ -143,20 +140,15 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     takes_all = not run.worth or asked.decision is not None
     if takes_all or not support_of(run.original, asked.build).runs:
         return cheapest(run, asked), None
-    plain, kept = None, None
+    kept: Candidate | None = None
     for limits in _steps(run, asked):
         if kept is not None and kept.meets_budget(asked):
             return kept, None
         best = cheapest(run, limits)
-        if kept is None or _pays(run, kept, best, asked):
-            plain, kept = kept, best
+        for candidate in (*_for_older_tflm(run, best, asked), best):
+            if kept is None or _pays(run, kept, candidate, asked):
+                kept = candidate
     assert kept is not None
-    since = needed_since(_news(run, kept))
-    if plain is not None and since is not None:
-        # What needs more does not take the place of what is kept.
-        older = without_loops(run, asked, kept, since, _ROOM * kept.price(asked)[1].need / (1 - run.worth))
-        plain = older if older is not None and _pays(run, plain, older, asked) else plain
-        kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:
         return kept, None
     # The report says what the widest search refused, and how far below it looked.
@@ -173,6 +165,16 @@ def _steps(run: RunContext, asked: SearchOptions) -> list[SearchOptions]:
         if rewritten.is_no_worse and not _news(run, rewritten):
             return ladder[1:]
     return ladder
+
+
+def _for_older_tflm(run: RunContext, best: Candidate, asked: SearchOptions) -> Iterator[Candidate]:
+    """Yield what does without the newest operators of a candidate, unless these save so much that it is of no use."""
+    since = needed_since(_news(run, best))
+    if since is not None:
+        enough = _ROOM * best.price(asked)[1].need / (1 - run.worth)
+        older = without_loops(run, asked, best, since, enough)
+        if older is not None:
+            yield older
 
 
 def _pays(run: RunContext, plain: Candidate, other: Candidate, asked: SearchOptions) -> bool:

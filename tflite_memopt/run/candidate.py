@@ -100,12 +100,12 @@ class Cache:
     """What runs under several limits, and those of parts of one model, have in common.
 
     ``originals``: models, which nobody changes, by their bytes, which begin all other keys. ``candidates``: by kernels
-    and limits, and the need that was to be beaten. ``rewritten``: by what rewrites depend on.
+    and limits. ``rewritten``: by what rewrites depend on.
     """
 
     originals: dict[bytes, Model] = field(default_factory=dict)
     rewritten: dict[tuple[bytes, KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
-    candidates: dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate] = field(default_factory=dict)
+    candidates: dict[tuple[bytes, KernelProfile, SearchOptions], Candidate] = field(default_factory=dict)
     measured: Measured = field(default_factory=Measured)
     tiles: KnownTiles = field(default_factory=KnownTiles)
 
@@ -137,14 +137,11 @@ class RunContext:
         return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
 
 
-def known_or_made(run: RunContext, options: SearchOptions, below: int | None = None) -> Candidate:
-    """Return the candidate under these limits alone, from the cache if it is there.
-
-    ``below``: stripes that need as much or more bytes of the objective are not looked for.
-    """
-    key = run.data, run.profile, options, below
+def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:
+    """Return the candidate under these limits alone, from the cache if it is there."""
+    key = run.data, run.profile, options
     if key not in run.cache.candidates:
-        run.cache.candidates[key] = _made(run, options, below)
+        run.cache.candidates[key] = _made(run, options)
     return run.cache.candidates[key]
 
 
@@ -154,12 +151,12 @@ def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> C
     return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
-def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candidate:
+def _made(run: RunContext, options: SearchOptions) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
     with run.clock.stage("rewrite"):
         rewritten = _rewritten(run, options)
     with run.clock.stage("cascade"):
-        cascaded = _in_stripes(run, options, rewritten.model, below)
+        cascaded = _in_stripes(run, options, rewritten.model)
     return _finished(run, options, rewritten, cascaded)
 
 

@@ -74,6 +74,11 @@ def check_method(method: str) -> None:
 
 
 @lru_cache(maxsize=64)  # candidates of a run have many problems in common
+def _answered(method: Method, problem: ScheduleProblem, limit: SearchLimit) -> tuple[ScheduleAnswer, float]:
+    started = now()
+    return method(problem, limit), now() - started
+
+
 def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | None = None) -> Schedule:
     """Order the operators by a named method; the result is checked and its peak recomputed.
 
@@ -82,9 +87,7 @@ def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | 
     """
     check_method(method)
     check_problem(problem)
-    started = now()
-    answer = METHODS[method](problem, limit or SearchLimit())
-    seconds = now() - started
+    answer, seconds = _answered(METHODS[method], problem, limit or SearchLimit())
     check_order(problem, answer.order)
     peak, bound = peak_of(problem, answer.order), max(schedule_lower_bound(problem), answer.lower_bound)
     if bound > peak:
