@@ -13,12 +13,12 @@ fixed in what was read: tflite-micro 90b983c2b3f1 (2026-08-20), esp-nn d45b843c 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from math import frexp
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,11 @@ from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_
 from .esp_nn import MEASURED as NEWEST
 from .profile import READ_AT, KernelProfile
 
+_T = TypeVar("_T")
 Effect = Literal["wrong values", "writes beyond its scratch", "leaves bytes unwritten", "forgets its state"]
 Evidence = Literal["run", "read"]
+Meets = Callable[[Operator, Version], bool]
+"""Whether an operator meets a fault in a release of the library."""
 FORGETS: Effect = "forgets its state"
 """The effect that makes no single inference wrong: what is lost is kept between two of them."""
 ESP_NN, CMSIS_NN, TFLM = "esp-nn", "CMSIS-NN", "TFLM"
@@ -47,12 +50,12 @@ class Fault:
 
     name: str
     condition: str
-    effect: Effect
     source: str
-    evidence: Evidence
-    meets: Callable[[Operator, Version], bool]
+    meets: Meets
     library: str
     profiles: tuple[str, ...]
+    effect: Effect = "wrong values"
+    evidence: Evidence = "run"
     first: Version | None = None
     fixed: Version | None = None
     since: date | None = None
@@ -75,17 +78,13 @@ class Fault:
     def releases(self) -> str:
         """The releases that have it, in words."""
         if self.library == ESP_NN:
-            start, end = (None if each is None else _dotted(each) for each in (self.first, self.fixed))
+            start, end = (None if each is None else ".".join(map(str, each)) for each in (self.first, self.fixed))
             library, newest = self.library, NEWEST
         else:
             start, end = (None if each is None else str(each) for each in (self.since, self.until))
             library, newest = TFLM if self.library == TFLM else f"{self.library} in TFLM", str(READ_AT)
         first = "" if start is None else f" from {start} on"
         return f"{library}{first}, {f'until {newest}, the newest that was read' if end is None else f'fixed in {end}'}"
-
-
-def _dotted(version: Version) -> str:
-    return ".".join(map(str, version))
 
 
 Form = tuple[object, ...]
@@ -161,8 +160,8 @@ def faults_of(operator: Operator, profile: KernelProfile) -> tuple[FaultMet, ...
 
 def _signature(operator: Operator) -> Hashable:
     """Return the same for convolutions of images that meet the same faults; None for another operator."""
-    source = _input(operator)
-    if operator.name not in CONVOLUTIONS or source is None or _input(operator, 1) is None:
+    source = operator.operand(0)
+    if operator.name not in CONVOLUTIONS or source is None or operator.operand(1) is None:
         return None
     operands = tuple((each.dtype, _has_offset(each)) for each in operator.present_inputs())
     return operator.name, source.shape, _window(operator), operands
@@ -208,21 +207,36 @@ def right_releases(model: Model, profile: KernelProfile) -> tuple[Version, ...]:
     return tuple(release for release in profile.releases if release not in wrong)
 
 
-def _input(operator: Operator, slot: int = 0) -> Tensor | None:
-    return operator.inputs[slot] if slot < len(operator.inputs) else None
+def _where(found: Callable[[Operator], _T | None], holds: Callable[[_T], bool]) -> Meets:
+    """An operator that has what ``found`` looks for, of which ``holds`` is true."""
+
+    def meets(operator: Operator, _: Version) -> bool:
+        thing = found(operator)
+        return thing is not None and holds(thing)
+
+    return meets
 
 
-def _is_int8(operator: Operator, slot: int = 0) -> bool:
-    source = _input(operator, slot)
-    return source is not None and source.dtype is DType.INT8
+def _at(slot: int, *types: DType) -> Callable[[Operator], Tensor | None]:
+    """The input in a slot, if it is there and of one of the types; without types of any."""
+
+    def found(operator: Operator) -> Tensor | None:
+        tensor = operator.operand(slot)
+        return tensor if tensor is not None and tensor.dtype in (types or DType) else None
+
+    return found
+
+
+def _is_of_images(operator: Operator, slot: int) -> bool:
+    """Whether a convolution, whose data is in a slot, is of int8 images."""
+    tensors = operator.operand(slot), operator.operand(1), operator.outputs[0]
+    is_int8 = tensors[0] is not None and tensors[0].dtype is DType.INT8
+    return is_int8 and all(each is not None and len(each.shape) == 4 for each in tensors)
 
 
 def _window(operator: Operator) -> KernelWindow | None:
     """The window of an int8 convolution of images; None for another operator."""
-    tensors = _input(operator), _input(operator, 1), operator.outputs[0]
-    if not _is_int8(operator) or any(each is None or len(each.shape) != 4 for each in tensors):
-        return None
-    return window_of(operator)
+    return window_of(operator) if _is_of_images(operator, 0) else None
 
 
 # esp-nn ---------------------------------------------------------------------------------------------------------------
@@ -244,10 +258,7 @@ def _pads_rows_by_the_zero_point(operator: Operator, _: Version) -> bool:
     is_in_rows = 2 * (window.taps * window.in_depth + copied) > FULL_COPY
     is_3x3 = window.rows.taps == window.columns.taps == 3
     has_rows = window.rows.before or window.rows.trailing
-    source = _input(operator)
-    assert source is not None
-    has_offset = _has_offset(source)
-    return bool(is_in_rows and not is_3x3 and has_rows and has_offset)
+    return bool(is_in_rows and not is_3x3 and has_rows and _has_offset(operator.required(0)))
 
 
 def _copied_window(operator: Operator, version: Version) -> KernelWindow | None:
@@ -295,51 +306,13 @@ def _taken_for_inside(size: int, taps: int, pad: int, stride: int, outputs: int)
     return range(-(-pad // stride), min(outputs, int((size - taps + pad) / stride) + 1))
 
 
-def _is_grouped(operator: Operator, _: Version) -> bool:
-    window = _window(operator)
-    return window is not None and window.taps_depth != window.in_depth
-
-
 # CMSIS-NN and the code of TFLM that calls it --------------------------------------------------------------------------
-
-
-def _is_one_row_with_stride(operator: Operator, _: Version) -> bool:
-    """Helium's one-row kernel takes left paddings of different widths for one, and reads beyond windows that leave out
-    columns: of 310 shapes that were run, 129 were wrong, by up to 84 steps, all with padding or columns left out."""
-    window = _window(operator)
-    return window is not None and convolution_path(window) == "1xn" and window.columns.stride > 1
-
-
-def _has_five_dimensions(operator: Operator, _: Version) -> bool:
-    source = _input(operator)
-    return source is not None and source.dtype is DType.INT8 and len(source.shape) > 4
-
-
-def _has_several_images(slot: int) -> Callable[[Operator, Version], bool]:
-    def meets(operator: Operator, _: Version) -> bool:
-        source = _input(operator, slot)
-        return source is not None and source.dtype is DType.INT8 and source.shape[:1] > (1,)
-
-    return meets
 
 
 def _transposed(operator: Operator) -> KernelWindow | None:
     """The window of an int8 TRANSPOSE_CONV of images that CMSIS-NN does not run as a convolution; None for another."""
-    tensors = _input(operator, 2), _input(operator, 1), operator.outputs[0]
-    if not _is_int8(operator, 2) or any(each is None or len(each.shape) != 4 for each in tensors):
-        return None
-    window = transposed_window_of(operator)
-    return None if is_reversed(window) else window
-
-
-def _flushes_rows_late(operator: Operator, _: Version) -> bool:
-    window = _transposed(operator)
-    return window is not None and window.rows.before % window.rows.stride != 0
-
-
-def _asks_by_the_other_stride(operator: Operator, _: Version) -> bool:
-    window = _transposed(operator)
-    return window is not None and window.columns.stride > max(window.columns.taps, window.rows.stride)
+    window = transposed_window_of(operator) if _is_of_images(operator, 2) else None
+    return None if window is None or is_reversed(window) else window
 
 
 def _asks_as_without_groups(operator: Operator, _: Version) -> bool:
@@ -351,51 +324,41 @@ def _asks_as_without_groups(operator: Operator, _: Version) -> bool:
     return is_pointwise or window.rows.size == window.rows.taps == 1
 
 
-def _is_adjoint(sides: Sequence[str]) -> Callable[[Operator, Version], bool]:
-    def meets(operator: Operator, _: Version) -> bool:
-        source = _input(operator)
-        is_integer = source is not None and source.dtype in QUANTIZED
-        return is_integer and any(operator.option(side, False) for side in sides)
+def _has_several_images(tensor: Tensor) -> bool:
+    return tensor.shape[:1] > (1,)
 
-    return meets
+
+def _is_adjoint(operator: Operator, _: Version) -> bool:
+    source = operator.operand(0)
+    is_integer = source is not None and source.dtype in QUANTIZED
+    return is_integer and any(operator.option(side, False) for side in ("adjX", "adjY"))
 
 
 def _folds_batches(operator: Operator, _: Version) -> bool:
     """Batches of the left matrix are folded into its rows, which is wrong where it is read transposed."""
-    left, right = _input(operator), _input(operator, 1)
+    left, right = operator.operand(0), operator.operand(1)
     if left is None or right is None or not operator.option("adjX", False):
         return False
     return len(left.shape) == 3 and len(right.shape) == 2
 
 
-def _keeps_state(operator: Operator, _: Version) -> bool:
-    """CMSIS-NN's sequence kernels begin with a state of zero in each call."""
-    source = _input(operator)
-    return source is not None and source.dtype in QUANTIZED
-
-
 def _pads_batches(operator: Operator, _: Version) -> bool:
-    paddings = integers(_input(operator, 2))
+    paddings = integers(operator.operand(2))
     return paddings is None or bool(paddings.any())
 
 
 # TFLM's own kernels ---------------------------------------------------------------------------------------------------
 
 
-def _has_several_scales(slot: int) -> Callable[[Operator, Version], bool]:
+def _has_several_scales(tensor: Tensor) -> bool:
     """The kernel takes the first scale and the first zero point for all elements."""
-
-    def meets(operator: Operator, _: Version) -> bool:
-        source = _input(operator, slot)
-        return source is not None and has_several_scales(source.quantization)
-
-    return meets
+    return has_several_scales(tensor.quantization)
 
 
-def _multiplies_by_several_scales(operator: Operator, version: Version) -> bool:
-    source = _input(operator)
-    is_integer = source is not None and source.dtype in QUANTIZED
-    return is_integer and any(_has_several_scales(slot)(operator, version) for slot in (0, 1))
+def _multiplies_by_several_scales(operator: Operator, _: Version) -> bool:
+    sides = operator.operand(0), operator.operand(1)
+    is_integer = sides[0] is not None and sides[0].dtype in QUANTIZED
+    return is_integer and any(side is not None and _has_several_scales(side) for side in sides)
 
 
 MOST_STEPS: Mapping[DType, int] = {DType.INT8: 2, DType.INT16: 16}
@@ -416,7 +379,7 @@ def copied_steps(source: Affine, target: Affine, dtype: DType) -> float:
 
 def _clamps_without_rescaling(operator: Operator, _: Version) -> bool:
     """The kernel clamps integers between those for 0 and 6 of the input, and writes them as they are."""
-    source, target = _input(operator), operator.outputs[0]
+    source, target = operator.operand(0), operator.outputs[0]
     if source is None or source.dtype not in MOST_STEPS:
         return False
     one, other = affine_of(source), affine_of(target)
@@ -440,29 +403,12 @@ def _sums_without_activation(operator: Operator, _: Version) -> bool:
     return operator.outputs[0].dtype is DType.INT32 and operator.option("fusedActivationFunction", 0) != 0
 
 
-def _has_weights_off_zero(operator: Operator, _: Version) -> bool:
-    weights = _input(operator, 1)
-    is_quantized = weights is not None and weights.dtype in (DType.INT8, DType.INT4)
-    found = weights.quantization if weights is not None and is_quantized else None
-    return found is not None and bool(found.zero_point.any())
-
-
-def _reads_bias_otherwise(slot: int, wrong: Mapping[DType, DType]) -> Callable[[Operator, Version], bool]:
-    """``wrong``: the type of bias that is read as another one, by that of the output."""
-
-    def meets(operator: Operator, _: Version) -> bool:
-        bias = _input(operator, slot)
-        return bias is not None and wrong.get(operator.outputs[0].dtype) is bias.dtype
-
-    return meets
-
-
 def _shifts_too_far(operator: Operator, _: Version) -> bool:
     """The quotient of the smallest by the largest is shifted right by more than 31 bits, which C++ leaves undefined.
 
     Source: DivElementwise and MultiplyByQuantizedMultiplierSmallerThanOneExp of kernels/internal/reference/div.h.
     """
-    sides = [_input(operator, slot) for slot in (0, 1)]
+    sides = [operator.operand(slot) for slot in (0, 1)]
     tensors = [*(each for each in sides if each is not None), operator.outputs[0]]
     found = [affine_of(each) for each in tensors if each.dtype is DType.INT8]
     known = [each for each in found if each is not None and each.scale]
@@ -487,15 +433,15 @@ _ISSUES = "github.com/espressif/esp-nn/issues"
 _MEASURED = "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers"
 
 
-def _of_tflm(name: str, condition: str, meets: Callable[[Operator, Version], bool], litert: str) -> Fault:
+def _of_tflm(name: str, condition: str, meets: Meets, litert: str) -> Fault:
     """A fault of TFLM's own kernel that every library has, found by ``scripts/fuzz runtimes``."""
-    return _of_every_library(name, condition, "wrong values", f"{_MEASURED}; {litert}", "run", meets)
+    return _of_every_library(name, condition, f"{_MEASURED}; {litert}", meets)
 
 
 _WEIGHTS_OFF_ZERO = _of_tflm(
     "weights off zero",
     "int8 or int4 weights with a zero point other than 0: the specification asks for 0, and it is not read",
-    _has_weights_off_zero,
+    _where(_at(1, DType.INT8, DType.INT4), _has_offset),
     "LiteRT does not read it either, or refuses the file",
 )
 
@@ -504,13 +450,17 @@ _WIDE_OR_NARROW: Mapping[DType, DType] = {**_WIDE, DType.INT16: DType.INT32}
 
 
 def _bias(slot: int, wrong: Mapping[DType, DType]) -> Fault:
+    """``wrong``: the type of bias that is read as another one, by that of the output."""
+
+    def meets(operator: Operator, _: Version) -> bool:
+        bias = operator.operand(slot)
+        return bias is not None and wrong.get(operator.outputs[0].dtype) is bias.dtype
+
     condition = (
         "int8 with a bias of int64, and in DEPTHWISE_CONV_2D and TRANSPOSE_CONV int16 with one of int32: it is read as "
         "if it were of the other width"
     )
-    return _of_tflm(
-        "bias of another width", condition, _reads_bias_otherwise(slot, wrong), "LiteRT the same, or refuses it"
-    )
+    return _of_tflm("bias of another width", condition, meets, "LiteRT the same, or refuses it")
 
 
 FAULTS: Mapping[str, tuple[Fault, ...]] = {
@@ -547,21 +497,19 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "int8 whose kernel copies more than its size function counts: 3x3 with channels a multiple of 16 and "
             "leading pads other than (0, 0) and (1, 1); from 1.2.1 on, such 3x3 of over 40 KB with padding at the end "
             "alone; before 1.2.0 multipliers of 4 and 8",
-            "writes beyond its scratch",
             f"{_ISSUES}/30 for the first, fixed by pull request 37 of 2026-08-26; the second is in a file that has "
             "that pull request, and not in a later one; commit dd785b0 (1.2.0) for the third",
-            "run",
             _writes_too_far,
+            effect="writes beyond its scratch",
         ),
         _of_s3(
             "esp-nn rows of padding",
             "int8 with a filter other than 3x3, channels a multiple of 8, over 48 KB in 16 bits, rows of padding and a "
             "zero point other than 0",
-            "wrong values",
             "esp_nn_depthwise_conv_s8_esp32s3.c at d45b843c: a row of padding is filled with the input offset, which "
             "other rows have added; a later file fills it with 0",
-            "read",
             _pads_rows_by_the_zero_point,
+            evidence="read",
             first=(1, 2, 1),
         ),
     ),
@@ -572,53 +520,48 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "esp-nn 31",
             "int8 whose padding at the end is wider than at the start; from 1.2.1 on only with padding at the start, "
             "and lines of the filter of 16 elements or more",
-            "wrong values",
             f"{_ISSUES}/31 of 2026-07-27; commit 27d1f4a (1.2.1) for those without padding at the start",
-            "run",
             _pads_too_little,
         ),
         _of_s3(
             "esp-nn 8",
             "int8 with padding, of which not one row is at the start",
-            "writes beyond its scratch",
             f"{_ISSUES}/8 of 2023-10-06; commit d3a674a (1.0.2)",
-            "run",
             _pads_from_the_wrong_row,
+            effect="writes beyond its scratch",
             fixed=(1, 0, 2),
         ),
         _of_s3(
             "esp-nn small inputs",
             "int8 with a stride, an input smaller than the filter, and lines of the filter below 16 elements",
-            "wrong values",
             "esp_nn_conv_esp32s3.c at 79d59ae2 (1.2.1) and d45b843c: (input - filter + pad) / stride of C rounds to 0",
-            "run",
             _reads_beyond_a_small_input,
             first=(1, 2, 1),
         ),
         _of_esp_nn(
             "esp-nn groups",
             "int8 with groups",
-            "writes beyond its scratch",
             "commit 9d9c32f (1.2.3): filters are indexed as if they had all input channels",
-            "read",
-            _is_grouped,
+            _where(_window, lambda window: window.taps_depth != window.in_depth),
+            effect="writes beyond its scratch",
+            evidence="read",
             fixed=(1, 2, 3),
         ),
+        # Helium's one-row kernel takes left paddings of different widths for one, and reads beyond windows that leave
+        # out columns: of 310 shapes that were run, 129 were wrong, by up to 84 steps, all with padding or columns out.
         _of_helium(
             "CMSIS-NN one row",
             "int8, one row, a filter of 1xN and a stride above 1",
-            "wrong values",
             "arm_convolve_1_x_n_s8.c; 129 of 310 shapes on Cortex-M55 in QEMU",
-            "run",
-            _is_one_row_with_stride,
+            _where(_window, lambda window: convolution_path(window) == "1xn" and window.columns.stride > 1),
         ),
         _of_cmsis_nn(
             "CMSIS-NN 200",
             "int8 with groups and a filter of 1x1 or one row",
-            "writes beyond its scratch",
             "github.com/ARM-software/CMSIS-NN/pull/200 (c01c0a14, 2026-03-06); in TFLM since d0890bb45",
-            "read",
             _asks_as_without_groups,
+            effect="writes beyond its scratch",
+            evidence="read",
             since=date(2024, 2, 8),
             until=date(2026, 5, 21),
         ),
@@ -630,36 +573,31 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "CMSIS-NN 230",
             "int8 whose padding along the rows is no multiple of the stride, such as 4x4 with stride 2, with 16 input "
             "channels or fewer or a stride above 2",
-            "wrong values",
             "github.com/ARM-software/CMSIS-NN/issues/230 of 2026-07-01, pull request 233 (4a8f5b5d, 2026-07-14)",
-            "read",
-            _flushes_rows_late,
+            _where(_transposed, lambda window: window.rows.before % window.rows.stride != 0),
+            evidence="read",
         ),
         _of_cmsis_nn(
             "CMSIS-NN 243",
             "int8 with a stride along the columns above that along the rows and the width of the filter",
-            "writes beyond its scratch",
             "github.com/ARM-software/CMSIS-NN/pull/243 of 2026-09-10; read at 99f736a6",
-            "read",
-            _asks_by_the_other_stride,
+            _where(_transposed, lambda window: window.columns.stride > max(window.columns.taps, window.rows.stride)),
+            effect="writes beyond its scratch",
+            evidence="read",
         ),
         _of_cmsis_nn(
             "CMSIS-NN images",
             "int8 of several images",
-            "wrong values",
             "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
-            "run",
-            _has_several_images(2),
+            _where(_at(2, DType.INT8), _has_several_images),
         ),
     ),
     "TRANSPOSE": (
         _of_cmsis_nn(
             "CMSIS-NN five dimensions",
             "int8 of five dimensions or more",
-            "wrong values",
             "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
-            "run",
-            _has_five_dimensions,
+            _where(_at(0, DType.INT8), lambda source: len(source.shape) > 4),
         ),
     ),
     **{
@@ -667,10 +605,10 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _of_cmsis_nn(
                 "tflite-micro 3584",
                 "int8 of several images",
-                "leaves bytes unwritten",
                 "github.com/tensorflow/tflite-micro/pull/3584 (63819227b)",
-                "read",
-                _has_several_images(0),
+                _where(_at(0, DType.INT8), _has_several_images),
+                effect="leaves bytes unwritten",
+                evidence="read",
                 until=date(2026, 6, 1),
             ),
         )
@@ -680,29 +618,25 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         _of_cmsis_nn(
             "tflite-micro 2740",
             "int8 or int16 with an adjoint side",
-            "wrong values",
             "github.com/tensorflow/tflite-micro/issues/2740, pull request 2741 (924500284)",
-            "read",
-            _is_adjoint(("adjX", "adjY")),
+            _is_adjoint,
+            evidence="read",
             since=date(2024, 9, 9),
             until=date(2024, 11, 6),
         ),
         _of_every_library(
             "tflite-micro 3412",
             "three dimensions by two with the left side adjoint",
-            "wrong values",
             "github.com/tensorflow/tflite-micro/issues/3412, pull request 3413 (c36885e9e)",
-            "read",
             _folds_batches,
+            evidence="read",
             until=date(2026, 4, 9),
         ),
         _of_every_library(
             "BATCH_MATMUL of several scales",
             "int8 or int16 with a scale per channel on one side: the first is taken for all; LiteRT does the same",
-            "wrong values",
             "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers: "
             "outputs off by up to the whole range on both, and not by the same",
-            "run",
             _multiplies_by_several_scales,
         ),
     ),
@@ -710,10 +644,8 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         _of_every_library(
             "TFLM's DEQUANTIZE of several scales",
             "with a scale or zero point per channel: the first is taken for all",
-            "wrong values",
             "a lone operator of int8, int16, and uint8 on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 is right",
-            "run",
-            _has_several_scales(0),
+            _where(_at(0), _has_several_scales),
         ),
     ),
     "RELU6": (
@@ -721,9 +653,7 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             "TFLM's RELU6 of another scale",
             "int8 or int16 whose output has another scale or zero point than the input, by which values change by more "
             "than 2 of 256 or 16 of 65,536 steps: integers are copied",
-            "wrong values",
             "a lone operator on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 rescales, as TFLM's RELU does",
-            "run",
             _clamps_without_rescaling,
         ),
     ),
@@ -731,21 +661,20 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
         _of_cmsis_nn(
             "tflite-micro 3564",
             "int8 or int16: each call begins with a state of zero, where TFLM's own kernel goes on with the last one",
-            FORGETS,
             "github.com/tensorflow/tflite-micro/pull/3564 of 2026-05-21, not merged; cmsis_nn/"
             "unidirectional_sequence_lstm.cc at 90b983c2b3f1",
-            "read",
-            _keeps_state,
+            _where(_at(0, *QUANTIZED), lambda _: True),
+            effect=FORGETS,
+            evidence="read",
         ),
     ),
     "SPACE_TO_BATCH_ND": (
         _of_every_library(
             "TFLM's padding of batches",
             "with padding: the output's padding has the bytes that were in the arena before",
-            "leaves bytes unwritten",
             "a lone operator on the tflite-micro wheel of 2026-10-23, with three fills of the arena",
-            "run",
             _pads_batches,
+            effect="leaves bytes unwritten",
         ),
     ),
 }

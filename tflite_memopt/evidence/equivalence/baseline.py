@@ -200,7 +200,7 @@ def _reads_beyond_a_bias(model: Model) -> str | None:
         for position, operator in enumerate(graph.operators):
             if operator.name != "CONV_2D" or operator.required(0).dtype is not DType.INT16:
                 continue
-            bias = operator.inputs[2] if len(operator.inputs) > 2 else None
+            bias = operator.operand(2)
             if bias is not None and bias.dtype is DType.INT32 and operator.option("quantizedBiasType", 0) != _INT32:
                 return f"LiteRT reads the bias of {describe(number, position, operator)} as 64 bits, beyond its end"
     return None

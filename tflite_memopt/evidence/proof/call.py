@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,19 +13,11 @@ from .outcome import BrokenModelError, Notes, UndecidedError
 from .ring import FIELD, WRAPPING, Arithmetic, Keys, Known, Ring, U, Value, is_ring
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.FLOAT64, DType.BFLOAT16)
-_PLAIN = {
-    DType.FLOAT64: "<f8",
-    DType.FLOAT32: "<f4",
-    DType.FLOAT16: "<f2",
-    DType.INT8: "<i1",
-    DType.INT16: "<i2",
-    DType.INT32: "<i4",
-    DType.INT64: "<i8",
-    DType.UINT8: "<u1",
-    DType.UINT16: "<u2",
-    DType.UINT32: "<u4",
-    DType.BOOL: "?",
+_OF_BYTES = "float64 float32 float16 int8 int16 int32 int64 uint8 uint16 uint32 bool"
+PLAIN: Mapping[DType, np.dtype[Any]] = {
+    each: np.dtype(each.label).newbyteorder("<") for each in DType if each.label in _OF_BYTES.split()
 }
+"""Of elements that are bytes in the file as in the arena."""
 _PACKED = {DType.INT4: 4, DType.INT2: 2}
 Quant = tuple[tuple[float, ...], tuple[int, ...], int]
 """Scales, zero points and the axis of them: all that kernels use of a quantization."""
@@ -43,10 +35,10 @@ def constant_of(tensor: Tensor) -> Value:
     raw = np.ascontiguousarray(data)
     if tensor.dtype in _PACKED:
         return _unpacked(raw, _PACKED[tensor.dtype], tensor)
-    plain = _PLAIN.get(tensor.dtype)
+    plain = PLAIN.get(tensor.dtype)
     if plain is None:
         raise UndecidedError(f"the constant '{tensor.name}' is of type {tensor.dtype.label}")
-    held = raw[: tensor.elements * np.dtype(plain).itemsize]
+    held = raw[: tensor.elements * plain.itemsize]
     return np.frombuffer(held.tobytes(), plain).reshape(tensor.shape)
 
 
@@ -136,7 +128,7 @@ class Call:
 
     def tensor(self, slot: int) -> Tensor:
         """Return an input that the kind cannot do without. Raises BrokenModelError where it is missing."""
-        found = self.operator.inputs[slot] if slot < len(self.operator.inputs) else None
+        found = self.operator.operand(slot)
         if found is None:
             raise BrokenModelError(f"input {slot} is missing")
         return found

@@ -14,6 +14,7 @@ Sources: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels and ten
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,22 +25,8 @@ from ...model.ir.check import called_subgraphs, reachable
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
 
-_TYPES: Mapping[str, DType] = {
-    "f64": DType.FLOAT64,
-    "f32": DType.FLOAT32,
-    "f16": DType.FLOAT16,
-    "i64": DType.INT64,
-    "i32": DType.INT32,
-    "i16": DType.INT16,
-    "i8": DType.INT8,
-    "i4": DType.INT4,
-    "i2": DType.INT2,
-    "u32": DType.UINT32,
-    "u16": DType.UINT16,
-    "u8": DType.UINT8,
-    "b": DType.BOOL,
-    "res": DType.RESOURCE,
-}
+_TYPES = {"res": DType.RESOURCE, **{re.sub("^(.)[a-z]+", r"\1", each.label): each for each in DType}}
+"""By their names in signatures: ``i8`` for int8, ``b`` for bool."""
 _BIASES = (DType.INT32, DType.INT64)
 _LIMITS = {DType.INT8: (-128, 127), DType.UINT8: (0, 255), DType.INT16: (-32768, 32767), DType.INT4: (-8, 7)}
 """Of zero points. Other types have none but 0."""
@@ -70,7 +57,7 @@ class Contract:
 
 
 def _shape(operator: Operator, slot: int) -> tuple[int, ...] | None:
-    found = operator.inputs[slot] if slot < len(operator.inputs) else None
+    found = operator.operand(slot)
     return None if found is None else found.shape
 
 
@@ -291,7 +278,7 @@ def symmetric(*slots: int) -> Clause:
 def _bias_scaled(operator: Operator) -> bool:
     """Return whether the scale of a dense layer's bias is the product of the others: both runtimes refuse 2 % more."""
     x, w, y = operator.inputs[0], operator.inputs[1], operator.outputs[0]
-    bias = operator.inputs[2] if len(operator.inputs) > 2 else None
+    bias = operator.operand(2)
     if bias is None or x is None or w is None or not (_is_int(x) and _scales(bias) == _scales(w) == 1):
         return True
     assert x.quantization is not None
@@ -345,16 +332,19 @@ def _quantization(tensor: Tensor | None) -> object:
 # ------------------------------------------------------------------------------------------------------------ table
 
 
-def _rows(
-    names: str, *signatures: str, table: str | None = None, clauses: Sequence[Clause] = ()
-) -> dict[str, Contract]:
-    return dict.fromkeys(names.split(), Contract(signatures, tuple(clauses), table))
+def _rows(names: str, *terms: str | Clause) -> dict[str, Contract]:
+    """``names``: of kinds, and behind a colon of their table of options. ``terms``: signatures and clauses."""
+    kinds, _, table = names.partition(": ")
+    signatures = tuple(each for each in terms if isinstance(each, str))
+    clauses = tuple(each for each in terms if isinstance(each, Clause))
+    return dict.fromkeys(kinds.split(), Contract(signatures, clauses, table or None))
 
 
 _ANY = "f32 f16 f64 i4 i8 i16 i32 i64 u8 u16 u32 b"
 _DATA = "f32 i8 i16 i32 i64 u8 b"
 _REAL = "f32 i8 i16 u8"
 _INDEX = "i32 i64"
+_POSITIONS = f"T I > J | T: f32 i8 u8 i32 b | I: {_INDEX} | J: {_INDEX}"
 _SUMS = ("f32 f32 f32? > f32", "f32 W f32? > f32 | W: i8 i4 u8", "u8 u8 i32? > u8", "i8 W i32? > i8 | W: i8 i4 i2")
 _SUMS_16 = ("i16 i8 B? > i16 | B: i32 i64",)
 _OF_BIAS = one_of("quantizedBiasType", 0, 2, 4)
@@ -362,190 +352,115 @@ _WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), _
 _MOVED = f"| T: {_ANY}"
 _NUMBERED = range(18)
 """Types by their number in the schema: of another one runtimes refuse the file."""
+_CAST = (SAME_SHAPE, *(one_of(option, *_NUMBERED) for option in ("inDataType", "outDataType")))
+_BLOCKS = (ranks(4, 4), at_least(1, "blockSize"))
+_POOL = (ranks(4, 4), at_least(1, "filterHeight", "filterWidth", "strideH", "strideW"))
+_DEPTHWISE = (ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS)
+_DENSE = (ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE)
+_CUT = (ranks(1, 5), CUT, *(one_of(option, 0) for option in ("ellipsisMask", "newAxisMask", "offset")))
+_OF_TURNED = ("f32 | W: f32 | B: f32", "i8 | W: i8 | B: i32", "u8 | W: u8 | B: i32", "i16 | W: i8 | B: i32 i64")
+_TURNED = (ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2), _OF_BIAS)
 CONTRACTS: Mapping[str, Contract] = {
-    **_rows("ABS", "T > T | T: f32 i8 i16 i32", clauses=[SAME_SHAPE]),
-    **_rows("CEIL COS FLOOR SIN ROUND SQUARE", "f32 > f32", clauses=[SAME_SHAPE]),
-    **_rows("ELU GELU", f"T > T | T: {_REAL}", clauses=[SAME_SHAPE]),
-    **_rows("EXP LOG RSQRT SQRT SIGN", "T > T | T: f32 i8 i16 i32 f64", clauses=[SAME_SHAPE]),
-    **_rows(
-        "HARD_SWISH LOGISTIC RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 TANH", f"T > T | T: {_REAL}", clauses=[SAME_SHAPE]
-    ),
-    **_rows("LEAKY_RELU", f"T > T | T: {_REAL}", table="LeakyReluOptions", clauses=[SAME_SHAPE]),
-    **_rows("LOGICAL_NOT", "b > b", clauses=[SAME_SHAPE]),
-    **_rows("NEG", "T > T | T: f32 i8 i16 i32 i64", clauses=[SAME_SHAPE]),
-    **_rows("ADD_N", "T* > T | T: f32 i8 i32", clauses=[SAME_SHAPE]),
-    **_rows("ATAN2", "T T > T | T: f32 f64", clauses=[SAME_SHAPE]),
-    **_rows("DIV", "T T > T | T: f32 i8 i32 u8", table="DivOptions", clauses=[BROADCAST]),
-    **_rows("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", f"T T > b | T: {_DATA}", clauses=[BROADCAST]),
-    **_rows("FLOOR_DIV FLOOR_MOD", "T T > T | T: f32 i8 i16 i32 i64", clauses=[BROADCAST]),
-    **_rows("LOGICAL_AND LOGICAL_OR", "b b > b", clauses=[BROADCAST]),
-    **_rows("MAXIMUM MINIMUM", "T T > T | T: f32 i8 i16 i32 i64 u8", clauses=[BROADCAST]),
-    **_rows("POW", "T T > T | T: f32 i32", clauses=[BROADCAST]),
-    **_rows("PRELU", "T T > T | T: f32 i8 u8", clauses=[BROADCAST]),
-    **_rows("SQUARED_DIFFERENCE", "T T > T | T: f32 i8 i32", clauses=[BROADCAST]),
-    **_rows("ADD", "T T > T | T: f32 i8 i16 i32 i64 u8", table="AddOptions", clauses=[BROADCAST]),
-    **_rows("SUB", "T T > T | T: f32 i8 i16 i32 i64 u8", table="SubOptions", clauses=[BROADCAST]),
-    **_rows("MUL", "T T > T | T: f32 i8 i16 i32 i64 u8", table="MulOptions", clauses=[BROADCAST]),
-    **_rows(
-        "AVERAGE_POOL_2D MAX_POOL_2D",
-        f"T > T | T: {_REAL}",
-        table="Pool2DOptions",
-        clauses=[ranks(4, 4), at_least(1, "filterHeight", "filterWidth", "strideH", "strideW")],
-    ),
-    **_rows("L2_POOL_2D", "f32 > f32", table="Pool2DOptions", clauses=[ranks(4, 4)]),
-    **_rows("MEAN SUM", f"T i32 > T | T: {_REAL} i32 i64", table="ReducerOptions", clauses=[REDUCED]),
-    **_rows(
-        "REDUCE_MAX REDUCE_MIN REDUCE_PROD",
-        f"T i32 > T | T: {_REAL} i32 i64",
-        table="ReducerOptions",
-        clauses=[REDUCED],
-    ),
-    **_rows("REDUCE_ALL REDUCE_ANY", "b i32 > b", table="ReducerOptions", clauses=[REDUCED]),
-    **_rows(
-        "SOFTMAX",
-        *(f"T > T | T: {_REAL}", "i8 > i16"),
-        table="SoftmaxOptions",
-        clauses=[ranks(1, 4), SAME_SHAPE],
-    ),
-    **_rows("LOG_SOFTMAX", "T > T | T: f32 i8 u8", clauses=[ranks(1, 4), SAME_SHAPE]),
-    **_rows("L2_NORMALIZATION", "T > T | T: f32 i8 u8", table="L2NormOptions", clauses=[ranks(1, 4), SAME_SHAPE]),
-    **_rows(
-        "ARG_MAX",
-        "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64",
-        table="ArgMaxOptions",
-        clauses=[type_of("outputType"), REDUCED],
-    ),
-    **_rows(
-        "ARG_MIN",
-        "T I > J | T: f32 i8 u8 i32 b | I: i32 i64 | J: i32 i64",
-        table="ArgMinOptions",
-        clauses=[type_of("outputType"), REDUCED],
-    ),
-    **_rows("RESHAPE", f"T > T {_MOVED}", f"T i32 > T {_MOVED}", table="ReshapeOptions"),
-    **_rows("SQUEEZE", f"T > T {_MOVED}", table="SqueezeOptions", clauses=[ranks(1, 8)]),
+    **_rows("ABS", "T > T | T: f32 i8 i16 i32", SAME_SHAPE),
+    **_rows("CEIL COS FLOOR SIN ROUND SQUARE", "f32 > f32", SAME_SHAPE),
+    **_rows("ELU GELU", f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("EXP LOG RSQRT SQRT SIGN", "T > T | T: f32 i8 i16 i32 f64", SAME_SHAPE),
+    **_rows("HARD_SWISH LOGISTIC RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 TANH", f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("LEAKY_RELU: LeakyReluOptions", f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("LOGICAL_NOT", "b > b", SAME_SHAPE),
+    **_rows("NEG", "T > T | T: f32 i8 i16 i32 i64", SAME_SHAPE),
+    **_rows("ADD_N", "T* > T | T: f32 i8 i32", SAME_SHAPE),
+    **_rows("ATAN2", "T T > T | T: f32 f64", SAME_SHAPE),
+    **_rows("DIV: DivOptions", "T T > T | T: f32 i8 i32 u8", BROADCAST),
+    **_rows("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", f"T T > b | T: {_DATA}", BROADCAST),
+    **_rows("FLOOR_DIV FLOOR_MOD", "T T > T | T: f32 i8 i16 i32 i64", BROADCAST),
+    **_rows("LOGICAL_AND LOGICAL_OR", "b b > b", BROADCAST),
+    **_rows("MAXIMUM MINIMUM", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("POW", "T T > T | T: f32 i32", BROADCAST),
+    **_rows("PRELU", "T T > T | T: f32 i8 u8", BROADCAST),
+    **_rows("SQUARED_DIFFERENCE", "T T > T | T: f32 i8 i32", BROADCAST),
+    **_rows("ADD: AddOptions", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("SUB: SubOptions", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("MUL: MulOptions", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("AVERAGE_POOL_2D MAX_POOL_2D: Pool2DOptions", f"T > T | T: {_REAL}", *_POOL),
+    **_rows("L2_POOL_2D: Pool2DOptions", "f32 > f32", ranks(4, 4)),
+    **_rows("MEAN SUM: ReducerOptions", f"T i32 > T | T: {_REAL} i32 i64", REDUCED),
+    **_rows("REDUCE_MAX REDUCE_MIN REDUCE_PROD: ReducerOptions", f"T i32 > T | T: {_REAL} i32 i64", REDUCED),
+    **_rows("REDUCE_ALL REDUCE_ANY: ReducerOptions", "b i32 > b", REDUCED),
+    **_rows("SOFTMAX: SoftmaxOptions", f"T > T | T: {_REAL}", "i8 > i16", ranks(1, 4), SAME_SHAPE),
+    **_rows("LOG_SOFTMAX", "T > T | T: f32 i8 u8", ranks(1, 4), SAME_SHAPE),
+    **_rows("L2_NORMALIZATION: L2NormOptions", "T > T | T: f32 i8 u8", ranks(1, 4), SAME_SHAPE),
+    **_rows("ARG_MAX: ArgMaxOptions", _POSITIONS, type_of("outputType"), REDUCED),
+    **_rows("ARG_MIN: ArgMinOptions", _POSITIONS, type_of("outputType"), REDUCED),
+    **_rows("RESHAPE: ReshapeOptions", f"T > T {_MOVED}", f"T i32 > T {_MOVED}"),
+    **_rows("SQUEEZE: SqueezeOptions", f"T > T {_MOVED}", ranks(1, 8)),
     **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
-    **_rows("SPLIT", f"i32 T > T* | T: {_DATA}", table="SplitOptions"),
-    **_rows("SPLIT_V", f"T I i32 > T* | T: {_DATA} | I: {_INDEX}", table="SplitVOptions"),
-    **_rows("PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), PAIRS, like_output(0)]),
-    **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 5), PAIRS, like_output(0, 2)]),
-    **_rows("SELECT", f"b T T > T | T: {_DATA}", clauses=[like_output(1, 2)]),
-    **_rows("SELECT_V2", f"b T T > T | T: {_DATA}", clauses=[BROADCAST, like_output(1, 2)]),
-    **_rows(
-        "CAST",
-        f"S > T | S: {_ANY} | T: {_ANY}",
-        table="CastOptions",
-        clauses=[SAME_SHAPE, one_of("inDataType", *_NUMBERED), one_of("outDataType", *_NUMBERED)],
-    ),
-    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", clauses=[SAME_SHAPE, HAS_SCALES]),
-    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", clauses=[SAME_SHAPE, HAS_SCALES]),
-    **_rows("SHAPE", f"T > J | T: {_ANY} | J: {_INDEX}", table="ShapeOptions", clauses=[type_of("outType")]),
+    **_rows("SPLIT: SplitOptions", f"i32 T > T* | T: {_DATA}"),
+    **_rows("SPLIT_V: SplitVOptions", f"T I i32 > T* | T: {_DATA} | I: {_INDEX}"),
+    **_rows("PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0)),
+    **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0, 2)),
+    **_rows("SELECT", f"b T T > T | T: {_DATA}", like_output(1, 2)),
+    **_rows("SELECT_V2", f"b T T > T | T: {_DATA}", BROADCAST, like_output(1, 2)),
+    **_rows("CAST: CastOptions", f"S > T | S: {_ANY} | T: {_ANY}", *_CAST),
+    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", SAME_SHAPE, HAS_SCALES),
+    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", SAME_SHAPE, HAS_SCALES),
+    **_rows("SHAPE: ShapeOptions", f"T > J | T: {_ANY} | J: {_INDEX}", type_of("outType")),
     **_rows("RANK", f"T > i32 | T: {_ANY}"),
-    **_rows("BATCH_MATMUL", "T T > T | T: f32 i8 i16 i32", "f32 i8 > f32", table="BatchMatMulOptions"),
+    **_rows("BATCH_MATMUL: BatchMatMulOptions", "T T > T | T: f32 i8 i16 i32", "f32 i8 > f32"),
     **_rows(
-        "BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND",
-        "T i32 i32 > T | T: f32 i8 i16 i32 i64 u8",
-        clauses=[ranks(3, 4), like_output(0)],
+        "BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND", "T i32 i32 > T | T: f32 i8 i16 i32 i64 u8", ranks(3, 4), like_output(0)
     ),
     **_rows("BROADCAST_ARGS", f"I I > I | I: {_INDEX}"),
-    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(0, 5), vector(1), says_output(1)]),
+    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(0, 5), vector(1), says_output(1)),
     **_rows(
-        "CONCATENATION",
+        "CONCATENATION: ConcatenationOptions",
         f"T* > T | T: {_DATA}",
-        table="ConcatenationOptions",
-        clauses=[axis_within("axis"), one_of("fusedActivationFunction", 0)],
+        axis_within("axis"),
+        one_of("fusedActivationFunction", 0),
     ),
-    **_rows("CONV_2D", *_SUMS, *_SUMS_16, table="Conv2DOptions", clauses=(*_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS)),
-    **_rows("CUMSUM", "T i32 > T | T: f32 i8 i32 i64", table="CumsumOptions", clauses=[SAME_SHAPE]),
-    **_rows(
-        "DEPTHWISE_CONV_2D",
-        *(*_SUMS, *_SUMS_16),
-        table="DepthwiseConv2DOptions",
-        clauses=[
-            *(ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS),
-            *(MULTIPLIED, SCALED_FOR_FLOATS),
-        ],
-    ),
-    **_rows(
-        "DEPTH_TO_SPACE",
-        "T > T | T: f32 i8 i32 i64 u8",
-        table="DepthToSpaceOptions",
-        clauses=[ranks(4, 4), at_least(1, "blockSize")],
-    ),
-    **_rows(
-        "SPACE_TO_DEPTH",
-        "T > T | T: f32 i8 i32 i64 u8",
-        table="SpaceToDepthOptions",
-        clauses=[ranks(4, 4), at_least(1, "blockSize")],
-    ),
-    **_rows("DYNAMIC_UPDATE_SLICE", f"T T I > T | T: {_DATA} | I: {_INDEX}", clauses=[SAME_SHAPE]),
+    **_rows("CONV_2D: Conv2DOptions", *_SUMS, *_SUMS_16, *_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS),
+    **_rows("CUMSUM: CumsumOptions", "T i32 > T | T: f32 i8 i32 i64", SAME_SHAPE),
+    **_rows("DEPTHWISE_CONV_2D: DepthwiseConv2DOptions", *_SUMS, *_SUMS_16, *_DEPTHWISE, MULTIPLIED, SCALED_FOR_FLOATS),
+    **_rows("DEPTH_TO_SPACE: DepthToSpaceOptions", "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
+    **_rows("SPACE_TO_DEPTH: SpaceToDepthOptions", "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
+    **_rows("DYNAMIC_UPDATE_SLICE", f"T T I > T | T: {_DATA} | I: {_INDEX}", SAME_SHAPE),
     **_rows("EMBEDDING_LOOKUP", "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
-    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", clauses=[says_output(0), vector(0), ranks(0, 0, 1)]),
+    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", says_output(0), vector(0), ranks(0, 0, 1)),
     **_rows(
-        "FULLY_CONNECTED",
-        *(*_SUMS, "i16 W B? > i16 | W: i8 i4 | B: i32 i64"),
-        table="FullyConnectedOptions",
-        clauses=[
-            *(ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE),
-            *(SYMMETRIC_WEIGHTS, one_of("weightsFormat", 0), _OF_BIAS),
-        ],
+        "FULLY_CONNECTED: FullyConnectedOptions",
+        *_SUMS,
+        "i16 W B? > i16 | W: i8 i4 | B: i32 i64",
+        *_DENSE,
+        SYMMETRIC_WEIGHTS,
+        one_of("weightsFormat", 0),
+        _OF_BIAS,
     ),
-    **_rows(
-        "GATHER", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", table="GatherOptions", clauses=[axis_within("axis")]
-    ),
+    **_rows("GATHER: GatherOptions", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within("axis")),
     **_rows("GATHER_ND", f"T I > T | T: {_DATA} | I: i16 i32 i64"),
     **_rows(
-        "MIRROR_PAD",
+        "MIRROR_PAD: MirrorPadOptions",
         f"T I > T | T: {_DATA} | I: {_INDEX}",
-        table="MirrorPadOptions",
-        clauses=[ranks(1, 5), PAIRS, one_of("mode", 0, 1), like_output(0)],
+        ranks(1, 5),
+        PAIRS,
+        one_of("mode", 0, 1),
+        like_output(0),
     ),
-    **_rows("PACK", f"T* > T | T: {_DATA}", table="PackOptions", clauses=[axis_within("axis", 1), LIKE_OUTPUT]),
-    **_rows(
-        "UNPACK",
-        f"T > T* | T: {_DATA}",
-        table="UnpackOptions",
-        clauses=[ranks(1, 8), axis_within("axis"), LIKE_INPUT],
-    ),
+    **_rows("PACK: PackOptions", f"T* > T | T: {_DATA}", axis_within("axis", 1), LIKE_OUTPUT),
+    **_rows("UNPACK: UnpackOptions", f"T > T* | T: {_DATA}", ranks(1, 8), axis_within("axis"), LIKE_INPUT),
     **_rows("RANGE", "T T T > T | T: f32 i32 i64"),
     **_rows(
-        "RESIZE_BILINEAR",
-        "T i32 > T | T: f32 i8 i16 u8",
-        table="ResizeBilinearOptions",
-        clauses=[ranks(4, 4), NO_CORNERS_OF_HALVES],
+        "RESIZE_BILINEAR: ResizeBilinearOptions", "T i32 > T | T: f32 i8 i16 u8", ranks(4, 4), NO_CORNERS_OF_HALVES
     ),
+    **_rows("RESIZE_NEAREST_NEIGHBOR: ResizeNearestNeighborOptions", "T i32 > T | T: f32 i8 i16 u8", ranks(4, 4)),
+    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", ranks(1, 8), vector(1), SAME_SHAPE),
+    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", ranks(1, 5), vector(1), vector(2)),
+    **_rows("STRIDED_SLICE: StridedSliceOptions", f"T i32 i32 i32 > T | T: {_DATA} u32", *_CUT),
+    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 8)),
+    **_rows("TRANSPOSE", f"T i32 > T | T: {_DATA} i4", ranks(0, 6)),
     **_rows(
-        "RESIZE_NEAREST_NEIGHBOR",
-        "T i32 > T | T: f32 i8 i16 u8",
-        table="ResizeNearestNeighborOptions",
-        clauses=[ranks(4, 4)],
+        "TRANSPOSE_CONV: TransposeConvOptions", *(f"i32 W T B? > T | T: {types}" for types in _OF_TURNED), *_TURNED
     ),
-    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", clauses=[ranks(1, 8), vector(1), SAME_SHAPE]),
-    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", clauses=[ranks(1, 5), vector(1), vector(2)]),
-    **_rows(
-        "STRIDED_SLICE",
-        f"T i32 i32 i32 > T | T: {_DATA} u32",
-        table="StridedSliceOptions",
-        clauses=[
-            *(ranks(1, 5), CUT, one_of("ellipsisMask", 0), one_of("newAxisMask", 0), one_of("offset", 0)),
-        ],
-    ),
-    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", clauses=[ranks(1, 8)]),
-    **_rows("TRANSPOSE", f"T i32 > T | T: {_DATA} i4", clauses=[ranks(0, 6)]),
-    **_rows(
-        "TRANSPOSE_CONV",
-        *(
-            f"i32 W T B? > T | T: {kind} | W: {weights} | B: {bias}"
-            for kind, weights, bias in (
-                ("f32", "f32", "f32"),
-                ("i8", "i8", "i32"),
-                ("u8", "u8", "i32"),
-                ("i16", "i8", "i32 i64"),
-            )
-        ),
-        table="TransposeConvOptions",
-        clauses=[ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2), _OF_BIAS],
-    ),
-    **_rows("ZEROS_LIKE", f"T > T | T: {_DATA}", clauses=[SAME_SHAPE]),
+    **_rows("ZEROS_LIKE", f"T > T | T: {_DATA}", SAME_SHAPE),
     "IF": Contract((), (), "IfOptions"),
     "WHILE": Contract((), (), "WhileOptions"),
     "CALL_ONCE": Contract((">",), (), "CallOnceOptions"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
-from .call import Call, CoarseError, Quant, is_float, quantization_of, zero_point
+from .call import FLOATS, PLAIN, Call, CoarseError, Quant, is_float, quantization_of, zero_point
 from .facts import INTEGER_ARITHMETIC, ROUNDED_ONCE, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
 from .outcome import BrokenModelError
 from .ring import Keys, Known, Ring, U, Value, is_ring
@@ -489,16 +489,7 @@ def conversion(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -
     return keys.as_float(found) if is_float(target) else found
 
 
-INTEGERS: Mapping[DType, str] = {
-    DType.INT8: "i1",
-    DType.INT16: "i2",
-    DType.INT32: "i4",
-    DType.INT64: "i8",
-    DType.UINT8: "u1",
-    DType.UINT16: "u2",
-    DType.UINT32: "u4",
-    DType.BOOL: "?",
-}
+INTEGERS = {dtype: plain for dtype, plain in PLAIN.items() if dtype not in FLOATS}
 
 
 def wrapped(value: Known, dtype: DType) -> Known:
@@ -548,16 +539,8 @@ _BINARY: Mapping[str, Callable[[Known, Known], Known]] = {
     "DIV": _quotient,
     "FLOOR_DIV": np.floor_divide,
     "FLOOR_MOD": np.mod,
-    "MAXIMUM": np.maximum,
-    "MINIMUM": np.minimum,
-    "EQUAL": np.equal,
-    "NOT_EQUAL": np.not_equal,
-    "LESS": np.less,
-    "LESS_EQUAL": np.less_equal,
-    "GREATER": np.greater,
-    "GREATER_EQUAL": np.greater_equal,
-    "LOGICAL_AND": np.logical_and,
-    "LOGICAL_OR": np.logical_or,
+    **{name.upper(): getattr(np, name) for name in ("maximum", "minimum", "equal", "not_equal", "less", "less_equal")},
+    **{name.upper(): getattr(np, name) for name in ("greater", "greater_equal", "logical_and", "logical_or")},
 }
 _UNARY: Mapping[str, Callable[[Known], Known]] = {"NEG": np.negative, "ABS": np.abs, "LOGICAL_NOT": np.logical_not}
 _REDUCED: Mapping[str, Callable[..., Known]] = {

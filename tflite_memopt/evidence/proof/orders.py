@@ -221,7 +221,7 @@ def by_pixels(operator: Operator, known: Known, at_once: int = 1, by_rows: bool 
         return None
     if any(each is not None and not each.is_constant for each in operator.inputs[1:]):
         return None
-    filters = operator.inputs[1] if len(operator.inputs) > 1 else None
+    filters = operator.operand(1)
     taps = (
         (int(operator.option("filterHeight", 0)), int(operator.option("filterWidth", 0)))
         if filters is None
@@ -360,13 +360,13 @@ def _cmsis(operator: Operator, known: Known, own: Mapping[str, Fact]) -> Order |
 
 
 def _is_grouped(operator: Operator) -> bool:
-    x, w = operator.inputs[0], operator.inputs[1] if len(operator.inputs) > 1 else None
+    x, w = operator.inputs[0], operator.operand(1)
     return operator.name == "CONV_2D" and x is not None and w is not None and x.shape[-1] != w.shape[-1]
 
 
 def _is_of_bytes(operator: Operator) -> bool:
     """Return whether filters, if there are any, are int8."""
-    w = operator.inputs[1] if len(operator.inputs) > 1 else None
+    w = operator.operand(1)
     return operator.name.endswith("POOL_2D") or (w is not None and w.dtype is DType.INT8)
 
 

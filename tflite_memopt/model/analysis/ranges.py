@@ -142,7 +142,7 @@ def _summed(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
     filters, low, high = factors
     one, other = filters * low, filters * high
     least, most = (each.reshape(channels, -1).sum(1) for each in (np.minimum(one, other), np.maximum(one, other)))
-    bias = operator.inputs[2] if len(operator.inputs) > 2 else None
+    bias = operator.operand(2)
     if bias is not None:
         added = integers(bias)
         if bias.dtype is not DType.INT32 or added is None or added.size != channels:

@@ -193,6 +193,10 @@ class Operator:
         """Value of one field of ``options``; ``default`` when the table or the field is absent."""
         return default if self.options is None else self.options.fields.get(name, default)
 
+    def operand(self, slot: int) -> Tensor | None:
+        """The tensor in an input slot; None where it is empty, or where the inputs end before it."""
+        return self.inputs[slot] if slot < len(self.inputs) else None
+
     def required(self, slot: int) -> Tensor:
         """The tensor in an input slot that an operator of this kind never leaves empty."""
         tensor = self.inputs[slot]
