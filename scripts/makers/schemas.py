@@ -11,8 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import DataclassSchema
 
-from tflite_memopt.report.model import SCHEMA_VERSION, schema_id
-from tflite_memopt.report.schema import KINDS
+from tflite_memopt.report.model import KINDS, SCHEMA_VERSION, schema_id
 from tflite_memopt.run.parts.files import schema_text as program_schema_text
 
 FOLDER = Path(__file__).parents[2] / "schema"

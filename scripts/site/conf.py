@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 from tflite_memopt import __all__ as public
 from tflite_memopt.cli import COMMANDS
-from tflite_memopt.report.schema import KINDS
+from tflite_memopt.report.model import KINDS
 from tflite_memopt.version import __version__
 
 project = "tflite-memopt"

@@ -22,8 +22,8 @@ from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.verdict import Verdict
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.options import changed_options, options_used
-from tflite_memopt.report.model import Record, Verification, to_json
-from tflite_memopt.report.schema import KINDS, from_json
+from tflite_memopt.report.model import KINDS, Record, Verification, to_json
+from tflite_memopt.report.schema import from_json
 from tflite_memopt.run.explore import explore
 
 FOLDER = Path(__file__).parents[2] / "schema"

@@ -9,7 +9,7 @@ import click
 
 from .exit_codes import code_of
 from .flags import flag_of, flags_of
-from .reports import makers_of, report_option, reports_of
+from .reports import report_option, reports_of
 from .shared import FORCE, JSON, MEMORY, QUIET, TFLM_OF_FILE, check_files, memories_of, show
 from .types import GivenMemories, ModelPath
 
@@ -64,8 +64,7 @@ def analyze(
     sizes, prices = memories_of(memories)
     analysis = run(source, kernels, target, tflm, budget, sizes or None, prices)
     document = analysis_document(analysis)
-    makers = makers_of(document, lambda: to_json(analysis))
-    files = reports_of(reports, makers)
+    files = reports_of(reports, analysis, document)
     if node_folder is None:
         write_files(files)
     else:

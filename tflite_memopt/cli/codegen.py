@@ -123,6 +123,7 @@ def codegen(
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
     from ..firmware.files import runner_source
+    from ..firmware.plan_table import MemoryRequest
     from ..memory.file import naming
     from ..model.io.files import write_folder
 
@@ -132,7 +133,8 @@ def codegen(
         for path in write_folder(output, {"runner.cc": runner_source()}, (), force):
             click.echo(path)
         return
-    request = _request(memories, tail, external, ties, temporaries_apart)
+    sizes, prices = memories_of(memories)
+    request = MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
     is_plain = request.is_empty and not temporaries_apart and original is None and manifest is None
     if len(sources) > 1:
         if not is_plain or planner is not None:
@@ -168,19 +170,6 @@ def _told(one: OneModel, files: Collection[str]) -> Iterator[str]:
     if one.build.name.startswith("arduino") and "snippets/arduino.ino" not in files:
         yield "no sketch: Arduino's library lacks these kernels; optimize with --target arduino-nano-33-ble"
     yield 'next: main.cc and model_data.cc are the test; your firmware has #include "setup.h" and calls Start()'
-
-
-def _request(
-    memories: tuple[GivenMemories, ...],
-    tail: str | None,
-    external: tuple[str, ...],
-    ties: tuple[str, ...],
-    temporaries_apart: bool,
-) -> MemoryRequest:
-    from ..firmware.plan_table import MemoryRequest
-
-    sizes, prices = memories_of(memories)
-    return MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
 
 
 def _files_of_one(

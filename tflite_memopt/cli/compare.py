@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .flags import flags_of, options_from
-from .reports import Makers, report_option, reports_of
+from .reports import report_option, reports_of
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath
 
@@ -77,10 +77,7 @@ def compare(
         click.echo(f"without {', '.join(lacking)}: run pip install 'tflite-memopt[published]' for it", err=True)
     with progress_line(quiet) as say:
         comparison = run(source, names[0], names[1], options_from(flags), say, beside, time_limit)
-    makers: Makers = {
-        ".json": lambda: to_json(comparison).encode(),
-    }
-    write_files(reports_of(reports, makers))
+    write_files(reports_of(reports, comparison))
     if as_json:
         click.echo(to_json(comparison), nl=False)
         return

@@ -13,7 +13,7 @@ import click
 from ..solvers.graph.side_by_side import usable_cores
 from .exit_codes import OVER_BUDGET
 from .flags import GroupedCommand, flag, flag_of, flags_of, options_from
-from .reports import makers_of, report_option, reports_of
+from .reports import report_option, reports_of
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath, Value, part_count, row_counts
 
@@ -96,8 +96,7 @@ def explore(
         result = _made(source, explored, output is not None, say) if is_made else None
     shown = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     document = exploration_document(shown, is_chosen)
-    makers = makers_of(document, lambda: to_json(shown))
-    files = reports_of(reports, makers)
+    files = reports_of(reports, shown, document)
     write_files(files if output is None or result is None else {output: result.model, **files})
     if as_json:
         click.echo(to_json(shown), nl=False)

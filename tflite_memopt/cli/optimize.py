@@ -19,7 +19,7 @@ from .exit_codes import code_of
 from .flags import GroupedCommand, command_again, flag, flags_of, options_from
 from .networks import network_table
 from .pairs import refuse_pairs
-from .reports import makers_of, report_option, reports_of
+from .reports import report_option, reports_of
 from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
 from .types import ModelPath, Value, fed_rows, part_count
 
@@ -119,13 +119,12 @@ def optimize(
     commands = _commands(report, output)
     calls = _registered(report, result.model)
     document = report_document(report, output.name, commands, calls)
-    makers = makers_of(document, lambda: to_json(report))
     written: dict[Path, bytes] = {}
     if receipt is not None:
         from ..report.receipt import receipt_of
 
         written[receipt] = receipt_of(report, result.model, output.name).encode()
-    write_files({output: result.model, **reports_of(reports, makers), **written})
+    write_files({output: result.model, **reports_of(reports, report, document), **written})
     if as_json:
         click.echo(to_json(report), nl=False)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,7 @@ from .types import FilePath
 
 if TYPE_CHECKING:
     from ..report.document import Document
-
-Makers = Mapping[str, Callable[[], bytes]]
-"""Functions that make a report, by file suffix."""
+    from ..report.model import Record
 
 _FORMATS = {
     ".json": "everything, for programs",
@@ -50,23 +48,21 @@ def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[...,
     )
 
 
-def makers_of(document: Document, json: Callable[[], str]) -> Makers:
-    """Return what makes each form of a document."""
+def reports_of(paths: Sequence[Path], record: Record, document: Document | None = None) -> dict[Path, bytes]:
+    """Return the bytes of each file that was asked for: the record, or in other formats than JSON the document."""
+    return {path: _made(path.suffix, record, document) for path in paths}
 
-    def page() -> bytes:
+
+def _made(suffix: str, record: Record, document: Document | None) -> bytes:
+    if suffix == ".json" or document is None:
+        from ..report.model import to_json
+
+        return to_json(record).encode()
+    if suffix == ".html":
         from ..report.pictures.page import html_of
 
         return html_of(document)
+    from ..report.pictures.plot import svg_of
 
-    def picture() -> bytes:
-        from ..report.pictures.plot import svg_of
-
-        assert document.picture is not None
-        return svg_of(document.picture().plots)
-
-    return {".json": lambda: json().encode(), ".html": page, ".svg": picture}
-
-
-def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:
-    """Return the bytes of each file that was asked for."""
-    return {path: makers[path.suffix]() for path in paths}
+    assert document.picture is not None
+    return svg_of(document.picture().plots)

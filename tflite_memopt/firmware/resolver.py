@@ -19,22 +19,13 @@ _IRREGULAR: Mapping[str, str] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "AddUnidirectionalSequenceLSTM",
 }
 """Of the operators of the schema, those that are called in another way than ``builtin_method`` says."""
+_SIGNAL = (
+    "Delay Energy FftAutoScale FilterBank FilterBankLog FilterBankSpectralSubtraction FilterBankSquareRoot Framer "
+    "Irfft OverlapAdd PCAN Rfft Stacker Window"
+)
 CUSTOM: Mapping[str, str] = {
     "CIRCULAR_BUFFER": "AddCircularBuffer",
-    "SignalDelay": "AddDelay",
-    "SignalEnergy": "AddEnergy",
-    "SignalFftAutoScale": "AddFftAutoScale",
-    "SignalFilterBank": "AddFilterBank",
-    "SignalFilterBankLog": "AddFilterBankLog",
-    "SignalFilterBankSpectralSubtraction": "AddFilterBankSpectralSubtraction",
-    "SignalFilterBankSquareRoot": "AddFilterBankSquareRoot",
-    "SignalFramer": "AddFramer",
-    "SignalIrfft": "AddIrfft",
-    "SignalOverlapAdd": "AddOverlapAdd",
-    "SignalPCAN": "AddPCAN",
-    "SignalRfft": "AddRfft",
-    "SignalStacker": "AddStacker",
-    "SignalWindow": "AddWindow",
+    **{f"Signal{name}": f"Add{name}" for name in _SIGNAL.split()},
     "TFLM_DECODE": "AddDecode",
     "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
     "ethos-u": "AddEthosU",

@@ -239,7 +239,7 @@ def kind_by_types(operator: Operator) -> ObstacleKind:
     kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
     if operator.name in _ARGUMENTS and I64 in kinds:
         return "positions"
-    activation = _input(operator, kind_of(operator).tflm.activation)
+    activation = operator.operand(kind_of(operator).tflm.activation)
     if activation is not None and activation.dtype is DType.BOOL:
         return "masks"
     for dtype, kind in _BY_TYPE.items():
@@ -267,11 +267,7 @@ def kind_of_missing(operator: Operator) -> ObstacleKind:
 
 def is_own(operator: Operator) -> bool:
     """Return whether it is a custom operator whose kernel the firmware brings."""
-    return operator.name == "CUSTOM" and operator.opcode.label not in REFERENCE and not _is_flex(operator)
-
-
-def _is_flex(operator: Operator) -> bool:
-    return operator.opcode.label.startswith("Flex")
+    return operator.name == "CUSTOM" and operator.opcode.label not in REFERENCE and kind_of_missing(operator) != "flex"
 
 
 def _kind(operator: Operator) -> ObstacleKind | None:
@@ -279,7 +275,7 @@ def _kind(operator: Operator) -> ObstacleKind | None:
     if operator.opcode.label not in REFERENCE:
         return None if is_own(operator) else kind_of_missing(operator)
     tflm = kind_of(operator).tflm
-    activation = _input(operator, tflm.activation)
+    activation = operator.operand(tflm.activation)
     if activation is None:
         return None  # the check of the file's structure says so
     if operator.name in _ARGUMENTS and operator.outputs and operator.outputs[0].dtype is I64:
@@ -299,7 +295,7 @@ def _kind(operator: Operator) -> ObstacleKind | None:
 def _kind_of_operands(operator: Operator, activation: Tensor) -> ObstacleKind | None:
     """Return the obstacle in an operator whose types and dimensions TFLM takes."""
     at = kind_of(operator).tflm.weights
-    weights = None if at is None else _input(operator, at)
+    weights = None if at is None else operator.operand(at)
     of_weights = None if weights is None else _kind_of_weights(operator, activation, weights)
     if of_weights is not None:
         return of_weights
@@ -307,7 +303,7 @@ def _kind_of_operands(operator: Operator, activation: Tensor) -> ObstacleKind | 
         return "index"
     if _has_other_scales(operator, activation):
         return "scales"
-    is_without_bias = operator.name == "SVDF" and activation.dtype is F32 and _input(operator, 3) is None
+    is_without_bias = operator.name == "SVDF" and activation.dtype is F32 and operator.operand(3) is None
     return "bias" if is_without_bias else None
 
 
@@ -365,12 +361,12 @@ def _fixed_values(graph: Graph) -> set[Tensor]:
 
 def _has_computed_size(operator: Operator, fixed: set[Tensor]) -> bool:
     """Return whether the shape of its output depends on values, as where Keras 3 sets items of a list in a loop."""
-    sizes = [_input(operator, slot) for slot in kind_of(operator).tflm.sizes]
+    sizes = [operator.operand(slot) for slot in kind_of(operator).tflm.sizes]
     return any(tensor is not None and tensor not in fixed for tensor in sizes)
 
 
 def _is_computed(operator: Operator, slot: int) -> bool:
-    tensor = _input(operator, slot)
+    tensor = operator.operand(slot)
     return tensor is not None and not tensor.is_constant
 
 
@@ -408,7 +404,3 @@ def newer_alone(support: TflmSupport) -> TflmSupport:
     """Return what keeps a build of TFLM from running a model that the present one has run."""
     newer = tuple(each for each in support.reasons if each.kind == "newer")
     return TflmSupport(not newer, newer)
-
-
-def _input(operator: Operator, position: int) -> Tensor | None:
-    return operator.inputs[position] if position < len(operator.inputs) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..model.ir.model import DType, Operator, Tensor
+from ..model.ir.model import DType, Operator
 from ..model.ir.tensors import QUANTIZED
 from .kind import NIBBLES, TO_16, AlongH, OperatorKind, Tflm
 from .overrides import Overrides, Sequences
@@ -91,12 +91,9 @@ def _copies_of_matrices(operator: Operator, abi: Abi) -> tuple[int, ...]:
     left, right = needed(operator, IN0), needed(operator, IN1)
     prepare: tuple[int, ...] = (28,) if left.dtype in QUANTIZED else ()  # QuantizationOpDataBatchMatmul
     for is_copied, side in ((operator.option("adjX", False), left), (not operator.option("adjY", False), right)):
-        prepare += _transposed_copy(side, abi) if is_copied else ()
+        if is_copied:
+            prepare += (Size(12, 24).on(abi), shape_bytes(side), side.nbytes)  # TfLiteEvalTensor
     return (*prepare, *copied_shape(operator, abi))
-
-
-def _transposed_copy(tensor: Tensor, abi: Abi) -> tuple[int, ...]:
-    return (Size(12, 24).on(abi), shape_bytes(tensor), tensor.nbytes)  # TfLiteEvalTensor
 
 
 def _macs(operator: Operator) -> int:

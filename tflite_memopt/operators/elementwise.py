@@ -104,7 +104,6 @@ _ROW = replace(_PIXELS, overwrites="first input")
 _UNARY = replace(_ROW, is_by_channel=True, by_phase=ByPhase(is_same_in_every_phase))
 _BINARY = replace(_UNARY, overwrites="any input")
 _CHOICE = replace(_PIXELS, overwrites="any input", price="chosen")
-_WITHOUT_KERNEL = OperatorKind(is_by_channel=True)
 
 
 def _unary(types: frozenset[DType], asks: Asks = Asks(holds=UNARY), **fields: Any) -> OperatorKind:
@@ -130,7 +129,8 @@ _ABS_RSQRT = Asks(0, 28, UNARY)  # OpDataAbsRsqrt, elementwise.cc
 _CONVERSION = Asks(0, 32, UNARY)  # DequantizeOpData, OpDataQuantizeReference
 
 KINDS: Mapping[str, OperatorKind] = {
-    "ABS": _unary(TO_16, _ABS_RSQRT),
+    **dict.fromkeys(("CEIL", "COS", "EXP", "LOG", "ROUND", "SIN", "SQRT", "SQUARE"), _unary(FLOAT)),
+    **dict.fromkeys(("ABS", "RSQRT"), _unary(TO_16, _ABS_RSQRT)),
     "ADD": _binary(TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217),
     "ADD_N": _binary(
         TO_8,
@@ -147,8 +147,7 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=_converted_reuses,
         flash=1715,
     ),
-    "CEIL": _unary(FLOAT),
-    "COS": _unary(FLOAT),
+    **dict.fromkeys(("GELU", "RELU_0_TO_1", "SIGN"), OperatorKind(is_by_channel=True)),  # without a kernel
     "CUMSUM": OperatorKind(
         overwrites="first input",
         tflm=Tflm(TO_8),
@@ -160,24 +159,18 @@ KINDS: Mapping[str, OperatorKind] = {
     ),
     "DIV": _binary(TO_8 | {I32}, Asks(Size(4, short=1), 28, BINARY)),
     "ELU": _unary(TO_8, Asks(0, 256, UNARY)),  # a look-up table for int8
-    "EQUAL": _binary(_NUMBERS_OR_TRUTH, _COMPARISON),
-    "EXP": _unary(FLOAT),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL"), _binary(_NUMBERS_OR_TRUTH, _COMPARISON)),
     "FLOOR": _unary(FLOAT, Asks()),
-    "FLOOR_DIV": _binary(FLOAT, Asks(holds=BINARY)),
-    "FLOOR_MOD": _binary(FLOAT, Asks(holds=BINARY)),
-    "GELU": _WITHOUT_KERNEL,
+    **dict.fromkeys(("FLOOR_DIV", "FLOOR_MOD"), _binary(FLOAT, Asks(holds=BINARY))),
     "GREATER": _binary(TO_64, _COMPARISON),
-    "GREATER_EQUAL": _binary(TO_8 | {I64, I32}, _COMPARISON),
     "HARD_SWISH": _unary(TO_8, Asks(0, 20, UNARY)),  # HardSwishParams
     # TfLiteL2NormParams; L2NormalizationParams
     "L2_NORMALIZATION": replace(_ROW, tflm=Tflm(TO_8, rank=(0, 4, TO_8)), asks=Asks(Size(4, short=1), 4, UNARY)),
     "LEAKY_RELU": _unary(TO_16, Asks(4, 24, UNARY)),  # LeakyReluOpData
     "LESS": _binary(TO_8 | {I64, I32}, _COMPARISON, flash=4516),
-    "LESS_EQUAL": _binary(TO_8 | {I64, I32}, _COMPARISON),
-    "LOG": _unary(FLOAT),
-    "LOGICAL_AND": replace(_BINARY, asks=Asks()),
+    **dict.fromkeys(("GREATER_EQUAL", "LESS_EQUAL"), _binary(TO_8 | {I64, I32}, _COMPARISON)),
+    **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), replace(_BINARY, asks=Asks())),
     "LOGICAL_NOT": replace(_UNARY, asks=Asks(holds=UNARY)),
-    "LOGICAL_OR": replace(_BINARY, asks=Asks()),
     "LOGISTIC": _unary(TO_16, Asks(0, 16, UNARY), price="curve"),
     # LogSoftmaxOpData
     "LOG_SOFTMAX": replace(_ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40)))),
@@ -185,7 +178,6 @@ KINDS: Mapping[str, OperatorKind] = {
     "MINIMUM": _binary(TO_64, flash=4840),
     "MUL": _binary(TO_32, Asks(Size(4, short=1), 36, BINARY), price="product", flash=6145),
     "NEG": _unary(FLOAT, Asks()),
-    "NOT_EQUAL": _binary(_NUMBERS_OR_TRUTH, _COMPARISON),
     "PRELU": replace(
         _BINARY,
         tflm=Tflm(TO_16, weights=1, of_weights={I16: frozenset({I8})}, rank=(0, 4, FLOAT)),
@@ -201,24 +193,17 @@ KINDS: Mapping[str, OperatorKind] = {
     ),
     "RELU": _unary(TO_16, Asks(0, 28, UNARY)),  # ReluOpData, activations.cc
     "RELU6": _unary(TO_16, Asks(0, 8, (IN0,))),  # Relu6OpData, activations.cc
-    "RELU_0_TO_1": _WITHOUT_KERNEL,
     "RELU_N1_TO_1": replace(_UNARY, overwrites=None),
-    "ROUND": _unary(FLOAT),
-    "RSQRT": _unary(TO_16, _ABS_RSQRT),
     "SELECT": OperatorKind(price="chosen"),
     "SELECT_V2": replace(
         _CHOICE, tflm=Tflm(TO_16, activation=1), asks=Asks(0, 1, TERNARY), is_same_code=True, flash=5494
     ),
-    "SIGN": _WITHOUT_KERNEL,
-    "SIN": _unary(FLOAT),
     "SOFTMAX": replace(
         _ROW,
         tflm=Tflm(TO_16),
         asks=Asks(4, Size(56, 80), UNARY, _tables_of_softmax),  # SoftmaxParams
         price="softmax",
     ),
-    "SQRT": _unary(FLOAT),
-    "SQUARE": _unary(FLOAT),
     "SQUARED_DIFFERENCE": _binary(TO_32, Asks(0, 112, BINARY)),
     "SUB": _binary(TO_32, Asks(Size(8, short=2), 52, BINARY), price="plain element", flash=6400),
     "TANH": _unary(TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve"),  # its helper holds the input again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -539,13 +540,10 @@ Record = Report | Analysis | Comparison | Verification | Exploration
 SCHEMA_VERSION = "1.0"
 """Of the released format: the number after the dot grows with new fields, the one before it when a field goes or
 changes its meaning."""
-_KINDS: dict[type[Any], str] = {
-    Report: "report",
-    Analysis: "analysis",
-    Comparison: "comparison",
-    Verification: "verification",
-    Exploration: "exploration",
+KINDS: Mapping[str, type[Any]] = {
+    each.__name__.lower(): each for each in (Report, Analysis, Comparison, Verification, Exploration)
 }
+"""Records by the last word of their schema's name."""
 
 
 def schema_id(kind: str) -> str:
@@ -555,7 +553,7 @@ def schema_id(kind: str) -> str:
 
 def to_json(record: Record) -> str:
     """Indented JSON text: the record's fields, and ``$schema`` and ``schema_version``, by which it can be read back."""
-    head = {"$schema": schema_id(_KINDS[type(record)]), "schema_version": SCHEMA_VERSION}
+    head = {"$schema": schema_id(type(record).__name__.lower()), "schema_version": SCHEMA_VERSION}
     return json.dumps(head | _plain(asdict(record)), indent=2) + "\n"
 
 

@@ -6,20 +6,10 @@ Needs pydantic, which comes with ``pip install tflite-memopt[report]``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from ..errors import ErrorKind, UsageError
 from .extras import need
-from .model import Analysis, Comparison, Exploration, Record, Report, Verification, schema_id
-
-KINDS: Mapping[str, type[Any]] = {
-    "report": Report,
-    "analysis": Analysis,
-    "comparison": Comparison,
-    "verification": Verification,
-    "exploration": Exploration,
-}
+from .model import KINDS, Record, schema_id
 
 
 def from_json(text: str | bytes) -> Record:

@@ -10,21 +10,10 @@ from ..ir.model import Graph, Operator
 # Variables and hash tables live outside the graph; random operators advance a state; the effect of a custom operator is
 # unknown.
 _STATEFUL = frozenset(
-    {
-        "ASSIGN_VARIABLE",
-        "CALL_ONCE",
-        "CUSTOM",
-        "DELEGATE",
-        "HASHTABLE",
-        "HASHTABLE_FIND",
-        "HASHTABLE_IMPORT",
-        "HASHTABLE_SIZE",
-        "MULTINOMIAL",
-        "RANDOM_STANDARD_NORMAL",
-        "RANDOM_UNIFORM",
-        "READ_VARIABLE",
-        "VAR_HANDLE",
-    }
+    (
+        *("ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM", "DELEGATE", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT"),
+        *("HASHTABLE_SIZE", "MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "VAR_HANDLE"),
+    )
 )
 _CALLERS = frozenset({"IF", "WHILE"})
 """The subgraphs that these call may do any of that."""

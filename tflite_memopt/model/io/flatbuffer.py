@@ -75,23 +75,14 @@ class SharedTable:
         return self._offset
 
 
+@cache
 def _names(enum_class: type) -> dict[int, str]:
     return {value: name for name, value in vars(enum_class).items() if not name.startswith("_")}
 
 
-@cache
-def _builtin_names() -> dict[int, str]:
-    return _names(schema.BuiltinOperator)
-
-
-@cache
-def _dtype_names() -> dict[int, str]:
-    return _names(schema.TensorType)
-
-
 def builtin_name(code: int) -> str | None:
     """Schema name of a builtin operator code; None when the bindings do not know the code."""
-    return _builtin_names().get(code)
+    return _names(schema.BuiltinOperator).get(code)
 
 
 def builtin_code(name: str) -> int:
@@ -101,7 +92,7 @@ def builtin_code(name: str) -> int:
 
 def dtype_of(code: int) -> DType | None:
     """Element type of a schema TensorType number; None when it is unknown."""
-    return DType.__members__.get(_dtype_names().get(code, ""))
+    return DType.__members__.get(_names(schema.TensorType).get(code, ""))
 
 
 def dtype_code(dtype: DType) -> int:

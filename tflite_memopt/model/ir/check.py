@@ -90,19 +90,8 @@ _SUBGRAPH_FIELDS = {
     "CALL_ONCE": ("initSubgraphIndex",),
 }
 # Operators that call subgraphs and that TFLM does not have; their memory cannot be planned.
-UNSUPPORTED_CALLERS = frozenset(
-    {
-        "CALL",
-        "STABLEHLO_COMPOSITE",
-        "STABLEHLO_WHILE",
-        "STABLEHLO_CASE",
-        "STABLEHLO_REDUCE",
-        "STABLEHLO_REDUCE_WINDOW",
-        "STABLEHLO_SCATTER",
-        "STABLEHLO_SORT",
-        "STABLEHLO_CUSTOM_CALL",
-    }
-)
+_OF_STABLEHLO = ("COMPOSITE", "WHILE", "CASE", "REDUCE", "REDUCE_WINDOW", "SCATTER", "SORT", "CUSTOM_CALL")
+UNSUPPORTED_CALLERS = frozenset(("CALL", *(f"STABLEHLO_{name}" for name in _OF_STABLEHLO)))
 
 
 def called_subgraphs(operator: Operator) -> tuple[int, ...]:

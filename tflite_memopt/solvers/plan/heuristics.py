@@ -54,10 +54,6 @@ class Placement:
         for index, shift in group:
             self.offsets[index] = offset + shift
 
-    def is_placed(self, index: int) -> bool:
-        """Tell whether an item has its offset."""
-        return self.offsets[index] is not None
-
     def lowest(self, group: RigidGroup, floor: int = 0) -> int:
         """Lowest offset of the group, all its items at ``floor`` bytes or above, at which it is free (first fit)."""
         return _lowest_offset(self._forbidden(group), *self._start(group, floor))
@@ -245,7 +241,7 @@ def _place_by_breadth(problem: PlanProblem, units: Sequence[RigidGroup]) -> tupl
     ends = np.array([items[i].end for i in by_size], np.int64)
     for scope, _ in sorted(maximal_sections(items), key=lambda pair: (-pair[1], pair[0])):
         for index in by_size[(starts <= scope) & (scope < ends)].tolist():
-            if not placement.is_placed(index):
+            if placement.offsets[index] is None:
                 placement.place(unit_of[index], placement.tightest(unit_of[index]))
     return placement.finish()
 

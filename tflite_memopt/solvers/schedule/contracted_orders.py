@@ -44,10 +44,6 @@ class _Contracted:
     order: tuple[int, ...]
     regions: tuple[tuple[int, ...], ...]
 
-    def in_model(self) -> tuple[int, ...]:
-        """Return the order of the model's steps."""
-        return tuple(step for v in self.order for step in self.groups[v])
-
 
 @dataclass(frozen=True)
 class Repeatable:
@@ -88,7 +84,7 @@ def contracted_orders(
                 break
             best = more[0]
         for each in (best, first):
-            found.setdefault(each.in_model(), each.peak)
+            found.setdefault(tuple(step for v in each.order for step in each.groups[v]), each.peak)
     found.pop(own, None)
     return sorted(found, key=lambda order: (found[order], order))[:MOST_ORDERS]
 
