@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 _K, _M = 1 << 10, 1 << 20
 
@@ -35,30 +35,20 @@ class Chip:
     memories: Mapping[str, int] = field(default_factory=dict)
 
 
-def _chip(
-    name: str,
-    target: str,
-    ram: int,
-    flash: int | None,
-    source: str,
-    left: int | None = None,
-    left_by: str | None = None,
-    spi: int = 0,
-    memories: Mapping[str, int] | None = None,
-) -> Chip:
-    """Return a chip whose sizes are in KB."""
-    ram, flash, left = ram * _K, None if flash is None else flash * _K, None if left is None else left * _K
-    found = {memory: size * _K for memory, size in (memories or {}).items()}
-    return Chip(name, target, ram, flash, source, left, left_by, spi, found)
+def _in_bytes(chip: Chip) -> Chip:
+    """Return a chip whose row has KB."""
+    flash, left = (None if size is None else size * _K for size in (chip.flash, chip.left))
+    memories = {memory: size * _K for memory, size in chip.memories.items()}
+    return replace(chip, ram=chip.ram * _K, flash=flash, left=left, memories=memories)
 
 
 CHIPS: Mapping[str, Chip] = {
-    chip.name: chip
+    chip.name: _in_bytes(chip)
     for chip in (
-        _chip("nRF52832", "cortex-m4", 64, 512, "Nordic nRF52832 product specification"),
-        _chip("nRF52833", "cortex-m4", 128, 512, "Nordic nRF52833 product specification"),
-        _chip("nRF52840", "cortex-m4", 256, 1024, "Nordic nRF52840 product specification"),
-        _chip(
+        Chip("nRF52832", "cortex-m4", 64, 512, "Nordic nRF52832 product specification"),
+        Chip("nRF52833", "cortex-m4", 128, 512, "Nordic nRF52833 product specification"),
+        Chip("nRF52840", "cortex-m4", 256, 1024, "Nordic nRF52840 product specification"),
+        Chip(
             "nRF5340",
             "cortex-m33",
             512,
@@ -66,72 +56,48 @@ CHIPS: Mapping[str, Chip] = {
             "Nordic nRF5340 product specification, application core",
             memories={"ram": 512},
         ),
-        _chip("nRF54L15", "cortex-m33", 256, 1524, "Nordic nRF54L15 data sheet"),
-        _chip("nRF9160", "cortex-m33", 256, 1024, "Nordic nRF9160 product specification"),
-        _chip("RP2040", "cortex-m0", 264, None, "RP2040 data sheet", spi=400),
-        _chip(
+        Chip("nRF54L15", "cortex-m33", 256, 1524, "Nordic nRF54L15 data sheet"),
+        Chip("nRF9160", "cortex-m33", 256, 1024, "Nordic nRF9160 product specification"),
+        Chip("RP2040", "cortex-m0", 264, None, "RP2040 data sheet", spi=400),
+        Chip(
             "RP2350", "cortex-m33", 520, None, "RP2350 data sheet", spi=400, memories={"sram": 520, "psram": 8 * 1024}
         ),
-        _chip("ESP32", "esp32", 520, None, "ESP32 data sheet", left=320, left_by="ESP-IDF"),
-        _chip("ESP32-S2", "esp32", 320, None, "ESP32-S2 data sheet, 320 KB of SRAM; the cache takes a part of it"),
-        _chip("ESP32-S3", "esp32s3", 512, None, "ESP32-S3 data sheet", memories={"sram": 512, "psram": 8 * 1024}),
-        _chip(
-            "ESP32-C2",
-            "esp32c3",
-            272,
-            None,
-            "ESP8684 data sheet, 16 KB of it for the cache",
-            left=256,
-            left_by="the cache",
-        ),
-        _chip(
-            "ESP32-C3",
-            "esp32c3",
-            400,
-            None,
-            "ESP32-C3 data sheet, 16 KB of it for the cache",
-            left=384,
-            left_by="the cache",
-        ),
-        _chip("ESP32-C5", "esp32c3", 384, None, "ESP32-C5 data sheet, high-performance SRAM"),
-        _chip("ESP32-C6", "esp32c3", 512, None, "ESP32-C6 data sheet, high-performance SRAM"),
-        _chip(
-            "ESP32-H2",
-            "esp32c3",
-            320,
-            None,
-            "ESP32-H2 data sheet, 16 KB of it for the cache",
-            left=304,
-            left_by="the cache",
-        ),
-        _chip("ESP32-P4", "esp32p4", 768, None, "ESP32-P4 data sheet"),
-        _chip("STM32F103C8", "cortex-m3", 20, 64, "ST DS5319"),
-        _chip("STM32F103RB", "cortex-m3", 20, 128, "ST DS5319"),
-        _chip("STM32F401RE", "cortex-m4", 96, 512, "ST DS10086"),
-        _chip("STM32F407VG", "cortex-m4", 128, 1024, "ST DS8626; 64 KB of CCM beside it"),
-        _chip("STM32F411RE", "cortex-m4", 128, 512, "ST DS10314"),
-        _chip("STM32F446RE", "cortex-m4", 128, 512, "ST DS10693"),
-        _chip("STM32F746NG", "cortex-m7", 320, 1024, "ST DS10916"),
-        _chip("STM32F767ZI", "cortex-m7", 512, 2048, "ST DS11532"),
-        _chip("STM32G071RB", "cortex-m0", 36, 128, "ST DS12232"),
-        _chip("STM32G474RE", "cortex-m4", 128, 512, "ST DS12288"),
-        _chip("STM32H563ZI", "cortex-m33", 640, 2048, "ST DS14258"),
-        _chip("STM32H743ZI", "cortex-m7", 512, 2048, "ST DS12110, AXI SRAM"),
-        _chip("STM32H747XI", "cortex-m7", 512, 2048, "ST DS12930, AXI SRAM"),
-        _chip("STM32L475VG", "cortex-m4", 96, 1024, "ST DS10969, SRAM1"),
-        _chip("STM32L476RG", "cortex-m4", 96, 1024, "ST DS10198, SRAM1"),
-        _chip("STM32L4R5ZI", "cortex-m4", 640, 2048, "ST DS12023"),
-        _chip("STM32L552ZE", "cortex-m33", 256, 512, "ST DS12737"),
-        _chip("STM32U575ZI", "cortex-m33", 768, 2048, "ST DS13737"),
-        _chip("STM32U585AI", "cortex-m33", 768, 2048, "ST DS13086"),
-        _chip("STM32WB55RG", "cortex-m4", 192, 1024, "ST DS11929, SRAM1"),
-        _chip("SAMD21G18", "cortex-m0", 32, 256, "Microchip SAM D21 data sheet"),
-        _chip("SAMD51J19", "cortex-m4", 192, 512, "Microchip SAM D5x data sheet"),
-        _chip("SAM3X8E", "cortex-m3", 64, 512, "Microchip SAM3X data sheet, SRAM0"),
-        _chip("RA4M1", "cortex-m4", 32, 256, "Renesas RA4M1 data sheet"),
-        _chip("i.MX RT1062", "cortex-m7", 512, None, "NXP i.MX RT1060 data sheet, OCRAM; 512 KB of FlexRAM beside it"),
-        _chip("MK64FN1M0", "cortex-m4", 192, 1024, "NXP K64 data sheet, SRAM_U"),
-        _chip("Apollo3", "cortex-m4", 384, 1024, "Ambiq Apollo3 Blue data sheet"),
+        Chip("ESP32", "esp32", 520, None, "ESP32 data sheet", left=320, left_by="ESP-IDF"),
+        Chip("ESP32-S2", "esp32", 320, None, "ESP32-S2 data sheet, 320 KB of SRAM; the cache takes a part of it"),
+        Chip("ESP32-S3", "esp32s3", 512, None, "ESP32-S3 data sheet", memories={"sram": 512, "psram": 8 * 1024}),
+        Chip("ESP32-C2", "esp32c3", 272, None, "ESP8684 data sheet, 16 KB of it for the cache", 256, "the cache"),
+        Chip("ESP32-C3", "esp32c3", 400, None, "ESP32-C3 data sheet, 16 KB of it for the cache", 384, "the cache"),
+        Chip("ESP32-C5", "esp32c3", 384, None, "ESP32-C5 data sheet, high-performance SRAM"),
+        Chip("ESP32-C6", "esp32c3", 512, None, "ESP32-C6 data sheet, high-performance SRAM"),
+        Chip("ESP32-H2", "esp32c3", 320, None, "ESP32-H2 data sheet, 16 KB of it for the cache", 304, "the cache"),
+        Chip("ESP32-P4", "esp32p4", 768, None, "ESP32-P4 data sheet"),
+        Chip("STM32F103C8", "cortex-m3", 20, 64, "ST DS5319"),
+        Chip("STM32F103RB", "cortex-m3", 20, 128, "ST DS5319"),
+        Chip("STM32F401RE", "cortex-m4", 96, 512, "ST DS10086"),
+        Chip("STM32F407VG", "cortex-m4", 128, 1024, "ST DS8626; 64 KB of CCM beside it"),
+        Chip("STM32F411RE", "cortex-m4", 128, 512, "ST DS10314"),
+        Chip("STM32F446RE", "cortex-m4", 128, 512, "ST DS10693"),
+        Chip("STM32F746NG", "cortex-m7", 320, 1024, "ST DS10916"),
+        Chip("STM32F767ZI", "cortex-m7", 512, 2048, "ST DS11532"),
+        Chip("STM32G071RB", "cortex-m0", 36, 128, "ST DS12232"),
+        Chip("STM32G474RE", "cortex-m4", 128, 512, "ST DS12288"),
+        Chip("STM32H563ZI", "cortex-m33", 640, 2048, "ST DS14258"),
+        Chip("STM32H743ZI", "cortex-m7", 512, 2048, "ST DS12110, AXI SRAM"),
+        Chip("STM32H747XI", "cortex-m7", 512, 2048, "ST DS12930, AXI SRAM"),
+        Chip("STM32L475VG", "cortex-m4", 96, 1024, "ST DS10969, SRAM1"),
+        Chip("STM32L476RG", "cortex-m4", 96, 1024, "ST DS10198, SRAM1"),
+        Chip("STM32L4R5ZI", "cortex-m4", 640, 2048, "ST DS12023"),
+        Chip("STM32L552ZE", "cortex-m33", 256, 512, "ST DS12737"),
+        Chip("STM32U575ZI", "cortex-m33", 768, 2048, "ST DS13737"),
+        Chip("STM32U585AI", "cortex-m33", 768, 2048, "ST DS13086"),
+        Chip("STM32WB55RG", "cortex-m4", 192, 1024, "ST DS11929, SRAM1"),
+        Chip("SAMD21G18", "cortex-m0", 32, 256, "Microchip SAM D21 data sheet"),
+        Chip("SAMD51J19", "cortex-m4", 192, 512, "Microchip SAM D5x data sheet"),
+        Chip("SAM3X8E", "cortex-m3", 64, 512, "Microchip SAM3X data sheet, SRAM0"),
+        Chip("RA4M1", "cortex-m4", 32, 256, "Renesas RA4M1 data sheet"),
+        Chip("i.MX RT1062", "cortex-m7", 512, None, "NXP i.MX RT1060 data sheet, OCRAM; 512 KB of FlexRAM beside it"),
+        Chip("MK64FN1M0", "cortex-m4", 192, 1024, "NXP K64 data sheet, SRAM_U"),
+        Chip("Apollo3", "cortex-m4", 384, 1024, "Ambiq Apollo3 Blue data sheet"),
     )
 }
 """One row per chip: name, target, KB of RAM, KB of flash, source. Data sheets were looked up in November 2026; those of

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -184,6 +185,12 @@ class Gap:
         magnitude = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
         share = 0.0 if not largest else largest / magnitude if magnitude else math.inf
         self.max_relative_diff = max(self.max_relative_diff or 0.0, share)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The fields of a verdict that say how far values are apart, by name."""
+        names = ("max_abs_diff", "max_relative_diff", "max_lsb_diff", "differing_share", "agreeing_argmax_share")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def differing_share(self) -> float:

@@ -235,16 +235,12 @@ class _Judge:
         return Verdict(
             samples=len(self.baseline.samples),
             equal=reason is None,
-            max_abs_diff=gap.max_abs_diff,
             reason=reason or self.before.reason,
             exactness=exactness,
             tolerance=asdict(FLOAT_SUMS) if exactness == "reassociates" else None,
-            max_relative_diff=gap.max_relative_diff,
-            max_lsb_diff=gap.max_lsb_diff,
-            differing_share=gap.differing_share,
-            agreeing_argmax_share=gap.agreeing_argmax_share,
             signal_to_noise=noise,
             kernels=self.before.kernels,
+            **gap.figures,
         )
 
     def _beside_litert(self, run: ModelRun) -> str:

@@ -133,7 +133,7 @@ def verify_result(
                 ErrorKind.INTERFACE,
             )
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
-        results = _judged(baseline, _candidate(subject, baseline, optimized, interface, options), interpreters)
+        results = _judged(baseline, _candidate(subject, baseline, optimized, interface), interpreters)
     return _verification(baseline, results, options)
 
 
@@ -164,7 +164,7 @@ def verify(
         proof = prove(baseline.model, models[1], turns=bool(channels_last))
         subject = Subject(first, second, exactness_of(proof), ties=ties)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
-        results = _judged(baseline, _candidate(subject, baseline, models[1], interface, options), interpreters)
+        results = _judged(baseline, _candidate(subject, baseline, models[1], interface), interpreters)
     in_file = verdict_in_file(interface_differences(*models))
     verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
     return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
@@ -172,17 +172,7 @@ def verify(
 
 def _of_runtimes(found: BetweenRuntimes) -> Verdict:
     """Return the figures of a difference that says nothing of the second model."""
-    gap = found.gap
-    return Verdict(
-        samples=found.samples,
-        equal=None,
-        max_abs_diff=gap.max_abs_diff,
-        reason=str(found),
-        max_relative_diff=gap.max_relative_diff,
-        max_lsb_diff=gap.max_lsb_diff,
-        differing_share=gap.differing_share,
-        agreeing_argmax_share=gap.agreeing_argmax_share,
-    )
+    return Verdict(found.samples, None, reason=str(found), **found.gap.figures)
 
 
 def verify_streamed(
@@ -203,7 +193,7 @@ def verify_streamed(
         baseline = measure_baseline(subject.original, model, options, interpreters, samples)
         where, over = ", ".join(baseline.runs), "windows" if kind == "hop" else "sequences"
         progress(f"calling one {kind} at a time on {where}: {len(baseline.samples)} {over}")
-        candidate = _candidate(subject, baseline, result, SAME, options)
+        candidate = _candidate(subject, baseline, result, SAME)
         return {
             name: judge_streamed(baseline, candidate, name, baseline.runner(name, interpreters), stream)
             for name in baseline.runs
@@ -250,9 +240,7 @@ def _asked(options: Options) -> tuple[str, ...]:
     return options.runtimes if options.runner is None else (*options.runtimes, RUNNER)
 
 
-def _candidate(
-    subject: Subject, baseline: Baseline, optimized: Model, interface: Interface, options: Options
-) -> Judged:
+def _candidate(subject: Subject, baseline: Baseline, optimized: Model, interface: Interface) -> Judged:
     samples = [interface.given(sample) for sample in baseline.samples]
     arena = max(arena_for(baseline.model), arena_for(optimized))
     promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}

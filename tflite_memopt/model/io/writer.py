@@ -65,15 +65,11 @@ class _Writer:
             description=_encoded(model.description),
             operatorCodes=[self._opcode(code) for code in self.opcodes],
             subgraphs=[self._graph(graph) for graph in model.graphs],
-            buffers=[self._buffer(buffer) for buffer in self.buffers],
+            buffers=[_fill(schema.BufferT(), buffer.extras, data=buffer.data) for buffer in self.buffers],
             metadata=[self._metadata(name, buffer) for name, buffer in model.metadata],
             metadataBuffer=None if legacy is None else _vector(self.buffers[buffer] for buffer in legacy),
             signatureDefs=None if signatures is None else [self._signature(s) for s in signatures],
         )
-
-    @staticmethod
-    def _buffer(buffer: Buffer) -> Any:
-        return _fill(schema.BufferT(), buffer.extras, data=buffer.data)
 
     def _metadata(self, name: str, buffer: Buffer) -> Any:
         return _fill(schema.MetadataT(), {}, name=_encoded(name), buffer=self.buffers[buffer])
