@@ -49,12 +49,7 @@ class _Job:
 
 
 def run_batch(
-    client: Any,
-    work: Work,
-    models: Sequence[FoundModel],
-    options: Options,
-    results: Results,
-    watch: Watch,
+    client: Any, work: Work, models: Sequence[FoundModel], options: Options, results: Results, watch: Watch
 ) -> tuple[Counter[str], int]:
     """Optimize all models without a lasting line, and those whose result is damaged or missing.
 

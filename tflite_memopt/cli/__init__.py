@@ -23,18 +23,7 @@ from ..errors import EquivalenceError, MemoptError, OptionError, printable
 from ..version import __version__
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 
-COMMANDS = (
-    "optimize",
-    "explore",
-    "analyze",
-    "verify",
-    "compare",
-    "codegen",
-    "check",
-    "batch",
-    "serve",
-    "targets",
-)
+COMMANDS = ("optimize", "explore", "analyze", "verify", "compare", "codegen", "check", "batch", "serve", "targets")
 """Names of the commands and of their files, in the order of the help."""
 
 

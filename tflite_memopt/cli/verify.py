@@ -37,14 +37,7 @@ _COLUMNS = 120
 )
 @JSON
 @QUIET
-def verify(
-    first: Path,
-    second: Path,
-    receipt: Path | None,
-    as_json: bool,
-    quiet: bool | None,
-    **flags: Any,
-) -> None:
+def verify(first: Path, second: Path, receipt: Path | None, as_json: bool, quiet: bool | None, **flags: Any) -> None:
     """Compare A.tflite and B.tflite: a proof for all inputs, a proof of the memory plan that optimize wrote into B, the
     interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences;
     those of --step are called once for each time step.

@@ -23,16 +23,7 @@ from .self_test import RUNS, Expected, kind_of, tested_outputs
 from .sizes import condition_of, larger_by_layout
 
 _TEMPLATES = Path(__file__).parent / "templates"
-FILES = (
-    "model_data.h",
-    "model_data.cc",
-    "arena.h",
-    "resolver.h",
-    "setup.h",
-    "self_test.h",
-    "main.cc",
-    "example.cc",
-)
+FILES = ("model_data.h", "model_data.cc", "arena.h", "resolver.h", "setup.h", "self_test.h", "main.cc", "example.cc")
 PLANNER_FILES = ("planner.h", "table_planner.h")
 PLANNER_FILE = PLANNER_FILES[0]
 _OF_A_PART = ("model_data.h", "model_data.cc", "arena.h", PLANNER_FILE)

@@ -198,10 +198,7 @@ KINDS: Mapping[str, Asks] = {
     "SignalFftAutoScale": Asks(holds=_WITH_VALID),
     # TFLMSignalFilterBankParams; a uint64 per channel and one more
     "SignalFilterBank": Asks(
-        0,
-        Size(36, 64),
-        (*inputs(6), OUT0),
-        in_init=lambda operator, _: ((_number(operator, "num_channels") + 1) * 8,),
+        0, Size(36, 64), (*inputs(6), OUT0), in_init=lambda operator, _: ((_number(operator, "num_channels") + 1) * 8,)
     ),
     "SignalFilterBankLog": Asks(0, 8, UNARY),  # TFLMSignalLogParams
     # TFLMSignalSpectralSubtractionParams; a uint32 noise estimate per channel

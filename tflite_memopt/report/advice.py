@@ -60,8 +60,7 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
     batch = min(batches, default=1)
     if len(batches) == 1 and batch > 1 and sum(t.bytes for t in live if t.shape[:1] == (batch,)) > _MOSTLY * whole:
         yield Advice(
-            "batch of 1",
-            f"every input holds {batch} samples; converted for one sample, the tensors take 1/{batch}",
+            "batch of 1", f"every input holds {batch} samples; converted for one sample, the tensors take 1/{batch}"
         )
     inputs = (
         operator.inputs[0] for operator in model.main.operators if operator.name in WITH_SCALES and operator.inputs

@@ -183,12 +183,7 @@ def build_analysis(
         as_it_came=came,
         mends=mends,
     )
-    warnings = (
-        *of_usual_tflm(device, build),
-        *original.warnings,
-        *of_estimate(facts.memory),
-        *of_faults(analysis),
-    )
+    warnings = (*of_usual_tflm(device, build), *original.warnings, *of_estimate(facts.memory), *of_faults(analysis))
     return replace(analysis, warnings=warnings, summary=summary_of_analysis(analysis, advice))
 
 

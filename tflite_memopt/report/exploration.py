@@ -111,15 +111,7 @@ def exploration_document(exploration: Exploration, is_chosen: bool) -> Document:
             Lines("choice", "Selected point", tuple(choice_lines(exploration)) if is_chosen else ()),
             Lines("warning", "Warnings", exploration.warnings),
         ),
-        tables=(
-            TextTable(
-                file_name(exploration.model),
-                columns,
-                rows,
-                is_open=True,
-                strong=strong,
-            ),
-        ),
+        tables=(TextTable(file_name(exploration.model), columns, rows, is_open=True, strong=strong),),
         facts=made_for(exploration.target, exploration.kernels),
         tiles=(
             Tile(

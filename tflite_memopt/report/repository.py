@@ -53,13 +53,7 @@ def ram_json(rows: Sequence[ModelRam]) -> str:
 def ram_markdown(rows: Sequence[ModelRam], budget: int | None, made_for: str) -> str:
     """Return the same as a comment. ``made_for``: the kernels that the figures are for, in words."""
     limit = "" if budget is None else f"; the budget is {budget:,} bytes"
-    lines = [
-        MARK,
-        f"### {headline_of(rows)}",
-        "",
-        "| model | before | now | change | |",
-        "|---|---:|---:|---:|---|",
-    ]
+    lines = [MARK, f"### {headline_of(rows)}", "", "| model | before | now | change | |", "|---|---:|---:|---:|---|"]
     for row in rows:
         before = "" if row.before is None else f"{row.before:,}"
         now = "" if row.now is None else f"{row.now:,}"

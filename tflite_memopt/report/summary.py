@@ -30,11 +30,7 @@ from .model import Advice, Analysis, ProofUse, Report, SlideUse, Summary, Way
 from .words import by_library, change_in_percent, counted, in_short, in_words, over_libraries, percent, short_name
 
 _LIBRARIES = {"cmsis-nn": "CMSIS-NN", "esp-nn": "esp-nn"}
-_RUNTIMES = {
-    "tflm": "TFLM's reference kernels",
-    "litert": "LiteRT",
-    "runner": "your runner",
-}
+_RUNTIMES = {"tflm": "TFLM's reference kernels", "litert": "LiteRT", "runner": "your runner"}
 _STORED = "the memory plan is stored in the file, where TFLM reads it"
 _MOST_CHANGES = 6
 _MOST_NAMES = 3

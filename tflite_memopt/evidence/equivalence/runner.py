@@ -172,10 +172,7 @@ class Interpreters(AbstractContextManager["Interpreters"]):
     """
 
     def __init__(
-        self,
-        runtimes: Sequence[str],
-        limits: ProcessLimits,
-        runner: str | os.PathLike[str] | None = None,
+        self, runtimes: Sequence[str], limits: ProcessLimits, runner: str | os.PathLike[str] | None = None
     ) -> None:
         self._limits = limits
         self._running: dict[str, ModelRunner] = {}

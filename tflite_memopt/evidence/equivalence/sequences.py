@@ -69,12 +69,7 @@ def windows_of(samples: Sequence[Sample], at: int, hop: int, count: int) -> list
 
 
 def run_streamed(
-    runner: ModelRunner,
-    data: bytes,
-    stream: Streamed,
-    samples: Sequence[Sample],
-    like: Sequence[Tensor],
-    arena: int,
+    runner: ModelRunner, data: bytes, stream: Streamed, samples: Sequence[Sample], like: Sequence[Tensor], arena: int
 ) -> ModelRun:
     """Run a model that is called again and again; its outputs are those of the whole, ``like``, for each sample.
 

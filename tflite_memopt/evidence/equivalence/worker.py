@@ -15,10 +15,7 @@ from typing import IO
 from . import litert, tflm
 from .adapter import Adapter, ModelRun, RunJob
 
-ADAPTERS: dict[str, Adapter] = {
-    "litert": litert.run_litert,
-    "tflm": tflm.run_tflm,
-}
+ADAPTERS: dict[str, Adapter] = {"litert": litert.run_litert, "tflm": tflm.run_tflm}
 _GIVES_WAY = 10
 """Added to the niceness: workers use the cores that the tool leaves idle."""
 

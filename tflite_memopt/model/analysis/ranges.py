@@ -42,12 +42,7 @@ _LEAST_SCALE = 1e-30
 _MOST_ENLARGED = 2.0**5
 """The largest scale of one element, which fills 8 bits. Kernels overflow from 2**23 on; LiteRT's optimized ADD takes
 sums of two for 16 bits."""
-_REALS: Mapping[int, tuple[float, float]] = {
-    0: (-np.inf, np.inf),
-    1: (0.0, np.inf),
-    2: (-1.0, 1.0),
-    3: (0.0, 6.0),
-}
+_REALS: Mapping[int, tuple[float, float]] = {0: (-np.inf, np.inf), 1: (0.0, np.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """The numbers that a fused activation leaves: NONE, RELU, RELU_N1_TO_1, RELU6. The others have no kernels here."""
 
 

@@ -124,11 +124,7 @@ _SHARE_OF_A_CORE = 2
 """A core gets such a part of the work that is left: where it stays open, the search on the whole may still end."""
 
 
-def solve(
-    problem: PlanProblem,
-    method: str = BEST,
-    limit: SearchLimit | None = None,
-) -> Plan:
+def solve(problem: PlanProblem, method: str = BEST, limit: SearchLimit | None = None) -> Plan:
     """Plan by a named strategy, or by the best of several; the result and its bound are checked.
 
     Raises UsageError for an unknown name, InfeasibleError for given offsets that collide and for a strategy that breaks
@@ -168,11 +164,7 @@ def _plan_from_cores(run: _Portfolio) -> bool:
     return is_chosen
 
 
-def solve_within(
-    problem: PlanProblem,
-    capacity: int,
-    limit: SearchLimit | None = None,
-) -> FitResult:
+def solve_within(problem: PlanProblem, capacity: int, limit: SearchLimit | None = None) -> FitResult:
     """Look for a plan of at most ``capacity`` bytes: the question of a deployment, or of a search's cutoff.
 
     The first cheap strategy that fits answers it, else ``exact``. Raises InfeasibleError where given offsets collide.
