@@ -120,7 +120,7 @@ def door_of(part: str) -> set[str]:
     """The modules that a folder's ``__init__`` names as those that others may import."""
     for node in tree_of(f"{part}/__init__.py").body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "DOOR":
-            return set(ast.literal_eval(node.value))
+            return set(ast.literal_eval(node.value).split())
     raise AssertionError(f"{part}/__init__.py has no DOOR")
 
 

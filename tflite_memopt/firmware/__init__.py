@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-DOOR = ("cpp_text", "describe", "description", "esphome", "files", "plan_table", "resolver", "self_test")
+DOOR = "cpp_text describe description esphome files plan_table resolver self_test"
 """Modules that other folders may import."""
 
 Planner = Literal["metadata", "table"]

@@ -9,20 +9,6 @@ and ``mend`` how they are written otherwise, ``support`` and ``since`` the opera
 from __future__ import annotations
 
 DOOR = (
-    "arena",
-    "as_it_came",
-    "boards",
-    "chips",
-    "cmsis_nn",
-    "code_size",
-    "esp_nn",
-    "faults",
-    "mend",
-    "prices",
-    "profile",
-    "profiles",
-    "since",
-    "support",
-    "targets",
+    "arena as_it_came boards chips cmsis_nn code_size esp_nn faults mend prices profile profiles since support targets"
 )
 """The modules that other folders import; the rest is private to this one."""

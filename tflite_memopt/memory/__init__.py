@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = ("arrange", "facts", "figures", "file", "layout", "loops", "problems", "reserve", "spread", "storage", "work")
+DOOR = "arrange facts figures file layout loops problems reserve spread storage work"
 """The modules that other folders import; the rest is private to this one."""

@@ -12,7 +12,7 @@ from .ring import Keys
 from .run import Run
 from .streamed import Kind, Streamed, outputs_of_calls, prove_streamed, stream_of
 
-DOOR = ("ring",)
+DOOR = "ring"
 """Modules that other folders may import."""
 
 __all__ = [

@@ -14,7 +14,6 @@ Sources: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels and ten
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +24,7 @@ from ...model.ir.check import called_subgraphs, reachable
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
 
-_TYPES = {"res": DType.RESOURCE, **{re.sub("^(.)[a-z]+", r"\1", each.label): each for each in DType}}
+_TYPES = {"res": DType.RESOURCE, **{each.label[0] + "".join(filter(str.isdigit, each.label)): each for each in DType}}
 """By their names in signatures: ``i8`` for int8, ``b`` for bool."""
 _BIASES = (DType.INT32, DType.INT64)
 _LIMITS = {DType.INT8: (-128, 127), DType.UINT8: (0, 255), DType.INT16: (-32768, 32767), DType.INT4: (-8, 7)}

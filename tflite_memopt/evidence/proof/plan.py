@@ -21,7 +21,7 @@ from .equality import inputs_of, repeated
 from .orders import KEPT, NEVER, UNKNOWN, WRITTEN, Order, order_of
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
 from .ring import Keys, Ring, U, Value, is_ring
-from .run import Pair, Run
+from .run import Observer, Pair, Run
 
 Range = tuple[int, int]
 ALIGNMENT = 16
@@ -99,8 +99,10 @@ def _is_broken_anywhere(model: Model, keys: Keys) -> bool:
 
 
 @dataclass
-class _Memory:
+class _Memory(Observer):
     """The arena as an observer of a run."""
+
+    has_places = True
 
     places: Places
     keys: Keys

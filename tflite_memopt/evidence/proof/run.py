@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +40,10 @@ State = dict[Hashable, Value]
 Pair = tuple[Tensor, Value]
 
 
-class Observer(Protocol):
-    """An observer of the places of values while a model runs; plan.py implements it."""
+class Observer:
+    """It is told where values are while a model runs. This one takes no notice; that of plan.py has an arena."""
+
+    has_places = False
 
     def given(self, pairs: Sequence[Pair]) -> None:
         """The application has written the inputs."""
@@ -86,7 +88,7 @@ class Run:
     notes: Notes = field(default_factory=Notes)
     name: str = ""
     state: State = field(default_factory=dict)
-    observer: Observer | None = None
+    observer: Observer = field(default_factory=Observer)
     digests: dict[str, tuple[int, int]] = field(default_factory=dict)
     coarse: list[str] = field(default_factory=list)
     infers: bool = False
@@ -118,13 +120,11 @@ class Run:
         for tensor, value in given:
             if value.shape != tensor.shape:
                 raise BrokenModelError(f"input '{tensor.name}' has shape {list(tensor.shape)}, not {list(value.shape)}")
-        if self.observer is not None:
-            self.observer.given(given)
+        self.observer.given(given)
         with np.errstate(over="ignore"):
             left_out = () if wanted is None else self._without(wanted)
             values = self._graph(main, [value for _, value in given], left_out)
-        if self.observer is not None:
-            self.observer.read("the application", list(zip(main.outputs, values, strict=True)))
+        self.observer.read("the application", list(zip(main.outputs, values, strict=True)))
         return values
 
     def _without(self, wanted: Collection[int]) -> Collection[Operator]:
@@ -155,10 +155,9 @@ class Run:
                 for tensor, value in outputs:
                     if value.shape != tensor.shape and not (self.infers and _has_computed_size(operator)):
                         raise BrokenModelError(f"it makes {list(value.shape)}, '{tensor.name}' is {list(tensor.shape)}")
-                if self.observer is not None and operator.name not in ("IF", "WHILE"):
-                    read = [
-                        (t, v) for t, v in zip(operator.inputs, given, strict=True) if t is not None and v is not None
-                    ]
+                if operator.name not in ("IF", "WHILE"):
+                    pairs = zip(operator.inputs, given, strict=True)
+                    read = [(tensor, value) for tensor, value in pairs if tensor is not None and value is not None]
                     self.observer.ran(operator, read, outputs)
             except (BrokenModelError, UndecidedError) as error:
                 raise error.at(graph_index, position, operator) from error
@@ -218,15 +217,14 @@ class Run:
     def _garbage(self, tensor: Tensor) -> Ring:
         """Whatever the bytes hold of a tensor that nothing has written: never the same twice."""
         if is_work_memory(tensor):
-            if self.observer is not None:
+            if self.observer.has_places:
                 raise UndecidedError("an NPU writes where its commands say")
             return self._any(tensor, "work memory", tensor.name)
         key = ("garbage", tensor)
         if self._cache.get(key, (0,))[0] != self._invocation:
             found = self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
             self._cache[key] = (self._invocation, found)
-            if self.observer is not None:
-                self.observer.unwritten(found)
+            self.observer.unwritten(found)
         garbage: Ring = self._cache[key][1]
         return garbage
 
@@ -328,17 +326,14 @@ class Run:
         operator, condition, observer = call.operator, call.value(0), self.observer
         graphs = [self.model.graphs[index] for index in called_subgraphs(operator)]
         given = [value for value in call.values[1:] if value is not None]
-        if observer is not None:
-            observer.read("it", [(call.tensor(0), condition)])
+        observer.read("it", [(call.tensor(0), condition)])
         if not is_ring(condition):
             return self._way(operator, graphs[0 if condition.any() else 1], given)
-        before, memory = dict(self.state), None if observer is None else observer.fork()
+        before, memory = dict(self.state), observer.fork()
         one = self._way(operator, graphs[0], given)
         after, self.state = self.state, before
-        left = None
-        if observer is not None:
-            left = observer.fork()
-            observer.back_to(memory)
+        left = observer.fork()
+        observer.back_to(memory)
         other = self._way(operator, graphs[1], given)
         pick = call.ring(0).reshape(-1)[0]
         for key in {**after, **self.state}:
@@ -346,9 +341,8 @@ class Run:
                 raise UndecidedError("only one of its subgraphs uses a state")
             self.state[key] = self._one_of(call, pick, after[key], self.state[key])
         made = [self._one_of(call, pick, x, y) for x, y in zip(one, other, strict=True)]
-        if observer is not None:
-            observer.join(left)
-            observer.put(list(zip(operator.outputs, made, strict=True)))
+        observer.join(left)
+        observer.put(list(zip(operator.outputs, made, strict=True)))
         return made
 
     def _way(self, operator: Operator, graph: Graph, given: Sequence[Value]) -> list[Value]:
@@ -373,8 +367,7 @@ class Run:
             (goes_on,) = self._graph(condition, values)
             if is_ring(goes_on):
                 return self._any_loop(call, values)
-            if self.observer is not None:
-                self.observer.read("it", [(condition.outputs[0], goes_on)])
+            self.observer.read("it", [(condition.outputs[0], goes_on)])
             if not goes_on.any():
                 return values
             steering = tuple(value.tobytes() for value in values if not is_ring(value) and value.size <= _LARGE)
@@ -394,7 +387,7 @@ class Run:
                 raise BrokenModelError(f"it hands {list(value.shape)} to '{target.name}' of {list(target.shape)}")
             if source is not None and source.dtype is not target.dtype:
                 raise BrokenModelError(f"it hands {source.dtype.label} to '{target.name}' of {target.dtype.label}")
-            if self.observer is not None and source is not None:
+            if source is not None:
                 self.observer.copied(source, target, value)
 
     def _any_loop(self, call: Call, values: Sequence[Value]) -> list[Value]:
@@ -408,22 +401,20 @@ class Run:
         ):
             raise UndecidedError("its loop has effects, and its end depends on data")
         carried: list[Value] = [self._any(tensor, "carried", at) for at, tensor in enumerate(operator.outputs)]
-        if self.observer is not None:
-            self.observer.put(list(zip(operator.outputs, carried, strict=True)))
+        self.observer.put(list(zip(operator.outputs, carried, strict=True)))
         self._hand_over(operator.outputs, condition.inputs, carried)
         asked = self._graph(condition, carried)
         self._hand_over(operator.outputs, body.inputs, carried)
         made = self._graph(body, carried)
         self._hand_over(body.outputs, operator.outputs, made)
-        if self.observer is not None:  # another iteration finds in memory what the first has left
+        if self.observer.has_places:  # another iteration finds in memory what the first has left
             self._hand_over(operator.outputs, condition.inputs, made)
             self._graph(condition, made)
             self._hand_over(operator.outputs, body.inputs, made)
             self._hand_over(body.outputs, operator.outputs, self._graph(body, made))
         self.coarse.append("WHILE")
         looped = Call(operator, [*asked, *made, *values], self.keys, self.notes, self._cache).looped()
-        if self.observer is not None:
-            self.observer.put(list(zip(operator.outputs, looped, strict=True)))
+        self.observer.put(list(zip(operator.outputs, looped, strict=True)))
         return list(looped)
 
 

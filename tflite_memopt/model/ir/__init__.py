@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = ("change", "check", "copying", "editor", "model", "tensors")
+DOOR = "change check copying editor model tensors"
 """The modules that other folders import; the rest is private to this one."""

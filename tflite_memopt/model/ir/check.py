@@ -274,18 +274,16 @@ def _check_windows(graph: Graph, index: int) -> None:
     for position, operator in enumerate(graph.operators):
         if operator.name not in _WINDOWED:
             continue
+        here = describe(index, position, operator)
         if operator.options is None:
-            raise ModelFormatError(
-                f"{describe(index, position, operator)}: it has no options, so no strides", ErrorKind.WINDOW
-            )
+            raise ModelFormatError(f"{here}: it has no options, so no strides", ErrorKind.WINDOW)
         zero = next((name for name in _WINDOW_FIELDS if operator.option(name, 1) == 0), None)
         if zero is not None:
-            raise ModelFormatError(f"{describe(index, position, operator)}: its {zero} is 0", ErrorKind.WINDOW)
+            raise ModelFormatError(f"{here}: its {zero} is 0", ErrorKind.WINDOW)
         empty = next((tensor for tensor in operator.present_inputs() if 0 in tensor.shape), None)
         if empty is not None:
             raise ModelFormatError(
-                f"{describe(index, position, operator)}: tensor '{empty.name}' of shape {list(empty.shape)} is empty",
-                ErrorKind.EMPTY,
+                f"{here}: tensor '{empty.name}' of shape {list(empty.shape)} is empty", ErrorKind.EMPTY
             )
 
 
@@ -368,21 +366,16 @@ def _check_tensor(tensor: Tensor, where: str) -> None:
             ErrorKind.TOO_LARGE,
         )
     if tensor.buffer.data is not None and tensor.is_constant:
-        _check_constant(tensor, tensor.buffer.data.size, where)
+        held, is_sparse = tensor.buffer.data.size, tensor.extras.get("sparsity") is not None
+        if not is_sparse and held < tensor.file_bytes:
+            raise ModelFormatError(
+                f"{where}: its buffer holds {held} bytes, shape {shape} of {tensor.dtype.label} needs "
+                f"{tensor.file_bytes}",
+                ErrorKind.BUFFER,
+            )
     elif tensor.dtype.arena_bytes == 0 and tensor.dtype is not DType.VARIANT and tensor.producer is not None:
         raise UnsupportedModelError(
             f"{where}: TFLM has no tensors of type {tensor.dtype.label}", ErrorKind.NO_SUCH_TYPE
-        )
-
-
-def _check_constant(tensor: Tensor, held: int, where: str) -> None:
-    is_sparse = tensor.extras.get("sparsity") is not None
-    needed = tensor.file_bytes
-    if not is_sparse and held < needed:
-        raise ModelFormatError(
-            f"{where}: its buffer holds {held} bytes, shape {list(tensor.shape)} of {tensor.dtype.label} needs "
-            f"{needed}",
-            ErrorKind.BUFFER,
         )
 
 

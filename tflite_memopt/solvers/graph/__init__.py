@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = ("alignment", "dependency_graph", "interval", "limits", "side_by_side")
+DOOR = "alignment dependency_graph interval limits side_by_side"
 """The modules that other folders import; the rest is private to this one."""

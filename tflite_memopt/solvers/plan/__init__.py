@@ -5,5 +5,5 @@
 
 from __future__ import annotations
 
-DOOR = ("bounds", "check", "heuristics", "memories", "methods", "problem", "together")
+DOOR = "bounds check heuristics memories methods problem together"
 """The modules that other folders import; the rest is private to this one."""

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = ("check", "contracted_orders", "methods", "problem")
+DOOR = "check contracted_orders methods problem"
 """The modules that other folders import; the rest is private to this one."""
