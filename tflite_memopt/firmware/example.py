@@ -9,11 +9,7 @@ from ..model.ir.model import DType, Model, Tensor
 from ..model.ir.tensors import affine_of
 
 _TYPES: Mapping[DType, str] = {
-    DType.INT8: "int8_t",
-    DType.UINT8: "uint8_t",
-    DType.INT16: "int16_t",
-    DType.INT32: "int32_t",
-    DType.INT64: "int64_t",
+    **{each: f"{each.label}_t" for each in (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64)},
     DType.FLOAT32: "float",
     DType.BOOL: "bool",
 }

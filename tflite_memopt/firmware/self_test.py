@@ -26,9 +26,7 @@ _STATE, _FACTOR, _SUMMAND = 12345, 1664525, 1013904223
 _MOST_VALUES = 32
 """Of each float output that the firmware compares, evenly spaced."""
 _KINDS: Mapping[DType, str] = {
-    DType.INT8: "kBytes",
-    DType.UINT8: "kBytes",
-    DType.INT16: "kBytes",
+    **dict.fromkeys((DType.INT8, DType.UINT8, DType.INT16), "kBytes"),
     DType.FLOAT32: "kFloats",
     DType.INT32: "kBits",
     DType.INT64: "kBits64",

@@ -28,24 +28,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.ir.model import DType, Operator, Tensor
-from .kind import (
-    BOOL,
-    F32,
-    FLOAT,
-    I8,
-    I16,
-    I32,
-    I64,
-    TO_8,
-    TO_16,
-    TO_32,
-    TO_64,
-    U8,
-    AlongH,
-    ByPhase,
-    OperatorKind,
-    Tflm,
-)
+from .kind import F32, FLOAT, I8, I16, I32, I64, TO_8, TO_16, TO_32, TO_64, U8, AlongH, ByPhase, OperatorKind, Tflm
 from .overrides import Sequences
 from .requests import BINARY, IN0, IN1, OUT0, POINTER, TERNARY, UNARY, Abi, Asks, Size, if_int8, inputs, needed
 from .reuse import KernelReuse, in_place
@@ -114,8 +97,8 @@ def _binary(types: frozenset[DType], asks: Asks = Asks(), **fields: Any) -> Oper
     return replace(_BINARY, tflm=Tflm(types), asks=asks, **fields)
 
 
-_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, BOOL})
-_CAST = TO_32 | {BOOL, DType.UINT32}
+_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, DType.BOOL})
+_CAST = TO_32 | {DType.BOOL, DType.UINT32}
 _QUANTIZED: Mapping[DType, frozenset[DType]] = {
     F32: frozenset({I8, I16}),
     I8: frozenset({I8, I16, I32, U8}),

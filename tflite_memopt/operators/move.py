@@ -47,23 +47,7 @@ from ..model.ir.tensors import QUANTIZED, integers, quantized_alike
 from .boxes import Box, axis_of, operands, slice_box, strided_slice_box
 from .kind import BOOL, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, PaddingsOperand, Sequences, ShapeOperand, laid_along_h
-from .requests import (
-    BINARY,
-    IN0,
-    IN1,
-    IN2,
-    IN3,
-    INT,
-    OUT0,
-    TERNARY,
-    UNARY,
-    Abi,
-    Asks,
-    Size,
-    copied_shape,
-    inputs,
-    needed,
-)
+from .requests import BINARY, IN0, IN2, INT, OUT0, TERNARY, UNARY, Abi, Asks, Size, copied_shape, inputs, needed
 from .reuse import KernelReuse, Pair
 from .rows import FROM_STACK, NO_IMAGE, TO_STACK, Axis, RowMap, enlarged_rows, image_of, is_image, is_stack, same_rows
 
@@ -408,7 +392,7 @@ KINDS: Mapping[str, OperatorKind] = {
     "SQUEEZE": OperatorKind(Tflm(), Asks(36, holds=UNARY), "joined", views=_whole),
     "STRIDED_SLICE": OperatorKind(
         Tflm(_CUT, constants=(1, 2, 3), rank=(0, 4, _CUT)),
-        Asks(24, 84, (IN0, IN1, IN2, IN3, OUT0)),  # StridedSliceParams
+        Asks(24, 84, (*inputs(4), OUT0)),  # StridedSliceParams
         *("moved", 5177),
         views=_sliced(strided_slice_box),
         reuses=_slice_reuses(strided_slice_box, by_runs=True),

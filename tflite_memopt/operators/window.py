@@ -29,24 +29,7 @@ from ..model.ir.tensors import QUANTIZED, integers
 from .boxes import operands
 from .kind import BYTES, FLOAT, NIBBLES, TO_8, TO_16, AlongH, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, Sequences, ShapeOperand, laid_along_h, swapped_options
-from .requests import (
-    BINARY,
-    IN0,
-    IN1,
-    IN2,
-    IN3,
-    INT,
-    OUT0,
-    UNARY,
-    Abi,
-    Asks,
-    Bytes,
-    Size,
-    Slot,
-    copied_shape,
-    held,
-    needed,
-)
+from .requests import BINARY, IN0, IN1, IN2, IN3, INT, OUT0, Abi, Asks, Bytes, Size, Slot, copied_shape, held, needed
 from .reuse import KernelReuse
 from .rows import (
     HYBRID,
@@ -504,7 +487,7 @@ _CONVOLUTION = OperatorKind(
 )
 _POOL = OperatorKind(
     Tflm(TO_16, one_scale=True),
-    Asks(40, 32, UNARY),  # TfLitePoolParams; OpDataPooling
+    Asks(40, 32, (IN0, OUT0)),  # TfLitePoolParams; OpDataPooling
     "pooled",
     rows=pool_rows,
     beyond="not counted",

@@ -16,20 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, OpCode, Operator
+from . import facts
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
-from .facts import (
-    CLAMPED_AFTER,
-    DENSE_PIXEL,
-    EITHER_WAY_ROUND,
-    EQUAL_SCALES,
-    INTEGER_ARITHMETIC,
-    NEVER_MINUS_ZERO,
-    SUM_OF_INTEGERS,
-    UNORDERED,
-    WINDOW,
-    WINDOW_OF_ONE,
-    ZERO_TAP,
-)
 from .moves import activated, axis_of, is_plain_integer, sizes_of
 from .outcome import BrokenModelError
 from .ring import FIELD, WRAPPING, Arithmetic, Ring, U, Value, is_ring
@@ -132,7 +120,7 @@ def factors(call: Call, data: int, weights: int, order: Ring, rows: int) -> Fact
         raise CoarseError  # kernels of signed weights take their zero point to be 0
     else:
         zero = 0
-    call.lean_on(WINDOW, ZERO_TAP)
+    call.lean_on(facts.WINDOW, facts.ZERO_TAP)
     kept = ("weights", data, weights)
     if is_ring(call.value(weights)):
         return _of_values(call, data, weights, order, zero)
@@ -142,7 +130,7 @@ def factors(call: Call, data: int, weights: int, order: Ring, rows: int) -> Fact
             raise CoarseError
         made = call.kept(kept, lambda: ordered(call, weights_of(call, values), order), weights)
         return Factors(sealed(call, data), made, arithmetic=call.arithmetic)
-    call.lean_on(SUM_OF_INTEGERS)
+    call.lean_on(facts.SUM_OF_INTEGERS)
     call.loses(call.kept(("bits", weights), lambda: _bits_of(call, weights, zero), weights))
     made = call.kept(kept, lambda: call.ring(weights) - U(zero % (1 << 64)), weights)
     if not is_float(x):
@@ -213,7 +201,7 @@ def finished(call: Call, total: Ring, made: Factors, slots: tuple[int, int, int]
         row = made.row.reshape(-1, *(1,) * (total.ndim - 1))
         summed = call.hashed(total + row, _channel_words(call, data, weights, None))
     elif call.keys.ordered:
-        call.lean_on(DENSE_PIXEL, NEVER_MINUS_ZERO)
+        call.lean_on(facts.DENSE_PIXEL, facts.NEVER_MINUS_ZERO)
         name = "dense" if call.operator.name in ("CONV_2D", "FULLY_CONNECTED") else call.operator.name
         terms = made.weights.size // max(1, call.output.shape[-1])
         found = call.keys.hash_by(total, U(call.keys.word(name, terms)), _FLOAT_BITS)
@@ -244,7 +232,7 @@ def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
     has_several = w.quantization is not None and w.quantization.scale.size > 1
     is_dense = call.operator.name == "FULLY_CONNECTED"  # LiteRT has a kernel of its own for several scales
     if has_several and not is_dense:
-        call.lean_on(EQUAL_SCALES)
+        call.lean_on(facts.EQUAL_SCALES)
     sides = [(tensor.dtype.name, quantization_of(tensor)) for tensor in (x, output)]
     if len(sides[0][1][0]) > 1 or len(sides[1][1][0]) > 1:
         raise CoarseError
@@ -361,7 +349,7 @@ def matrix_product(call: Call) -> Values:
     keys, sides = call.keys, (call.tensor(0), call.tensor(1))
     if is_float(sides[0]) != is_float(sides[1]):
         raise CoarseError
-    call.lean_on(WINDOW, ZERO_TAP)
+    call.lean_on(facts.WINDOW, facts.ZERO_TAP)
     call.loses(_FLOAT_BITS)
     a, b = (_side(call, call.centered(slot), ("left", "right")[slot]) for slot in (0, 1))
     a = np.swapaxes(a, -1, -2) if call.option("adjX", False) else a
@@ -381,7 +369,7 @@ def matrix_product(call: Call) -> Values:
 def sum_of(call: Call) -> Values:
     """ADD and SUB of floats that are not known, and of plain integers."""
     if is_plain_integer(call):
-        call.lean_on(INTEGER_ARITHMETIC)
+        call.lean_on(facts.INTEGER_ARITHMETIC)
         call.notes.integer_bits += 1
         a, b = call.ring(0), call.ring(1)
         return [a + b if call.operator.name == "ADD" else a - b]
@@ -393,14 +381,14 @@ def sum_of(call: Call) -> Values:
         if call.keys.ordered:
             return elementwise(call)
         return [activated(call, FIELD.minus(a, b), activation)]
-    call.lean_on(NEVER_MINUS_ZERO)
+    call.lean_on(facts.NEVER_MINUS_ZERO)
     return [activated(call, added(call, *np.broadcast_arrays(a, b)), activation)]
 
 
 def product_of(call: Call) -> Values:
     """MUL; of plain integers by known ones the product itself, of floats the same either way round."""
     if is_plain_integer(call) and not (is_ring(call.value(0)) and is_ring(call.value(1))):
-        call.lean_on(INTEGER_ARITHMETIC)
+        call.lean_on(facts.INTEGER_ARITHMETIC)
         known = next(value for value in (call.value(0), call.value(1)) if not is_ring(value))
         call.notes.integer_bits += log2(2 + float(np.abs(known.astype(np.int64)).max(initial=0)))
         return [call.ring(0) * call.ring(1)]
@@ -408,7 +396,7 @@ def product_of(call: Call) -> Values:
         return elementwise(call)
     a, b = call.addend(0), call.addend(1)
     found = call.hashed(call.keys.hash(a, "factor") + call.keys.hash(b, "factor"), call.parameters())
-    call.lean_on(EITHER_WAY_ROUND)
+    call.lean_on(facts.EITHER_WAY_ROUND)
     if call.keys.ordered:
         return [found]
     return [np.where((a == 0) | (b == 0), U(0), found)]
@@ -432,7 +420,7 @@ def clamped(call: Call) -> Values:
     is_alike = quantization_of(source) == quantization_of(output)
     if is_alike or output.dtype not in _LARGEST or source.dtype is not output.dtype:
         return elementwise(call)
-    call.lean_on(CLAMPED_AFTER)
+    call.lean_on(facts.CLAMPED_AFTER)
     rectified, limited = call.kept("clamped", lambda: _words_of_clamps(call))
     found = call.hashed(call.ring(0), rectified)
     return [found if limited is None else call.hashed(found, limited)]
@@ -469,12 +457,12 @@ def pool(call: Call) -> Values:
     one = x[:, high.at(0), wide.at(0)] if taps == (1, 1) else None
     is_kept = not call.is_float or (name == "MAX_POOL_2D" and keys.is_finite)
     if one is not None and is_plain and name != "L2_POOL_2D" and is_kept:
-        call.lean_on(WINDOW_OF_ONE)
+        call.lean_on(facts.WINDOW_OF_ONE)
         return [one]
-    call.lean_on(WINDOW)
+    call.lean_on(facts.WINDOW)
     is_max = name == "MAX_POOL_2D"
     if not call.is_float:
-        call.lean_on(UNORDERED if is_max else SUM_OF_INTEGERS)
+        call.lean_on(facts.UNORDERED if is_max else facts.SUM_OF_INTEGERS)
     is_average = name == "AVERAGE_POOL_2D"
     arithmetic = call.arithmetic if is_average else WRAPPING
     call.loses(log2(4 * taps[0] * taps[1]) + (_FLOAT_BITS if call.is_float else 0))
@@ -494,7 +482,7 @@ def pool(call: Call) -> Values:
     word = call.parameters("padding", "strideH", "strideW", "filterHeight", "filterWidth")
     found = call.hashed(total, word)
     if one is not None and is_plain and is_average and keys.is_finite:
-        call.lean_on(WINDOW_OF_ONE)
+        call.lean_on(facts.WINDOW_OF_ONE)
         # A sum of one number and +0 is never -0.
         found = np.where((one & U(1)) == 1, one, found | U(1)) if keys.ordered else one
     return [found]
@@ -513,7 +501,7 @@ def reduction(call: Call) -> Values:
         total = WRAPPING.total(sealed_rows * call.keys.order(rows.shape[-1]))
     else:
         if not call.is_float:
-            call.lean_on(SUM_OF_INTEGERS if is_sum else UNORDERED)
+            call.lean_on(facts.SUM_OF_INTEGERS if is_sum else facts.UNORDERED)
         total = (call.arithmetic if is_sum else WRAPPING).total(sealed_rows)
     is_of_image = keep and x.ndim == 4 and axes == [1, 2]  # for which kernels have a loop of their own
     total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", is_of_image)
@@ -551,7 +539,7 @@ def resized_bilinearly(call: Call) -> Values:
     """
     rows, columns = sizes_of(call)
     x = sealed(call, 0) if call.is_float else call.ring(0)
-    call.lean_on(ZERO_TAP)
+    call.lean_on(facts.ZERO_TAP)
     total = np.zeros((x.shape[0], rows, columns, x.shape[3]), U)
     highs, wides = _weights(call, x.shape[1], rows), _weights(call, x.shape[2], columns)
     call.loses(_FLOAT_BITS)
