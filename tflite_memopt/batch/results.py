@@ -41,8 +41,8 @@ def key_of(options: Options, estimates: bool = False) -> str:
 class Results:
     """The lines of a folder for one set of options, and the models in it, if it ``keeps_models``.
 
-    ``estimates``: its lines are of costs that were estimated. Raises OutputError when something cannot be read or
-    written.
+    ``estimates``: its lines are of costs that were estimated. ``lasting``: by content, lines of models that another try
+    would not change. Raises OutputError when something cannot be read or written.
     """
 
     def __init__(self, folder: Path, options: Options, keeps_models: bool = True, estimates: bool = False) -> None:
@@ -55,11 +55,7 @@ class Results:
         except OSError as error:
             raise OutputError(f"cannot use the folder '{folder}': {error.strerror or error}") from error
         self._files = {(line["model"], line["content"]) for line in lines}
-        self._lasting = {line["content"]: line for line in lines if line["status"] in LASTING}
-
-    def lasting(self, content: str) -> Line | None:
-        """Return the line of a model of these bytes that another try would not change."""
-        return self._lasting.get(content)
+        self.lasting = {line["content"]: line for line in lines if line["status"] in LASTING}
 
     def restore(self, files: Sequence[FoundModel], line: Line) -> bool:
         """Bring files of the same bytes to what the lasting ``line`` of one of them says; False: its model is lost.
@@ -92,7 +88,7 @@ class Results:
         self._is_torn = False
         self._files.add((found.name, found.content))
         if line["status"] in LASTING:
-            self._lasting[found.content] = line
+            self.lasting[found.content] = line
 
     @staticmethod
     def _write_model(target: Path, model: bytes | None) -> None:

@@ -62,7 +62,7 @@ def run_batch(
     for found in models:
         alike.setdefault(found.content, []).append(found)
     for content, files in alike.items():
-        line = results.lasting(content)
+        line = results.lasting.get(content)
         if line is not None and results.restore(files, line):
             counts[line["status"]] += len(files)
         else:

@@ -79,11 +79,6 @@ def not_by_rows(operator: Operator) -> str:
     return f"{operator.name} is not computed row by row"
 
 
-def no_macs(_: Operator) -> int:
-    """Count nothing: the work of the kind is not multiply-accumulate."""
-    return 0
-
-
 @dataclass(frozen=True)
 class OperatorKind:
     """All that is known of one kind of operator, but for what libraries other than TFLM's own do.
@@ -120,7 +115,7 @@ class OperatorKind:
     reuses: ReuseRule | None = None
     views: ViewRule | None = None
     is_same_code: bool = False
-    macs: Callable[[Operator], int] = no_macs
+    macs: Callable[[Operator], int] = lambda _: 0
     channel_axis: int | None = None
 
     @property

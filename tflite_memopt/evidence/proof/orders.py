@@ -68,7 +68,6 @@ def only_copies(operator: Operator, known: Known) -> Order | None:
 
     RESHAPE, SQUEEZE, EXPAND_DIMS, CONCATENATION, PACK, UNPACK, SPLIT, SPLIT_V: memcpy, or loops over elements.
     """
-    del known
     return Order({}, np.zeros(operator.outputs[0].elements, np.int64), is_final=True)
 
 
@@ -78,7 +77,6 @@ def element_by_element(operator: Operator, known: Known) -> Order | None:
     reference/integer_ops, reference/*.h; those that go over a row more than once write it in their last pass. An input
     that is broadcast is read again and again.
     """
-    del known
     output = operator.outputs[0]
     steps = _elements(output)
     alike = (slot for slot, each in enumerate(operator.inputs) if each is not None and each.shape == output.shape)
@@ -93,7 +91,6 @@ def first_input_by_element(operator: Operator, known: Known) -> Order | None:
 
 def in_place(operator: Operator, known: Known) -> Order | None:
     """Element by element in an order that is not known, such as that of vector code in blocks."""
-    del known
     return Order({}, np.zeros(operator.outputs[0].elements, np.int64), is_in_place=True)
 
 
@@ -160,7 +157,6 @@ def updated(operator: Operator, known: Known) -> Order | None:
 
     See :func:`updated_in_place` for one at the place of its operand.
     """
-    del known
     operand, update = operator.inputs[0], operator.inputs[1]
     if operand is None or update is None:
         return None
@@ -215,7 +211,6 @@ def by_pixels(operator: Operator, known: Known, at_once: int = 1, by_rows: bool 
     so with all pixels of a row.
     reference/conv.h, depthwiseconv_float.h, pooling.h, those of integer_ops.
     """
-    del known
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or len(source.shape) != 4 or len(output.shape) != 4:
         return None
@@ -260,7 +255,6 @@ def _of_pixels(
 
 def by_rows_of_data(operator: Operator, known: Known) -> Order | None:
     """FULLY_CONNECTED: a row of the output is finished before the next (reference/fully_connected.h)."""
-    del known
     source, weights, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
     if (
         source is None
@@ -292,7 +286,6 @@ def resized(operator: Operator, known: Known) -> Order | None:
 
 def all_before(operator: Operator, known: Known) -> Order | None:
     """TRANSPOSE_CONV of integers: it adds up in scratch, and writes when all is read (integer_ops/transpose_conv.h)."""
-    del known
     source, output = operator.inputs[2], operator.outputs[0]
     if source is None or source.dtype not in (DType.INT8, DType.INT16):
         return None

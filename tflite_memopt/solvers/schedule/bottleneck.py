@@ -161,15 +161,7 @@ _OPERATORS_PER_ITERATION = 2000
 Rule = Callable[[int, int], tuple[int, int]]
 
 
-def _least_need(need: int, change: int) -> tuple[int, int]:
-    return need, change
-
-
-def _largest_hill(need: int, change: int) -> tuple[int, int]:
-    return change - need, need
-
-
-RULES: tuple[Rule, ...] = (_least_need, _largest_hill)
+RULES: tuple[Rule, ...] = (lambda need, change: (need, change), lambda need, change: (change - need, need))
 """The operator that a greedy step takes first: the one that needs least, or the one that needs most beyond what it
 leaves.
 
