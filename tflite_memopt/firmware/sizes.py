@@ -107,38 +107,26 @@ def arena_sizes(
     cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
     in_one = heads if in_table is None else dict.fromkeys(heads, in_table)
     uses = {name: reserve(model, in_one[name], each, planner) for name, each in libraries.items()}
-    sizes = _Sizes(model, heads, in_one, planner)
+
+    def largest(names: Sequence[str], abi: Abi) -> ArenaBytes:
+        one = [reserve(model, in_one[name], libraries[name], planner, abi) for name in names]
+        two = [two_arenas_use(model, heads[name], libraries[name].requests, abi) for name in names]
+        return ArenaBytes(
+            max(use.required for use in one),
+            TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)),
+            aligned(max(use.temporaries for use in one)),
+        )
+
+    in_wheel = next(iter(libraries.values())).abi.in_wheel
+    layouts = {**LAYOUTS, "wide": WHEEL_IN_CPP} if in_wheel else LAYOUTS
     return ArenaSizes(
-        {each.condition: sizes.by_layout([libraries[name] for name in each.libraries]) for each in cases},
+        {each.condition: {name: largest(each.libraries, abi) for name, abi in layouts.items()} for each in cases},
         {
             name: LibraryNeed(in_one[name], use.required, libraries[name].measured_at is not None)
             for name, use in uses.items()
         },
         all(use.exact for use in uses.values()),
     )
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """The sizes of a model, given the bytes of its head by library, and in one arena."""
-
-    model: Model
-    heads: Mapping[str, int]
-    in_one: Mapping[str, int]
-    planner: MemoryPlanner
-
-    def by_layout(self, libraries: Sequence[KernelProfile]) -> dict[str, ArenaBytes]:
-        abis = {**LAYOUTS, "wide": WHEEL_IN_CPP} if libraries[0].abi.in_wheel else LAYOUTS
-        return {name: self._largest(libraries, abi) for name, abi in abis.items()}
-
-    def _largest(self, libraries: Sequence[KernelProfile], abi: Abi) -> ArenaBytes:
-        one = [reserve(self.model, self.in_one[each.name], each, self.planner, abi) for each in libraries]
-        two = [two_arenas_use(self.model, self.heads[each.name], each.requests, abi) for each in libraries]
-        return ArenaBytes(
-            max(use.required for use in one),
-            TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)),
-            aligned(max(use.temporaries for use in one)),
-        )
 
 
 def larger_by_layout(model: Model) -> dict[str, int]:

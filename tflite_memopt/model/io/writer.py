@@ -113,7 +113,13 @@ class _Writer:
     def _quantization(self, quantization: Quantization | None) -> Any:
         if quantization is None:
             return None
-        table = _quantization(quantization)
+        table = _fill(
+            schema.QuantizationParametersT(),
+            quantization.extras,
+            scale=quantization.scale,
+            zeroPoint=quantization.zero_point,
+            quantizedDimension=quantization.axis,
+        )
         points = quantization.scale.tobytes(), quantization.zero_point.tobytes()
         return self._once(("quantization", *points, quantization.axis, *_contents(quantization.extras)), table)
 
@@ -164,16 +170,6 @@ def _numbered(items: Iterable[Any]) -> dict[Any, int]:
     for item in items:
         numbers.setdefault(item, len(numbers))
     return numbers
-
-
-def _quantization(quantization: Quantization) -> Any:
-    return _fill(
-        schema.QuantizationParametersT(),
-        quantization.extras,
-        scale=quantization.scale,
-        zeroPoint=quantization.zero_point,
-        quantizedDimension=quantization.axis,
-    )
 
 
 def _options(options: OperatorOptions | None, second: bool) -> tuple[int, Any]:
