@@ -60,6 +60,12 @@ _DSP = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M7 in QEMU",)
 _MVE = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M55 in QEMU",)
 _GENERIC = ("scratch and overlap of the C code, compiled for x86-64",)
 _LAYOUT = "sizes of structures: 32 bits with enums of 4 bytes, measured on Arm"
+_AS_ON_ARM = ("smallest arenas and overlap, as built with enums of 4 bytes for Cortex-M7 in QEMU",)
+_LAYOUT_OF_RISCV = ("RISC-V's own layout, taken for the same",)
+_HOST, _OF_HOST = ("smallest arenas and overlap, GCC 12.2, x86-64",), "x86-64 or other 64-bit machines"
+_WHEEL = ("smallest arenas, tflite-micro 0.dev20261023",)
+_OF_WHEEL = "the TFLM of PyPI's tflite-micro, called from C++ on x86-64"
+_OWN = "TFLM's reference kernels"
 _ARM_COMPILER = ("Arm Compiler 6 asks for 4 bytes an input channel more in a 1x1 convolution",)
 
 TARGETS: Mapping[str, Target] = {
@@ -76,32 +82,9 @@ TARGETS: Mapping[str, Target] = {
         Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, (_LAYOUT,), spi=400),
         Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, (), ("scratch", _LAYOUT), spi=600),
         Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, (), ("scratch", _LAYOUT), spi=900),
-        Target(
-            "riscv32",
-            "32-bit RISC-V, TFLM's reference kernels",
-            "reference",
-            ILP32,
-            ("smallest arenas and overlap, as built with enums of 4 bytes for Cortex-M7 in QEMU",),
-            ("RISC-V's own layout, taken for the same",),
-        ),
-        Target(
-            "host",
-            "x86-64 or other 64-bit machines, TFLM's reference kernels",
-            "reference",
-            LP64,
-            ("smallest arenas and overlap, GCC 12.2, x86-64",),
-            (),
-            has_doubles=True,
-        ),
-        Target(
-            "wheel",
-            "the TFLM of PyPI's tflite-micro, called from C++ on x86-64",
-            "reference",
-            WHEEL_IN_CPP,
-            ("smallest arenas, tflite-micro 0.dev20261023",),
-            (),
-            has_doubles=True,
-        ),
+        Target("riscv32", f"32-bit RISC-V, {_OWN}", "reference", ILP32, _AS_ON_ARM, _LAYOUT_OF_RISCV),
+        Target("host", f"{_OF_HOST}, {_OWN}", "reference", LP64, _HOST, (), has_doubles=True),
+        Target("wheel", _OF_WHEEL, "reference", WHEEL_IN_CPP, _WHEEL, (), has_doubles=True),
     )
 }
 
