@@ -22,6 +22,7 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.options import CHANGED
 from tflite_memopt.report.model import Advice, Report
+from tflite_memopt.run.parts import ways
 from tflite_memopt.run.parts.run import optimize_in_parts
 from tflite_memopt.run.parts.ways import with_advice
 
@@ -181,6 +182,14 @@ def test_parts_need_no_more_than_was_said(target: str | None) -> None:
     program = optimize_in_parts(write_model(convolutions()), options, None).program
     assert program.arena <= figure_in(said) < need(report)
     assert max(program.slowdown.values()) <= 0.5
+
+
+def test_parts_of_many_operators_are_advised_without_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = optimize(write_model(mobile_chain(24)), UNVERIFIED)
+    monkeypatch.setattr(ways, "_MOST_DRAFTED", whole.report.after.operators - 1)
+    monkeypatch.setattr(ways, "draft_of", None)
+    (said,) = [each.text for each in with_advice(whole, UNVERIFIED).summary.advice if each.option == "--parts auto"]
+    assert said.startswith("to try, not computed: ")
 
 
 @pytest.mark.slow

@@ -166,8 +166,8 @@ def _of_interface(models: Sequence[Model], need: int, options: Options) -> Itera
     if turned.uses:
         drop_dead_tensors(turned.model)
         most = cost_of(turned.model, options.profile, options.search).need
-        figure = f"{most:,} bytes or less ({change_in_percent(need, most)})" if most < need else NOT_COMPUTED
-        yield Advice("--io channels-last", f"{figure}; your code then gives images as a camera does, pixel by pixel")
+        figure = f"{most:,} bytes or less ({change_in_percent(need, most)});" if most < need else f"{NOT_COMPUTED}:"
+        yield Advice("--io channels-last", f"{figure} your code then gives images as a camera does, pixel by pixel")
 
 
 def _held_against(

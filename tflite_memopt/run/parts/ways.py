@@ -17,7 +17,7 @@ from ...options import Options
 from ...report.answer import answer_of
 from ...report.exploration import flags_of
 from ...report.model import Advice, Analysis, Report, Way
-from ...report.words import change_in_percent, counted, percent
+from ...report.words import NOT_COMPUTED, change_in_percent, counted, percent
 from ...search.rewrite.boundary import take_channels_last, take_integers
 from ...search.rewrite.stage import clean_up
 from ..attempts import LIMITS
@@ -28,6 +28,8 @@ from .fronts import AUTO, FeedCosts
 from .run import ORDER_WORK, draft_of, need_along, optimize_in_parts
 from .stretch import StretchCosts
 
+_MOST_DRAFTED = 150
+"""Operators of a result up to which it is drafted in parts: 455 took three times as long as the run."""
 PARTS, FED = "--parts auto --effort quick", "--feed auto --parts auto --effort quick"
 
 
@@ -82,14 +84,20 @@ def _allows_parts(options: Options) -> bool:
 
 
 def with_advice(whole: Result, options: Options) -> Report:
-    """Return the report of a result, with the advice to use parts where a draft of them needs less."""
+    """Return the report of a result, with the advice to use parts where a draft of them needs less, or takes long."""
     report = whole.report
-    draft = draft_of(whole, options) if _allows_parts(options) and report.tflm.runs else None
-    if draft is None:
+    if not _allows_parts(options) or not report.tflm.runs:
         return report
-    need, slowdown = draft
-    saved = change_in_percent(report.after.required_for_target, need)
-    text = f"about {need:,} bytes ({saved}) at {percent(slowdown)} run time, as several models in turn (docs/parts.md)"
+    text = f"{NOT_COMPUTED}: several models in turn (docs/parts.md)"
+    if report.after.operators <= _MOST_DRAFTED:
+        draft = draft_of(whole, options)
+        if draft is None:
+            return report
+        need, slowdown = draft
+        saved = change_in_percent(report.after.required_for_target, need)
+        text = (
+            f"about {need:,} bytes ({saved}) at {percent(slowdown)} run time, as several models in turn (docs/parts.md)"
+        )
     summary = replace(report.summary, advice=(Advice("--parts auto", text), *report.summary.advice))
     return replace(report, summary=summary)
 
