@@ -75,7 +75,7 @@ def test_a_plan_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) ->
         return replace(STRATEGIES["naive"](problem, limit), stopped_by_clock=True)
 
     monkeypatch.setattr("tflite_memopt.solvers.plan.methods.STRATEGIES", {"naive": hasty})
-    report = report_of(replace(OPTIONS, planner="naive"))
+    report = report_of(replace(OPTIONS, planner="naive", seed=1))  # another seed: nobody knows the plan yet
     assert report.plan.ended_by == "clock"
     assert any("the clock stopped the search for the plan" in warning for warning in report.warnings)
     assert "the search ran out of time" in shown(report)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import partial
 
 from ..kernels.faults import new_faults
 from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
-from ..kernels.since import operators_of, runs_on, without_newer
+from ..kernels.since import operators_of, runs_on
 from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
 from ..memory.figures import least_need
 from ..memory.problems import with_ties
@@ -100,12 +99,12 @@ class Cache:
     """What runs under several limits, and those of parts of one model, have in common.
 
     ``originals``: models, which nobody changes, by their bytes, which begin all other keys. ``candidates``: by kernels
-    and limits. ``rewritten``: by what rewrites depend on.
+    and limits, and the need that was to be beaten. ``rewritten``: by what rewrites depend on.
     """
 
     originals: dict[bytes, Model] = field(default_factory=dict)
     rewritten: dict[tuple[bytes, KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
-    candidates: dict[tuple[bytes, KernelProfile, SearchOptions], Candidate] = field(default_factory=dict)
+    candidates: dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate] = field(default_factory=dict)
     measured: Measured = field(default_factory=Measured)
     tiles: KnownTiles = field(default_factory=KnownTiles)
 
@@ -137,11 +136,14 @@ class RunContext:
         return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
 
 
-def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:
-    """Return the candidate under these limits alone, from the cache if it is there."""
-    key = run.data, run.profile, options
+def known_or_made(run: RunContext, options: SearchOptions, below: int | None = None) -> Candidate:
+    """Return the candidate under these limits alone, from the cache if it is there.
+
+    ``below``: stripes that need as much or more bytes of the objective are not looked for.
+    """
+    key = run.data, run.profile, options, below
     if key not in run.cache.candidates:
-        run.cache.candidates[key] = _made(run, options)
+        run.cache.candidates[key] = _made(run, options, below)
     return run.cache.candidates[key]
 
 
@@ -151,33 +153,12 @@ def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> C
     return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
-def _made(run: RunContext, options: SearchOptions) -> Candidate:
+def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
     with run.clock.stage("rewrite"):
         rewritten = _rewritten(run, options)
     with run.clock.stage("cascade"):
-        cascaded = _in_stripes(run, options, rewritten.model)
-    return _finished(run, options, rewritten, cascaded)
-
-
-def without_loops(
-    run: RunContext, options: SearchOptions, found: Candidate, since: date, enough: float
-) -> Candidate | None:
-    """Return the best without loops that the search for a candidate has found, for a TFLM from before ``since``.
-
-    None where there is none, and where it needs more than ``enough`` bytes of the objective before channels are in
-    tiles. ``options``: those of the candidate.
-    """
-    rewritten, older = _rewritten(run, options), replace(options, tflm=without_newer(options.build, since))
-    need, cascaded = found.cascaded.without_loops or (0, None)
-    if cascaded is None or need > enough or not runs_on(operators_of(rewritten.model), older.build):
-        return None
-    return _finished(run, older, rewritten, cascaded)
-
-
-def _finished(run: RunContext, options: SearchOptions, rewritten: Changed, cascaded: Changed) -> Candidate:
-    """Of a model in stripes: with channels in tiles, ordered and placed."""
-    with run.clock.stage("cascade"):
+        cascaded = _in_stripes(run, options, rewritten.model, below)
         found = _in_tiles(run, options, rewritten, cascaded)
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)

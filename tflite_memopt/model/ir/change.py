@@ -199,7 +199,7 @@ class Changed:
     where the pass did nothing that is worth keeping.
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
-    ``without_loops``: the best that such a search found without loops, where its best has one, and the bytes of that.
+    ``without_loops``: the same bytes of the best that such a search found without loops, where its best has one.
     ``decision``: what the pass chose by a search, with which it does the same again.
     """
 
@@ -207,7 +207,7 @@ class Changed:
     uses: tuple[RewriteUse, ...] = ()
     refused: tuple[Refusal, ...] = ()
     least: int | None = None
-    without_loops: tuple[int, Changed] | None = None
+    without_loops: int | None = None
     decision: Decision = NOTHING_DECIDED
 
     def then(self, *later: Changed) -> Changed:

@@ -224,10 +224,11 @@ class OrderSearch:
         self._is_by_work = False
         self.least = 0
 
-    def without_loops(self) -> tuple[Cost, Tilings] | None:
-        """Return the best set without loops of those that are planned in full."""
-        found = ((cost, chosen) for cost, chosen in self.plans.planned if not has_loop(chosen))
-        return min(found, key=lambda each: self.plans.price(each[0]), default=None)
+    @property
+    def without_loops(self) -> int:
+        """Return the bytes of the objective of the best set without loops, of those that are planned in full."""
+        needs = (cost.need for cost, chosen in self.plans.planned if not has_loop(chosen))
+        return min(needs, default=self._untiled.need)
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""

@@ -266,17 +266,11 @@ class _Cascade:
         model = self._own.finish(self._own.model, self._profile)
         return Changed(model, self._own.uses, refused, decision=decision)
 
-    def _without_loops(self) -> tuple[int, Changed] | None:
-        """The best without loops, where the incumbent has one."""
-        _, best, tilings = self._best or (None, None, ())
-        if best is None or not has_loop(tilings):
+    def _without_loops(self) -> int | None:
+        """What the best without loops needs, where the incumbent has one."""
+        if self._best is None or not has_loop(self._best[2]):
             return None
-        found = [(each, search) for search in self._searches if (each := search.without_loops()) is not None]
-        if not found:
-            return None
-        (cost, chosen), search = min(found, key=lambda pair: best.plans.price(pair[0][0]))
-        uses = [use_of(search.model, each) for each in chosen]
-        return cost.need, self._searches[search].tiled(search.plans, chosen, uses)
+        return min(self._untiled.need, *(search.without_loops for search in self._searches))
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""
