@@ -86,6 +86,6 @@ def test_a_strategy_that_broke_a_rule_is_a_warning(monkeypatch: pytest.MonkeyPat
         return Solution((0,) * len(problem.items))
 
     monkeypatch.setattr("tflite_memopt.solvers.plan.methods.STRATEGIES", {**STRATEGIES, "greedy_by_size": broken})
-    report = report_of(OPTIONS)
+    report = report_of(replace(OPTIONS, seed=2))  # another seed: nobody knows the plan yet
     assert [reason.split(":")[0] for reason in report.plan.dropped] == ["greedy_by_size"]
     assert any("please report this model: greedy_by_size" in warning for warning in report.warnings)
