@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 
 from ..kernels.arena import ArenaBesideHead, arena_beside_head
 from ..kernels.profile import KernelProfile
@@ -18,7 +17,6 @@ from ..operators.requests import ILP32
 from ..options import Objective, SearchOptions
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.limits import SearchLimit
-from ..solvers.graph.side_by_side import side_by_side
 from ..solvers.plan.methods import CHEAP
 from ..solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ..solvers.plan.together import claimed, join, solve_together
@@ -29,9 +27,6 @@ from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem
 from .reserve import LibraryNeed, needs_by_library
 from .storage import bytes_in_common
-
-_MANY_ITEMS = 200
-"""Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +67,7 @@ def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort
     schedule = solve_schedule(problem, limit=options.search_limit(effort))
     layouts = [own] if schedule.order == own.order else [own, memory_layout(model, profile, schedule.order)]
     limit = options.plan_limit(effort)
-    is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
-    plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
+    plans = [_planned(options, limit, layout) for layout in layouts]  # here, where the next candidate finds them
     placements = (
         _placed(model, layout, plan, profile, options, limit) for layout, plan in zip(layouts, plans, strict=True)
     )
