@@ -143,8 +143,8 @@ def test_a_budget_that_the_search_by_run_time_misses_is_met_by_the_search_for_th
     """The search by run time is made to find nothing."""
     descended = OrderSearch._descended
 
-    def astray(search: OrderSearch, best: Any, *others: Any) -> Any:
-        return best if search._is_by_work else descended(search, best, *others)
+    def astray(search: OrderSearch, best: Any, forms: Any, budget: int | None, *others: Any) -> Any:
+        return descended(search, best, forms, None, *others) if budget is None else best
 
     model = write_model(mobile_chain(32))
     options = replace(PLAIN, rewrite=False, effort="quick")

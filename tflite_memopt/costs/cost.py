@@ -81,8 +81,8 @@ def cost(
     said = f"{depth} {target} {io} {limit} {budget if depth == 'full' else None} {sha256(data).hexdigest()}"
     known = store[said]
     if known is None:
-        found = cost_under(data, options, depth)
-        store[said] = json.dumps(asdict(replace(found, fits=None))).encode()
+        found = _found(data, options, depth)
+        store[said] = json.dumps(asdict(found)).encode()
     else:
         found = NetworkCost(**json.loads(known))
     return _judged(found, budget)
@@ -90,7 +90,11 @@ def cost(
 
 def cost_under(data: bytes, options: Options, depth: Depth) -> NetworkCost:
     """Return what the .tflite costs under any options of a run; nothing is kept. Raises as :func:`optimize`."""
-    return _judged(_full(data, options) if depth == "full" else _estimate(data, options), options.budget)
+    return _judged(_found(data, options, depth), options.budget)
+
+
+def _found(data: bytes, options: Options, depth: Depth) -> NetworkCost:
+    return _full(data, options) if depth == "full" else _estimate(data, options)
 
 
 def _judged(found: NetworkCost, budget: int | None) -> NetworkCost:

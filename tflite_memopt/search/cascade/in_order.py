@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
+from itertools import product
 
 from ...errors import InfeasibleError
 from ...kernels.arena import arena_beside_head
@@ -221,7 +222,6 @@ class OrderSearch:
         profile = profile if finish is as_it_is else profile.with_columns_as_rows
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self._work = model_work(model, profile.prices)
-        self._is_by_work = False
         self.least = 0
 
     @property
@@ -237,28 +237,26 @@ class OrderSearch:
             "stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.bounds.looked_at, known.need
         )
         best: tuple[Cost, Tilings] = known, ()
-        families = self.space.modes.families
-        steps = [
-            (forms, is_cheap)
-            for is_cheap in ((True, False) if self._options.budget else (False,))
-            for forms in families
-        ]
-        for number, (forms, is_cheap) in enumerate(steps, 1):  # each leaves its share of the effort to those behind it
-            self._is_by_work = is_cheap
-            best = self._descended(best, forms, part * number / len(steps), progress)
+        families, budgets = self.space.modes.families, dict.fromkeys((self._options.budget, None))
+        steps = list(product(budgets, families))  # by run time where there is a budget, then by RAM
+        for number, (budget, forms) in enumerate(steps, 1):  # each leaves its share of the effort to those behind it
+            best = self._descended(best, forms, budget, part * number / len(steps), progress)
         if not self.plans.drafts:  # bounds far below what fits have taken all iterations
             least = self.least
             self.space.tilings.keep_measured()
-            best = self._descended(best, families[-1], part + _AFTERWARDS, progress)
+            best = self._descended(best, families[-1], None, part + _AFTERWARDS, progress)
             self.least = least
         best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
     def _descended(
-        self, best: tuple[Cost, Tilings], forms: Forms, share: float, progress: Progress
+        self, best: tuple[Cost, Tilings], forms: Forms, budget: int | None, share: float, progress: Progress
     ) -> tuple[Cost, Tilings]:
-        """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up."""
+        """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up.
+
+        ``budget``: bytes, within which it goes by run time; None: it goes by RAM.
+        """
         effort, below = self._options.effort, _cutoff(best[0].need)
         least, left = self.space.sets.least(forms), _CHOICES[effort]
         for part in _PARTS:
@@ -267,8 +265,8 @@ class OrderSearch:
                 if self._options.meets_budget(best[0].need):
                     return best
                 left -= 1
-                fresh, heads = self._fresh(target, forms)
-                if self._is_by_work and self._options.budget is not None and self.least > self._options.budget:
+                fresh, heads = self._fresh(target, forms, budget)
+                if budget is not None and self.least > budget:
                     return best  # the smallest bound exceeds it, and larger needs only add larger bounds
                 if not fresh:
                     break
@@ -316,16 +314,15 @@ class OrderSearch:
         """The same for heads that are nearly so."""
         return head // max(1, self._untiled.need // HEADS)
 
-    def _fresh(self, below: int, forms: Forms) -> tuple[list[Tilings], int]:
+    def _fresh(self, below: int, forms: Forms, budget: int | None) -> tuple[list[Tilings], int]:
         """The sets to look at next, and how many of them have heads that differ, which are those to plan.
 
         They are the cheapest with each head, since plans come nearer to the bound of a larger one; then the next ones.
-        By run time one by one: what meets the budget and costs least first.
+        Under a budget one by one: what costs least run time first.
         """
-        budget = self._options.budget
-        found = self.space.sets.choices(below, forms, by_work=self._is_by_work)
+        found = self.space.sets.choices(below, forms, by_work=budget is not None)
         self.least = found[0][1].least if found else below
-        if self._is_by_work and budget is not None:
+        if budget is not None:
             found.sort(key=lambda pair: (pair[1].least > budget, self._run_time(pair[1])))
             return [chosen for chosen, _ in found if chosen not in self.plans.drafts][:1], 1
         first, others = dict[int, Tilings](), list[Tilings]()
