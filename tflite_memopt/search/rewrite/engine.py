@@ -154,7 +154,8 @@ class Driver:
     """Applies rules to one model and keeps the record of it.
 
     ``allowed``: how far values may change. ``is_trial``: the model is one of a search's many, and made again, checked,
-    if it is kept. Raises ModelFormatError when a rule leaves an invalid graph.
+    if it is kept. ``names``: those that each graph has, which several drivers of one model may share. Raises
+    ModelFormatError when a rule leaves an invalid graph.
     """
 
     def __init__(
@@ -162,13 +163,14 @@ class Driver:
         model: Model,
         allowed: Collection[Exactness] = _EXACT,
         is_trial: bool = False,
+        names: dict[Graph, set[str]] | None = None,
     ) -> None:
         self.model = model
         self.applied: list[Applied] = []
         self.refused: dict[tuple[str, str], Refusal] = {}
         self._allowed = allowed
         self._is_trial = is_trial
-        self._names: dict[Graph, set[str]] = {}
+        self._names = {} if names is None else names
         self._check()
 
     def apply_everywhere(self, rules: Sequence[Rule]) -> None:

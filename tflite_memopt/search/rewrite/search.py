@@ -126,9 +126,9 @@ class Start:
         """
         copied = copy_model(self.model)
         graph, operators = copied.main, list(copied.main.operators)
-        by_site = {}
+        by_site, names = dict[Site, Driver](), dict[Graph, set[str]]()
         for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, _EXACT if site.is_exact else self.allowed, is_trial)
+            by_site[site] = Driver(copied, _EXACT if site.is_exact else self.allowed, is_trial, names)
             if operators[site.position] in graph.operators:
                 _take_apart(by_site[site], self.rules, graph, operators[site.position], site.tiles)
         drop_dead_tensors(copied)
