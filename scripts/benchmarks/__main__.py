@@ -12,7 +12,7 @@ scripts/bench recurrent   a GRU layer of Keras: the sequence in one call, and on
 scripts/bench tail MODEL...   TFLM's own structures by kind, and the least that stock TFLM permits
 scripts/bench costs   what a search over networks may count, against the full cost: docs/results/costs.csv
 scripts/bench sweeps   RAM by resolution, width, kernel, and so on, one at a time: docs/results/sweeps.csv
-scripts/bench searches   what a search finds that counts RAM as it stands, and optimized: docs/results/searches.csv
+scripts/bench searches   a search that counts the stock arena, and one the optimized: docs/results/searches.csv
 scripts/bench throughput   candidates that batch estimates per second: docs/results/throughput.csv
 scripts/bench ablations MODEL...                               the bytes and seconds that every mechanism saves
 """

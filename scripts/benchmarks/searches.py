@@ -1,8 +1,8 @@
-"""What a search finds that counts RAM as it stands, and what one finds that counts it after optimization.
+"""Compare a search that counts the stock arena with one that counts the arena after optimization.
 
-The candidates are random networks of inverted bottlenecks (``candidates.py``). What is found is the one with the most
-multiply-accumulates of those that fit. As they stand: by the exact arena. Optimized: from the most down, the estimate
-sorts out, and the full cost decides.
+Both look for the network with the most multiply-accumulates that fits, among random networks of inverted bottlenecks
+(``candidates.py``). The first search knows the exact stock arena. The second one goes from the most down, drops
+networks by the estimate, and decides by the full cost.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Search:
     cache: Path | None
 
     def as_they_stand(self, ram: int) -> tuple[int | None, int]:
-        """Return the candidate that is found for so many bytes, and how many full costs that took."""
+        """Return the candidate found for ``ram`` bytes, if there is one, and the number of full costs computed."""
         return next((number for number, found in self.estimates.items() if found.ram <= ram), None), 0
 
     def optimized(self, ram: int) -> tuple[int | None, int]:
@@ -64,7 +64,7 @@ class _Search:
 @click.command()
 @click.option("--candidates", "count", default=500, show_default=True)
 @click.option("--size", "sizes", multiple=True, type=int, default=SIZES, show_default=True, help="KiB of RAM.")
-@click.option("--scenes", default=0, help="Then train what is found on so many scenes, with three seeds.")
+@click.option("--scenes", default=0, help="Train each network found on this many scenes, with three seeds.")
 @click.option("--cache", type=click.Path(path_type=Path), help="A file that keeps costs, to go on after an end.")
 def searches(count: int, sizes: Sequence[int], scenes: int, cache: Path | None) -> None:
     """Find the most multiply-accumulates in a size of RAM, as the networks stand and optimized."""

@@ -12,6 +12,7 @@ from ...operators.boxes import RESHAPES, axis_of, operands
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, source_of
+from .shapes import shape_is_said
 
 _BY_LAST = ("SOFTMAX", "LOG_SOFTMAX")
 _MOST = 4
@@ -72,7 +73,11 @@ def _around(group: _Group, tensor: Tensor, match: Match) -> list[Tensor] | str:
         reader = use.operator
         if _is_inner(group, reader):
             found.append(reader.outputs[0])
-        elif _is_plain(reader) and reader.outputs[0].shape == group.wanted and not match.is_returned(reader.outputs[0]):
+        elif (
+            shape_is_said(reader)
+            and reader.outputs[0].shape == group.wanted
+            and not match.is_returned(reader.outputs[0])
+        ):
             if isinstance(source_of(tensor, reader.outputs[0]), str):
                 return f"'{reader.outputs[0].name}' is quantized otherwise"
             group.left_out[reader] = None
@@ -106,7 +111,7 @@ def _can_make(group: _Group, operator: Operator) -> bool:
     source, chosen = operands(operator, 2)
     if source is None:
         return False
-    if _is_plain(operator):
+    if shape_is_said(operator):
         return source.shape == group.wanted and not isinstance(source_of(source, operator.outputs[0]), str)
     given = integers(chosen)
     if operator.name not in REDUCTIONS or given is None or operator.option("keepDims", False):
@@ -118,10 +123,6 @@ def _can_make(group: _Group, operator: Operator) -> bool:
     return tuple(1 if axis in taken else size for axis, size in enumerate(source.shape)) == group.wanted
 
 
-def _is_plain(operator: Operator) -> bool:
-    return operator.name in RESHAPES and not is_shape_computed(operator)
-
-
 def _write(edit: Editor, group: _Group) -> None:
     new: dict[Tensor, Tensor] = {}
     old = [operator for operator in edit.graph.operators if operator in group.made or operator in group.inner]
@@ -129,7 +130,7 @@ def _write(edit: Editor, group: _Group) -> None:
         output = operator.outputs[0]
         edit.position = edit.graph.operators.index(operator) + 1
         edit.remove(operator)
-        if _is_plain(operator):
+        if shape_is_said(operator):
             new[output] = operator.required(0)
             continue
         new[output] = edit.activation(f"{output.name}/as_read", group.wanted, output)
