@@ -12,8 +12,6 @@ Source of the groups: LiteRT's quantization specification (ai.google.dev/edge/li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ..errors import ErrorKind, UnsupportedModelError
@@ -23,26 +21,8 @@ from ..model.ir.model import DType, Model, Operator, Quantization, Tensor
 from ..model.ir.tensors import per_tensor
 from ..operators.table import kind_of
 
-# fmt: off
-_KEEPS_SCALE = frozenset((
-    "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "CONCATENATION", "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER",
-    "MAX_POOL_2D", "MAXIMUM", "MINIMUM", "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE",
-    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SELECT", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT",
-    "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
-))
-# fmt: on
-_FIXED: Mapping[str, tuple[float, int]] = {
-    "SOFTMAX": (1 / 256, -128),
-    "LOGISTIC": (1 / 256, -128),
-    "TANH": (1 / 128, 0),
-    "L2_NORMALIZATION": (1 / 128, 0),
-}
-_VERSIONS: Mapping[str, int] = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), 3),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "TRANSPOSE_CONV"), 2),
-    "FULLY_CONNECTED": 4,
-}
-"""Versions of op_version.cc for int8, of kinds that rewrites never write (``operator_version`` has the others)."""
+_DENSE = 4
+"""The version of an int8 FULLY_CONNECTED; ``operator_version`` has that of one that keeps its dimensions."""
 
 
 def as_int8(model: Model) -> Model:
@@ -70,9 +50,11 @@ def as_int8(model: Model) -> Model:
             _retype(made, tensor, DType.INT8, draw)
     writer = GraphWriter(made, made.main)
     for operator in made.main.operators:
-        if operator.name in _FIXED:
-            operator.outputs[0].quantization = per_tensor(*_FIXED[operator.name])
-        least = _VERSIONS.get(operator.name) or operator_version(operator.name, operator.outputs)
+        scale = kind_of(operator).scale
+        if scale is not None:
+            operator.outputs[0].quantization = per_tensor(*scale)
+        is_dense = operator.name == "FULLY_CONNECTED"
+        least = _DENSE if is_dense else operator_version(operator.name, operator.outputs)
         if operator.opcode.version < least:
             operator.opcode = writer.opcode(operator.name, least)
     used = {id(tensor.buffer) for tensor in made.main.tensors}
@@ -113,7 +95,7 @@ def _groups(model: Model) -> dict[Tensor, Tensor]:
         return tensor
 
     for operator in model.main.operators:
-        if operator.name not in _KEEPS_SCALE:
+        if not kind_of(operator).keeps_scale:
             continue
         floats = [each for each in (*operator.present_inputs(), *operator.outputs) if each.dtype is DType.FLOAT32]
         for tensor in floats[1:]:

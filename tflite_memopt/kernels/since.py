@@ -5,143 +5,23 @@ Firmware may be older than the runtime that a result is verified on, and compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
 from ..errors import ErrorKind, UsageError
-from ..model.ir.model import DType, Model, Operator
+from ..model.ir.model import Model, Operator
+from ..operators.kind import CMSIS_NN, Arrival
 from ..operators.requests import Abi
-from ..operators.table import kind_of
+from ..operators.table import BY_LABEL, kind_of
 
-
-@dataclass(frozen=True)
-class Arrival:
-    """An operator, or some operators of a kind, that TFLM has had since a day.
-
-    ``operator``: the builtin's schema name, or the code of a custom operator. ``what``: those of the kind, in words;
-    empty for all of them. ``day``, ``commit``: of tflite-micro's main branch. ``meets``: whether an operator of the
-    kind is among them. ``had_by``: kernel libraries that had their own kernel for it before. ``cure``: what to do
-    beside linking a newer TFLM; empty for the usual.
-    """
-
-    operator: str
-    what: str
-    day: date
-    commit: str
-    meets: Callable[[Operator], bool]
-    had_by: tuple[str, ...] = ()
-    cure: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.operator} {self.what}".rstrip()
-
-
-def _always(_: Operator) -> bool:
-    return True
-
-
-def _of(dtype: DType) -> Callable[[Operator], bool]:
-    """Of this type is an operator whose activation is."""
-
-    def meets(operator: Operator) -> bool:
-        activation = operator.operand(kind_of(operator).tflm.activation)
-        return activation is not None and activation.dtype is dtype
-
-    return meets
-
-
-def _per_channel(dtype: DType) -> Callable[[Operator], bool]:
-    """Has the weights of this layer several scales, and its activations this type?"""
-
-    def meets(operator: Operator) -> bool:
-        weights = operator.operand(1)
-        found = None if weights is None else weights.quantization
-        return _of(dtype)(operator) and found is not None and len(found.scale) > 1
-
-    return meets
-
-
-def _is_dense_by_pixels(operator: Operator) -> bool:
-    return _per_channel(DType.INT8)(operator) and len(operator.outputs[0].shape) != 2
-
-
-def _without_bias(operator: Operator) -> bool:
-    return _of(DType.INT16)(operator) and operator.operand(3) is None
-
-
-def _operators(names: str, year: int, month: int, day: int, commit: str) -> Iterator[Arrival]:
-    return (Arrival(name, "", date(year, month, day), commit, _always) for name in names.split())
-
-
-def _type(name: str, dtype: DType, year: int, month: int, day: int, commit: str, *had_by: str) -> Arrival:
-    return Arrival(name, f"of {dtype.label}", date(year, month, day), commit, _of(dtype), had_by)
-
-
-def _channels(dtype: DType, day: date, commit: str) -> Arrival:
-    return Arrival("FULLY_CONNECTED", _OF_CHANNELS[dtype], day, commit, _per_channel(dtype), cure=_ONE_SCALE)
-
-
-_OF_CHANNELS = {each: f"of {each.label} with a scale per channel" for each in (DType.INT8, DType.INT16)}
-_CHANNELS_OF_INT8, _CHANNELS_OF_INT16 = (f"FULLY_CONNECTED {what}" for what in _OF_CHANNELS.values())
-_ONE_SCALE = (
-    "quantize the weights of dense layers with one scale (in TensorFlow set "
-    "converter._experimental_disable_per_channel_quantization_for_dense_layers)"
-)
 FIRST_DAY = date(2023, 2, 14)
 """The day of the oldest TFLM that is named here; what TFLM had before was not read."""
-_FILTER_BANKS = "SignalFilterBank SignalFilterBankLog SignalFilterBankSpectralSubtraction SignalFilterBankSquareRoot"
-_CMSIS_NN = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
-ARRIVALS: tuple[Arrival, ...] = (
-    _type("RSQRT", DType.INT16, 2023, 3, 2, "cf34a2a60"),
-    _type("SQUARED_DIFFERENCE", DType.INT16, 2023, 3, 6, "a4dc63912"),
-    _type("SLICE", DType.BOOL, 2023, 3, 22, "69ada1118"),
-    _type("ADD", DType.INT32, 2023, 3, 30, "e87b788f2"),
-    *_operators("SignalWindow", 2023, 6, 14, "c306ff608"),
-    *_operators("SignalRfft", 2023, 6, 21, "f22888af6"),
-    *_operators("SignalFramer", 2023, 7, 11, "29d8dbfd4"),
-    *_operators("SignalOverlapAdd", 2023, 7, 11, "597ccf786"),
-    *_operators("SignalDelay", 2023, 7, 12, "7781c4979"),
-    *_operators("SignalStacker", 2023, 7, 12, "296b81858"),
-    *_operators("SignalEnergy", 2023, 7, 13, "8ee06dcba"),
-    *_operators(_FILTER_BANKS, 2023, 7, 14, "2548022e0"),
-    *_operators("SignalFftAutoScale", 2023, 7, 19, "70aed11c9"),
-    *_operators("SignalIrfft", 2023, 7, 20, "55037d2d5"),
-    *_operators("EMBEDDING_LOOKUP", 2023, 7, 26, "aa945a0fc"),
-    _type("DEPTHWISE_CONV_2D", DType.INT16, 2023, 8, 1, "a7846a175", *_CMSIS_NN),
-    *_operators("SignalPCAN", 2023, 8, 23, "e01fdf05a"),
-    *_operators("BATCH_MATMUL", 2023, 9, 6, "5d542d7ed"),
-    _type("BATCH_MATMUL", DType.INT16, 2023, 9, 6, "5d542d7ed"),
-    _type("CAST", DType.UINT32, 2023, 10, 2, "13564c778"),
-    _type("DIV", DType.INT32, 2023, 10, 2, "6da4e7575"),
-    _type("CAST", DType.BOOL, 2024, 1, 22, "324ae1eab"),
-    Arrival("TRANSPOSE_CONV", "of int16 without a bias", date(2024, 5, 9), "5e4e51bbe", _without_bias),
-    _type("EXPAND_DIMS", DType.INT16, 2024, 5, 24, "be11bd79e"),
-    _type("MAXIMUM", DType.INT16, 2024, 9, 9, "19aaea85e"),
-    _type("MINIMUM", DType.INT16, 2024, 9, 9, "19aaea85e"),
-    _type("RELU6", DType.INT16, 2024, 9, 26, "ef2179ce0"),
-    _channels(DType.INT8, date(2024, 9, 27), "47b545074"),
-    Arrival(
-        "FULLY_CONNECTED",
-        "of int8 with a scale per channel, in other than two dimensions",
-        date(2025, 1, 7),
-        "10ebaab9f",
-        _is_dense_by_pixels,
-        cure=_ONE_SCALE,
-    ),
-    _type("GREATER", DType.INT16, 2025, 3, 17, "39209b412"),
-    _type("TRANSPOSE", DType.INT16, 2025, 3, 17, "39209b412"),
-    _type("UNPACK", DType.INT16, 2025, 3, 17, "39209b412"),
-    _channels(DType.INT16, date(2025, 3, 17), "39209b412"),
-    _type("RELU", DType.INT16, 2025, 3, 21, "b78bb7e31"),
-    _type("SUB", DType.INT32, 2025, 6, 4, "686df2db9"),
-    *_operators("REVERSE_V2", 2025, 7, 10, "41a9c8a6c"),
-    *_operators("REDUCE_MIN", 2025, 8, 5, "3d4cdc19f"),
-    _type("PACK", DType.INT16, 2025, 8, 20, "7a7a3de09"),
-    _type("PRELU", DType.INT16, 2025, 9, 9, "aa6e62517"),
-    *_operators("TFLM_DECODE", 2025, 10, 17, "d96fe663d"),
-    *_operators("DYNAMIC_UPDATE_SLICE", 2025, 11, 10, "62cbc8e3e"),
-    *_operators("REDUCE_ALL", 2026, 1, 8, "ef382bdaa"),
+ARRIVALS: tuple[Arrival, ...] = tuple(
+    sorted(
+        (replace(each, operator=name) for name, kind in BY_LABEL.items() for each in kind.arrivals),
+        key=lambda each: each.day,
+    )
 )
 """What came to TFLM after ``FIRST_DAY``; what is not in here has been there since then.
 
@@ -156,7 +36,7 @@ were also run: 233 models of one operator on 27 wheels of tflite-micro of 2023-1
 _BY_OPERATOR: Mapping[str, tuple[Arrival, ...]] = {
     name: tuple(each for each in ARRIVALS if each.operator == name) for name in {each.operator for each in ARRIVALS}
 }
-SINCE: Mapping[str, date] = {each.operator: each.day for each in ARRIVALS if not each.what}
+SINCE: Mapping[str, date] = {each.operator: each.day for each in ARRIVALS if each.dtype is None}
 """By name, the day of operators that came as a whole."""
 LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
 """Operator kinds of a region that runs as a loop."""
@@ -202,7 +82,7 @@ class TflmBuild:
         return replace(abi, name=f"{abi.word} bits, {enums}{static}", short_enums=short, is_static=self.is_static)
 
 
-_ARM = ("reference", *_CMSIS_NN)
+_ARM = ("reference", *CMSIS_NN)
 _ESP = ("reference", "esp-nn", "esp-nn-s3", "esp-nn-p4")
 _NOT_MEASURED = "portable"
 """For builds whose CMSIS-NN is older than the one that was measured: plans that are right with any kernels."""
@@ -215,7 +95,9 @@ def _esp(name: str, day: date, version: str, has_channels: bool = True) -> TflmB
     The file of that kernel is Espressif's own: until 312a65a (1.3.4) it took one scale of these, and still takes one of
     int16.
     """
-    without = (_CHANNELS_OF_INT16,) if has_channels else (_CHANNELS_OF_INT8, _CHANNELS_OF_INT16)
+    without = tuple(
+        f"FULLY_CONNECTED of {dtype} with a scale per channel" for dtype in ("int8", "int16")[has_channels:]
+    )
     return TflmBuild(name, day, libraries=_ESP, without=without, source=f"espressif/esp-tflite-micro {version}")
 
 
@@ -226,7 +108,7 @@ def _zephyr(version: str, day: date, commit: str) -> TflmBuild:
 
 def _silicon_labs(name: str, source: str) -> TflmBuild:
     source = f"{source}, whose component names tflite-micro 02414075e; without the kernels of the MVP"
-    return TflmBuild(name, date(2023, 6, 16), libraries=_CMSIS_NN[:2], kernels=_NOT_MEASURED, source=source)
+    return TflmBuild(name, date(2023, 6, 16), libraries=CMSIS_NN[:2], kernels=_NOT_MEASURED, source=source)
 
 
 BUILDS: Mapping[str, TflmBuild] = {
@@ -266,7 +148,7 @@ BUILDS: Mapping[str, TflmBuild] = {
         TflmBuild(
             "openmv-4.8",
             date(2024, 7, 25),
-            libraries=_CMSIS_NN,
+            libraries=CMSIS_NN,
             kernels=_NOT_MEASURED,
             source="openmv/libtflm 73eb1aa (firmware 4.6 to 4.8): tflite-micro a57349f0b; 5.0 has another one",
         ),
@@ -325,7 +207,10 @@ def operators_of(model: Model) -> Iterator[Operator]:
 
 def arrivals_of(operator: Operator) -> Iterator[Arrival]:
     """Yield what came to TFLM that an operator needs."""
-    return (each for each in _BY_OPERATOR.get(operator.opcode.label, ()) if each.meets(operator))
+    activation = operator.operand(kind_of(operator).tflm.activation)
+    of_type = (None, None if activation is None else activation.dtype)
+    known = _BY_OPERATOR.get(operator.opcode.label, ())
+    return (each for each in known if each.dtype in of_type and each.meets(operator))
 
 
 def lacking(operator: Operator, build: TflmBuild) -> Arrival | None:
@@ -350,5 +235,5 @@ def needed_since(kinds: Iterable[str]) -> date | None:
 
 def has_operators(kinds: Iterable[str], build: TflmBuild) -> bool:
     """Return whether a build of TFLM has operator kinds, of some type."""
-    whole = (each for name in kinds for each in _BY_OPERATOR.get(name, ()) if not each.what)
+    whole = (each for name in kinds for each in _BY_OPERATOR.get(name, ()) if each.dtype is None)
     return not any(map(build.lacks, whole))

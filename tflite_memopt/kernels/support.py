@@ -15,10 +15,10 @@ from ..errors import printable
 from ..model.ir.check import reachable
 from ..model.ir.model import DType, Graph, Model, Operator, Tensor
 from ..model.ir.tensors import quantized_alike
-from ..operators.kind import F32, I4, I8, I16, I64, U8
-from ..operators.table import REFERENCE, kind_of
+from ..operators.kind import F32, I4, I8, I16, I64, U8, Arrival
+from ..operators.table import BY_LABEL, REFERENCE, kind_of
 from .profiles import PORTABLE
-from .since import PRESENT, Arrival, TflmBuild, lacking
+from .since import PRESENT, TflmBuild, lacking
 
 _OfNumbers = Literal["int2", "int4", "int4_channels", "blocks", "weights_only", "uint8", "float16", "int16"]
 _OfTypes = Literal["positions", "masks", "types"]
@@ -135,38 +135,6 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
     "parts": (f"TFLM joins at most {MAX_PARTS} tensors at once", "join them in groups"),
 }
 """The problem and its remedy, by kind."""
-_LIST = "give the recurrent layer's network a batch size (keras.Input(..., batch_size=1)), without SELECT_TF_OPS"
-_POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
-_PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
-_RECURRENT = "unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
-_SQUARES = "write a product (x * x), or sqrt and exp"
-_LAYERS: Mapping[str, str] = {
-    "BITCAST": "use tf.argmax(..., output_type=tf.int32) instead of keras.ops.argmax, or compute it in the firmware",
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _RECURRENT,
-    "BIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
-    "CONV_3D": "stack the frames along the channels and use Conv2D (torch.nn.Conv2d)",
-    "CONV_3D_TRANSPOSE": "stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)",
-    "DENSIFY": "convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)",
-    "FlexTensorListFromTensor": _LIST,
-    "FlexTensorListReserve": _LIST,
-    "GELU": _PLAIN,
-    "LOCAL_RESPONSE_NORMALIZATION": "use BatchNormalization (torch.nn.BatchNorm2d)",
-    "NON_MAX_SUPPRESSION_V4": _POST,
-    "NON_MAX_SUPPRESSION_V5": _POST,
-    "ONE_HOT": "leave CategoryEncoding (keras.ops.one_hot) out, and let the firmware give the vector",
-    "POW": _SQUARES,
-    "REDUCE_ANY": _MASK,
-    "RELU_0_TO_1": _PLAIN,
-    "RELU_N1_TO_1": _PLAIN,
-    "RFFT2D": "compute the spectrum before the model, with TFLM's signal library",
-    "RNN": _RECURRENT,
-    "SELECT": "give keras.ops.where (torch.where) operands of one shape, or multiply by a mask",
-    "TILE": "use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or broadcast",
-    "TOPK_V2": _POST,
-    "UNIDIRECTIONAL_SEQUENCE_RNN": _RECURRENT,
-}
-"""Replacements in Keras or PyTorch for the layer that makes an operator, by the operator's name."""
-
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "UNSORTED_SEGMENT_PROD", "WHERE"})
 """Kinds that the converter writes to compute shapes that the network leaves open."""
 _ARGUMENTS = ("ARG_MAX", "ARG_MIN")
@@ -220,7 +188,8 @@ def said_of(support: TflmSupport, mended: str | None = None) -> str:
 def advice_on(kind: ObstacleKind, operator: str = "") -> str:
     """Return the problem and its remedy, for an operator of this name."""
     problem, remedy = _ADVICE[kind]
-    return f"{problem}, {_LAYERS.get(operator, remedy) if kind in ('missing', 'flex') else remedy}"
+    of_kind = BY_LABEL[operator].instead if kind in ("missing", "flex") and operator in BY_LABEL else ""
+    return f"{problem}, {of_kind or remedy}"
 
 
 def _said(obstacle: Obstacle, with_remedy: bool) -> str:
@@ -396,7 +365,7 @@ def _too_late(late: Arrival, build: TflmBuild, obstacle: Obstacle) -> Obstacle:
     name = build.name.removesuffix(f"@{build.day}")
     whose = f"TFLM of {build.day}" if name == str(build.day) else f"{name} (TFLM of {build.day})"
     since = f"{late}, in TFLM since {late.day} ({late.commit})"
-    cure = late.cure or ("convert it to another type" if late.what else "replace the layer")
+    cure = late.cure or ("convert it to another type" if late.dtype else "replace the layer")
     return replace(obstacle, since=since, build=whose, cure=cure)
 
 

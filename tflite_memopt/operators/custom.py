@@ -9,13 +9,14 @@ decode_state*.cc and .h, detection_postprocess.cc, ethos_u/ethosu.cc.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flatbuffers import flexbuffers
 
 from ..errors import ErrorKind, ModelFormatError, UnsupportedModelError
 from ..model.ir.model import Operator, Tensor
+from .kind import Arrival, OperatorKind
 from .requests import BINARY, IN0, IN1, INT, OUT0, OUT1, POINTER, TERNARY, UNARY, Abi, Asks, Size, Slot, inputs, needed
 
 # Exceptions of the flatbuffers runtime for a damaged offset.
@@ -191,34 +192,47 @@ def _added(operator: Operator, abi: Abi) -> tuple[int, ...]:
 
 _WITH_VALID = (IN0, OUT0, OUT1)
 
-KINDS: Mapping[str, Asks] = {
-    "CIRCULAR_BUFFER": Asks(0, 8, UNARY),  # OpDataCircularBuffer
-    "SignalDelay": Asks(0, Size(20, 32), UNARY, _delayed),  # TFLMSignalFrontendDelayParams
-    "SignalEnergy": Asks(0, 8, UNARY),  # TFLMSignalEnergyParams
-    "SignalFftAutoScale": Asks(holds=_WITH_VALID),
+
+def _since(day: str, commit: str) -> Callable[..., OperatorKind]:
+    """Make rows of what came to TFLM on a day; they take what :class:`Asks` takes."""
+    arrived = (Arrival(day, commit),)
+    return lambda *sizes, **asks: OperatorKind(asks=Asks(*sizes, **asks), arrivals=arrived)
+
+
+_LIST = "give the recurrent layer's network a batch size (keras.Input(..., batch_size=1)), without SELECT_TF_OPS"
+KINDS: Mapping[str, OperatorKind] = {
+    "CIRCULAR_BUFFER": OperatorKind(asks=Asks(0, 8, UNARY)),  # OpDataCircularBuffer
+    **dict.fromkeys(("FlexTensorListFromTensor", "FlexTensorListReserve"), OperatorKind(instead=_LIST)),
+    "SignalDelay": _since("2023-07-12", "7781c4979")(0, Size(20, 32), UNARY, _delayed),  # TFLMSignalFrontendDelayParams
+    "SignalEnergy": _since("2023-07-13", "8ee06dcba")(0, 8, UNARY),  # TFLMSignalEnergyParams
+    "SignalFftAutoScale": _since("2023-07-19", "70aed11c9")(holds=_WITH_VALID),
     # TFLMSignalFilterBankParams; a uint64 per channel and one more
-    "SignalFilterBank": Asks(
+    "SignalFilterBank": _since("2023-07-14", "2548022e0")(
         0, Size(36, 64), (*inputs(6), OUT0), in_init=lambda operator, _: ((_number(operator, "num_channels") + 1) * 8,)
     ),
-    "SignalFilterBankLog": Asks(0, 8, UNARY),  # TFLMSignalLogParams
+    "SignalFilterBankLog": _since("2023-07-14", "2548022e0")(0, 8, UNARY),  # TFLMSignalLogParams
     # TFLMSignalSpectralSubtractionParams; a uint32 noise estimate per channel
-    "SignalFilterBankSpectralSubtraction": Asks(
+    "SignalFilterBankSpectralSubtraction": _since("2023-07-14", "2548022e0")(
         0, Size(44, 56), _WITH_VALID, in_init=lambda operator, _: (_number(operator, "num_channels") * 4,)
     ),
-    "SignalFilterBankSquareRoot": Asks(holds=BINARY),
-    "SignalFramer": Asks(0, Size(28, 40), _WITH_VALID, _framed),  # TFLMSignalFramerParams
-    "SignalIrfft": Asks(0, Size(24, 32), UNARY, in_init=_tables_of_inverse),  # TfLiteAudioFrontendIrfftParams
-    "SignalOverlapAdd": Asks(0, Size(24, 32), UNARY, _added),  # TFLMSignalOverlapAddParams
-    "SignalPCAN": Asks(0, 4, TERNARY),  # TfLitePcanParams
+    "SignalFilterBankSquareRoot": _since("2023-07-14", "2548022e0")(holds=BINARY),
+    "SignalFramer": _since("2023-07-11", "29d8dbfd4")(0, Size(28, 40), _WITH_VALID, _framed),  # TFLMSignalFramerParams
+    "SignalIrfft": _since("2023-07-20", "55037d2d5")(
+        0, Size(24, 32), UNARY, in_init=_tables_of_inverse
+    ),  # TfLiteAudioFrontendIrfftParams
+    "SignalOverlapAdd": _since("2023-07-11", "597ccf786")(0, Size(24, 32), UNARY, _added),  # TFLMSignalOverlapAddParams
+    "SignalPCAN": _since("2023-08-23", "e01fdf05a")(0, 4, TERNARY),  # TfLitePcanParams
     # TfLiteAudioFrontendRfftParams; scratch for the zero-padded input
-    "SignalRfft": Asks(
+    "SignalRfft": _since("2023-06-21", "f22888af6")(
         0, Size(32, 48), UNARY, scratch=_padded_input, in_init=lambda operator, abi: (_tables(operator, abi),)
     ),
-    "SignalStacker": Asks(0, Size(36, 56), _WITH_VALID, in_init=_stacked),  # TFLMSignalStackerParams
-    "SignalWindow": Asks(0, 8, BINARY),  # TFLMSignalWindowParams
-    "TFLM_DECODE": Asks(
+    "SignalStacker": _since("2023-07-12", "296b81858")(
+        0, Size(36, 56), _WITH_VALID, in_init=_stacked
+    ),  # TFLMSignalStackerParams
+    "SignalWindow": _since("2023-06-14", "c306ff608")(0, 8, BINARY),  # TFLMSignalWindowParams
+    "TFLM_DECODE": _since("2025-10-17", "d96fe663d")(
         holds=lambda operator: tuple(slot for triple in _triples(operator) for slot in triple), prepare=_decoders
     ),
-    "TFLite_Detection_PostProcess": Asks(0, 112, TERNARY[:-1], scratch=_detections),  # OpData
-    "ethos-u": Asks(0, 12, (IN0,), scratch=_addresses),  # OpData
+    "TFLite_Detection_PostProcess": OperatorKind(asks=Asks(0, 112, TERNARY[:-1], scratch=_detections)),  # OpData
+    "ethos-u": OperatorKind(asks=Asks(0, 12, (IN0,), scratch=_addresses)),  # OpData
 }

@@ -6,11 +6,11 @@ batch_matmul.cc, batch_matmul_common.cc.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..model.ir.model import DType, Operator
 from ..model.ir.tensors import QUANTIZED
-from .kind import NIBBLES, TO_16, AlongH, OperatorKind, Tflm
+from .kind import I8, I16, NIBBLES, TO_16, AlongH, Arrival, OperatorKind, Tflm
 from .overrides import Overrides, Sequences
 from .requests import BINARY, IN0, IN1, INT, TERNARY, Abi, Asks, Size, copied_shape, needed, shape_bytes
 from .reuse import KernelReuse
@@ -105,6 +105,27 @@ def _macs_of_matrices(operator: Operator) -> int:
     return operator.outputs[0].elements * (left.shape[-2] if operator.option("adjX") else left.shape[-1])
 
 
+def _has_channels(operator: Operator) -> bool:
+    """Tell whether the weights have several scales."""
+    weights = operator.operand(1)
+    found = None if weights is None else weights.quantization
+    return found is not None and len(found.scale) > 1
+
+
+def _is_by_pixels(operator: Operator) -> bool:
+    return _has_channels(operator) and len(operator.outputs[0].shape) != 2
+
+
+def _of_channels(
+    day: str, commit: str, dtype: DType, more: str = "", meets: Callable[[Operator], bool] = _has_channels
+) -> Arrival:
+    return Arrival(day, commit, dtype, f"with a scale per channel{more}", meets, cure=_ONE_SCALE)
+
+
+_ONE_SCALE = (
+    "quantize the weights of dense layers with one scale (in TensorFlow set "
+    "converter._experimental_disable_per_channel_quantization_for_dense_layers)"
+)
 KINDS: Mapping[str, OperatorKind] = {
     "BATCH_MATMUL": OperatorKind(
         Tflm(TO_16, weights=1, of_weights={each: frozenset({each}) for each in TO_16}),
@@ -113,6 +134,7 @@ KINDS: Mapping[str, OperatorKind] = {
         rows=product_rows,
         along_h=AlongH(multiplies_by_one_matrix, as_it_lies=1),
         macs=_macs_of_matrices,
+        arrivals=(Arrival("2023-09-06", "5d542d7ed"), Arrival("2023-09-06", "5d542d7ed", I16)),
     ),
     "FULLY_CONNECTED": OperatorKind(
         Tflm(TO_16, weights=1, of_weights=NIBBLES),
@@ -131,5 +153,10 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=_pixel_reuses,
         macs=_macs,
         channel_axis=0,
+        arrivals=(
+            _of_channels("2024-09-27", "47b545074", I8),
+            _of_channels("2025-01-07", "10ebaab9f", I8, ", in other than two dimensions", _is_by_pixels),
+            _of_channels("2025-03-17", "39209b412", I16),
+        ),
     ),
 }

@@ -28,7 +28,25 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.ir.model import DType, Operator, Tensor
-from .kind import F32, FLOAT, I8, I16, I32, I64, TO_8, TO_16, TO_32, TO_64, U8, AlongH, ByPhase, OperatorKind, Tflm
+from .kind import (
+    BOOL,
+    F32,
+    FLOAT,
+    I8,
+    I16,
+    I32,
+    I64,
+    TO_8,
+    TO_16,
+    TO_32,
+    TO_64,
+    U8,
+    AlongH,
+    Arrival,
+    ByPhase,
+    OperatorKind,
+    Tflm,
+)
 from .overrides import Sequences
 from .requests import BINARY, IN0, IN1, OUT0, POINTER, TERNARY, UNARY, Abi, Asks, Size, if_int8, inputs, needed
 from .reuse import KernelReuse, in_place
@@ -97,8 +115,8 @@ def _binary(types: frozenset[DType], asks: Asks = Asks(), **fields: Any) -> Oper
     return replace(_BINARY, tflm=Tflm(types), asks=asks, **fields)
 
 
-_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, DType.BOOL})
-_CAST = TO_32 | {DType.BOOL, DType.UINT32}
+_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, BOOL})
+_CAST = TO_32 | {BOOL, DType.UINT32}
 _QUANTIZED: Mapping[DType, frozenset[DType]] = {
     F32: frozenset({I8, I16}),
     I8: frozenset({I8, I16, I32, U8}),
@@ -111,10 +129,14 @@ _COMPARISON = Asks(0, 32, (IN0, IN1))  # OpData, comparisons.cc
 _ABS_RSQRT = Asks(0, 28, UNARY)  # OpDataAbsRsqrt, elementwise.cc
 _CONVERSION = Asks(0, 32, UNARY)  # DequantizeOpData, OpDataQuantizeReference
 
+_PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
+
 KINDS: Mapping[str, OperatorKind] = {
     **dict.fromkeys(("CEIL", "COS", "EXP", "LOG", "ROUND", "SIN", "SQRT", "SQUARE"), _unary(FLOAT)),
-    **dict.fromkeys(("ABS", "RSQRT"), _unary(TO_16, _ABS_RSQRT)),
-    "ADD": _binary(TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217),
+    "ABS": _unary(TO_16, _ABS_RSQRT),
+    "ADD": _binary(
+        TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217, arrivals=(Arrival("2023-03-30", "e87b788f2", I32),)
+    ),
     "ADD_N": _binary(
         TO_8,
         Asks(
@@ -129,8 +151,9 @@ KINDS: Mapping[str, OperatorKind] = {
         asks=Asks(Size(8, short=2), holds=UNARY),
         reuses=_converted_reuses,
         flash=1715,
+        arrivals=(Arrival("2023-10-02", "13564c778", DType.UINT32), Arrival("2024-01-22", "324ae1eab", BOOL)),
     ),
-    **dict.fromkeys(("GELU", "RELU_0_TO_1", "SIGN"), OperatorKind(is_by_channel=True)),  # without a kernel
+    **dict.fromkeys(("GELU", "RELU_0_TO_1"), OperatorKind(is_by_channel=True, instead=_PLAIN)),
     "CUMSUM": OperatorKind(
         overwrites="first input",
         tflm=Tflm(TO_8),
@@ -140,31 +163,37 @@ KINDS: Mapping[str, OperatorKind] = {
     "DEQUANTIZE": _unary(
         frozenset({I8, I16, U8}), _CONVERSION, reuses=_converted_reuses, price="converted", flash=1050
     ),
-    "DIV": _binary(TO_8 | {I32}, Asks(Size(4, short=1), 28, BINARY)),
+    "DIV": _binary(
+        TO_8 | {I32}, Asks(Size(4, short=1), 28, BINARY), arrivals=(Arrival("2023-10-02", "6da4e7575", I32),)
+    ),
     "ELU": _unary(TO_8, Asks(0, 256, UNARY)),  # a look-up table for int8
     **dict.fromkeys(("EQUAL", "NOT_EQUAL"), _binary(_NUMBERS_OR_TRUTH, _COMPARISON)),
     "FLOOR": _unary(FLOAT, Asks()),
     **dict.fromkeys(("FLOOR_DIV", "FLOOR_MOD"), _binary(FLOAT, Asks(holds=BINARY))),
-    "GREATER": _binary(TO_64, _COMPARISON),
+    "GREATER": _binary(TO_64, _COMPARISON, arrivals=(Arrival("2025-03-17", "39209b412", I16),)),
     "HARD_SWISH": _unary(TO_8, Asks(0, 20, UNARY)),  # HardSwishParams
     # TfLiteL2NormParams; L2NormalizationParams
-    "L2_NORMALIZATION": replace(_ROW, tflm=Tflm(TO_8, rank=(0, 4, TO_8)), asks=Asks(Size(4, short=1), 4, UNARY)),
+    "L2_NORMALIZATION": replace(
+        _ROW, tflm=Tflm(TO_8, rank=(0, 4, TO_8)), asks=Asks(Size(4, short=1), 4, UNARY), scale=(1 / 128, 0)
+    ),
     "LEAKY_RELU": _unary(TO_16, Asks(4, 24, UNARY)),  # LeakyReluOpData
     "LESS": _binary(TO_8 | {I64, I32}, _COMPARISON, flash=4516),
     **dict.fromkeys(("GREATER_EQUAL", "LESS_EQUAL"), _binary(TO_8 | {I64, I32}, _COMPARISON)),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), replace(_BINARY, asks=Asks())),
     "LOGICAL_NOT": replace(_UNARY, asks=Asks(holds=UNARY)),
-    "LOGISTIC": _unary(TO_16, Asks(0, 16, UNARY), price="curve"),
+    "LOGISTIC": _unary(TO_16, Asks(0, 16, UNARY), price="curve", scale=(1 / 256, -128)),
     # LogSoftmaxOpData
     "LOG_SOFTMAX": replace(_ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40)))),
-    "MAXIMUM": _binary(TO_64),
-    "MINIMUM": _binary(TO_64, flash=4840),
+    "MAXIMUM": _binary(TO_64, keeps_scale=True, arrivals=(Arrival("2024-09-09", "19aaea85e", I16),)),
+    "MINIMUM": _binary(TO_64, flash=4840, keeps_scale=True, arrivals=(Arrival("2024-09-09", "19aaea85e", I16),)),
     "MUL": _binary(TO_32, Asks(Size(4, short=1), 36, BINARY), price="product", flash=6145),
     "NEG": _unary(FLOAT, Asks()),
+    "POW": OperatorKind(instead="write a product (x * x), or sqrt and exp"),
     "PRELU": replace(
         _BINARY,
         tflm=Tflm(TO_16, weights=1, of_weights={I16: frozenset({I8})}, rank=(0, 4, FLOAT)),
         asks=Asks(0, 28, BINARY),  # PreluParams
+        arrivals=(Arrival("2025-09-09", "aa6e62517", I16),),
     ),
     "QUANTIZE": replace(
         _UNARY,
@@ -174,21 +203,40 @@ KINDS: Mapping[str, OperatorKind] = {
         price="converted",
         flash=2426,
     ),
-    "RELU": _unary(TO_16, Asks(0, 28, UNARY)),  # ReluOpData, activations.cc
-    "RELU6": _unary(TO_16, Asks(0, 8, (IN0,))),  # Relu6OpData, activations.cc
-    "RELU_N1_TO_1": replace(_UNARY, overwrites=None),
-    "SELECT": OperatorKind(price="chosen"),
+    "RELU": _unary(
+        TO_16, Asks(0, 28, UNARY), arrivals=(Arrival("2025-03-21", "b78bb7e31", I16),)
+    ),  # ReluOpData, activations.cc
+    "RELU6": _unary(
+        TO_16, Asks(0, 8, (IN0,)), arrivals=(Arrival("2024-09-26", "ef2179ce0", I16),)
+    ),  # Relu6OpData, activations.cc
+    "RELU_N1_TO_1": replace(_UNARY, overwrites=None, instead=_PLAIN),
+    "RSQRT": _unary(TO_16, _ABS_RSQRT, arrivals=(Arrival("2023-03-02", "cf34a2a60", I16),)),
+    "SELECT": OperatorKind(
+        price="chosen",
+        keeps_scale=True,
+        instead="give keras.ops.where (torch.where) operands of one shape, or multiply by a mask",
+    ),
     "SELECT_V2": replace(
         _CHOICE, tflm=Tflm(TO_16, activation=1), asks=Asks(0, 1, TERNARY), is_same_code=True, flash=5494
     ),
+    "SIGN": OperatorKind(is_by_channel=True),  # without a kernel
     "SOFTMAX": replace(
         _ROW,
         tflm=Tflm(TO_16),
         asks=Asks(4, Size(56, 80), UNARY, _tables_of_softmax),  # SoftmaxParams
         price="softmax",
+        scale=(1 / 256, -128),
     ),
-    "SQUARED_DIFFERENCE": _binary(TO_32, Asks(0, 112, BINARY)),
-    "SUB": _binary(TO_32, Asks(Size(8, short=2), 52, BINARY), price="plain element", flash=6400),
-    "TANH": _unary(TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve"),  # its helper holds the input again
+    "SQUARED_DIFFERENCE": _binary(TO_32, Asks(0, 112, BINARY), arrivals=(Arrival("2023-03-06", "a4dc63912", I16),)),
+    "SUB": _binary(
+        TO_32,
+        Asks(Size(8, short=2), 52, BINARY),
+        price="plain element",
+        flash=6400,
+        arrivals=(Arrival("2025-06-04", "686df2db9", I32),),
+    ),
+    "TANH": _unary(
+        TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve", scale=(1 / 128, 0)
+    ),  # its helper holds the input again
     "ZEROS_LIKE": OperatorKind(overwrites="first input", tflm=Tflm(TO_8 | {I64, I32}), asks=Asks(holds=UNARY)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal
 
 from ..model.ir.editor import Editor
@@ -74,6 +75,39 @@ class Tflm:
         return self.types is None or dtype in self.types
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """The day since which TFLM has a kind, or some operators of it (``kernels/since.py``).
+
+    ``since``, ``commit``: the day, such as 2025-11-10, and the commit of tflite-micro's main branch. ``dtype``: of the
+    activation of those that came; None for all of the kind. ``what``: more on them, in words, and ``meets``: whether an
+    operator of that type is among them. ``had_by``: kernel libraries that had their own kernel for it before. ``cure``:
+    what to do beside linking a newer TFLM; empty for the usual. ``operator``: the kind's name, which the table adds.
+    """
+
+    since: str
+    commit: str
+    dtype: DType | None = None
+    what: str = ""
+    meets: Callable[[Operator], bool] = lambda _: True
+    had_by: tuple[str, ...] = ()
+    cure: str = ""
+    operator: str = ""
+
+    @property
+    def day(self) -> date:
+        """The same day."""
+        return date.fromisoformat(self.since)
+
+    def __str__(self) -> str:
+        of_type = "" if self.dtype is None else f"of {self.dtype.label}"
+        return " ".join(filter(None, (self.operator, of_type, self.what)))
+
+
+CMSIS_NN = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
+"""The kernel libraries of Arm."""
+
+
 def not_by_rows(operator: Operator) -> str:
     """Return why an operator of a kind without rows is not cut."""
     return f"{operator.name} is not computed row by row"
@@ -96,7 +130,11 @@ class OperatorKind:
     that every library has; ``is_same_code``: so are ``reuses`` and ``overwrites``.
 
     ``macs``: multiply-accumulates of one run. ``channel_axis``: the dimension of the filters, which are input 1, that
-    is that of the output channels, each of which has a scale.
+    is that of the output channels, each of which has a scale. ``keeps_scale``: quantization gives the output the scale
+    and zero point of the input; ``scale``: it gives int8 outputs these, whatever they hold.
+
+    ``arrivals``: what came to TFLM after the oldest build that is known. ``instead``: what to write in Keras or PyTorch
+    in place of a kind that TFLM lacks.
     """
 
     tflm: Tflm = Tflm()
@@ -117,6 +155,10 @@ class OperatorKind:
     is_same_code: bool = False
     macs: Callable[[Operator], int] = lambda _: 0
     channel_axis: int | None = None
+    keeps_scale: bool = False
+    scale: tuple[float, int] | None = None
+    arrivals: tuple[Arrival, ...] = ()
+    instead: str = ""
 
     @property
     def is_pad(self) -> bool:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from math import prod
 
@@ -45,7 +46,7 @@ from ..model.ir.editor import Editor, stem
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers, quantized_alike
 from .boxes import Box, axis_of, operands, slice_box, strided_slice_box
-from .kind import BOOL, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, ByPhase, OperatorKind, Tflm
+from .kind import BOOL, I16, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, PaddingsOperand, Sequences, ShapeOperand, laid_along_h
 from .requests import BINARY, IN0, IN2, INT, OUT0, TERNARY, UNARY, Abi, Asks, Size, copied_shape, inputs, needed
 from .reuse import KernelReuse, Pair
@@ -339,64 +340,108 @@ _PAD = OperatorKind(
     resized=PaddingsOperand(),
     along_h=AlongH(pads_along, paddings_along_h),
     reuses=pad_reuses,
+    keeps_scale=True,
 )
 _TO_BATCHES = Tflm(TO_8, rank=(3, 4, TO_8))
 _CUT = TO_32 | {BOOL}
 _ONE, _TWO, _THREE = Asks(holds=UNARY), Asks(holds=BINARY), Asks(holds=TERNARY)
 _WITH_SHAPE = Asks(4, holds=UNARY, prepare=copied_shape)
 
+_moved = partial(OperatorKind, keeps_scale=True)
+_POST = "leave postprocessing out of the model (in PyTorch out of forward), and compute it in the firmware"
+
 KINDS: Mapping[str, OperatorKind] = {
-    "BATCH_TO_SPACE_ND": OperatorKind(_TO_BATCHES, _ONE, "joined"),
+    "BATCH_TO_SPACE_ND": _moved(_TO_BATCHES, _ONE, "joined"),
+    "BITCAST": OperatorKind(
+        instead="use tf.argmax(..., output_type=tf.int32) instead of keras.ops.argmax, or compute it in the firmware"
+    ),
     "BROADCAST_ARGS": OperatorKind(asks=_TWO),
     "BROADCAST_TO": OperatorKind(Tflm(constants=(1,), sizes=(1,)), _TWO),
-    "CONCATENATION": OperatorKind(
+    "CONCATENATION": _moved(
         Tflm(TO_64 | {BOOL}),
         Asks(8, Size(24, 80, lp64=40), lambda operator: (IN0, OUT0, *inputs(len(operator.inputs)))),
         *("joined", 4348, concatenation_rows),
         along_h=AlongH(joins_channels, lambda _, __: Overrides(fields={"axis": RANK - 1})),
         views=_joined,
     ),
-    "DEPTH_TO_SPACE": OperatorKind(Tflm(TO_8), _WITH_SHAPE, rows=depth_to_space_rows),
+    "DENSIFY": OperatorKind(instead="convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)"),
+    "DEPTH_TO_SPACE": _moved(Tflm(TO_8), _WITH_SHAPE, rows=depth_to_space_rows),
     "DYNAMIC_UPDATE_SLICE": OperatorKind(
-        Tflm(TO_32), _THREE, "updated", 2748, overwrites="first input", is_same_code=True
+        Tflm(TO_32),
+        *(_THREE, "updated", 2748),
+        overwrites="first input",
+        is_same_code=True,
+        arrivals=(Arrival("2025-11-10", "62cbc8e3e"),),
     ),
-    "EMBEDDING_LOOKUP": OperatorKind(Tflm(TO_8, activation=1), Asks(holds=BINARY, prepare=_shape_and_data)),
-    "EXPAND_DIMS": OperatorKind(Tflm(TO_16, constants=(1,)), _TWO, "copied", 1387, views=_whole),
+    "EMBEDDING_LOOKUP": OperatorKind(
+        Tflm(TO_8, activation=1),
+        Asks(holds=BINARY, prepare=_shape_and_data),
+        arrivals=(Arrival("2023-07-26", "aa945a0fc"),),
+    ),
+    "EXPAND_DIMS": _moved(
+        Tflm(TO_16, constants=(1,)),
+        *(_TWO, "copied", 1387),
+        views=_whole,
+        arrivals=(Arrival("2024-05-24", "be11bd79e", I16),),
+    ),
     "FILL": OperatorKind(Tflm(TO_8 | {I32}, activation=1, constants=(0,), sizes=(0,)), _TWO),
-    "GATHER": OperatorKind(Tflm(TO_8), Asks(8, holds=BINARY, prepare=copied_shape), "moved", 1974),
+    "GATHER": _moved(Tflm(TO_8), Asks(8, holds=BINARY, prepare=copied_shape), "moved", 1974),
     "GATHER_ND": OperatorKind(Tflm(TO_8), Asks(holds=BINARY, prepare=copied_shape)),
-    "MIRROR_PAD": OperatorKind(Tflm(TO_8), _MIRROR_PAD, "padded", rows=mirror_rows),
-    "PACK": OperatorKind(Tflm(TO_64), Asks(8), "joined", 1124, views=_joined),
+    "MIRROR_PAD": _moved(Tflm(TO_8), _MIRROR_PAD, "padded", rows=mirror_rows),
+    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "TOPK_V2"), OperatorKind(instead=_POST)),
+    "ONE_HOT": OperatorKind(
+        instead="leave CategoryEncoding (keras.ops.one_hot) out, and let the firmware give the vector"
+    ),
+    "PACK": _moved(
+        *(Tflm(TO_64), Asks(8), "joined", 1124),
+        views=_joined,
+        arrivals=(Arrival("2025-08-20", "7a7a3de09", I16),),
+    ),
     "PAD": replace(_PAD, beyond="zero point", by_phase=ByPhase(pads_whole_phases, paddings_of_phase), flash=3915),
     "PADV2": replace(_PAD, beyond="own value", flash=3927),
-    "RESHAPE": OperatorKind(
+    "RESHAPE": _moved(
         Tflm(sizes=(1,)),
         Asks(36, holds=UNARY, prepare=_filled_shape),
         *("joined", 991, reshape_rows, ShapeOperand(1, option="newShape")),
         views=_whole,
     ),
-    "REVERSE_V2": OperatorKind(Tflm(TO_64 | {BOOL, U8}), _TWO),
+    "REVERSE_V2": OperatorKind(Tflm(TO_64 | {BOOL, U8}), _TWO, arrivals=(Arrival("2025-07-10", "41a9c8a6c"),)),
+    "RFFT2D": OperatorKind(instead="compute the spectrum before the model, with TFLM's signal library"),
     "SHAPE": OperatorKind(asks=Asks(Size(4, short=1))),
-    "SLICE": OperatorKind(
+    "SLICE": _moved(
         Tflm(_CUT, sizes=(2,), rank=(0, 5, _CUT)),
         *(_THREE, "moved", 2101, slice_rows, ShapeOperand(2)),
         along_h=AlongH(cuts_channels, channels_cut),
         views=_sliced(slice_box),
         reuses=_slice_reuses(slice_box, by_runs=False),
         is_same_code=True,
+        arrivals=(Arrival("2023-03-22", "69ada1118", BOOL),),
     ),
-    "SPACE_TO_BATCH_ND": OperatorKind(_TO_BATCHES, Asks(0, 4, UNARY), "joined"),  # SpaceToBatchParams
-    "SPACE_TO_DEPTH": OperatorKind(Tflm(TO_8), _WITH_SHAPE, rows=space_to_depth_rows),
-    "SPLIT": OperatorKind(Tflm(TO_32, 1, constants=(0,)), Asks(4, holds=(IN0,)), "moved", 1411, views=_split(1, 0)),
-    "SPLIT_V": OperatorKind(Tflm(TO_32, constants=(2,)), Asks(4, holds=(IN2,)), "moved", 1687, views=_split(0, 2)),
-    "SQUEEZE": OperatorKind(Tflm(), Asks(36, holds=UNARY), "joined", views=_whole),
-    "STRIDED_SLICE": OperatorKind(
+    "SPACE_TO_BATCH_ND": _moved(_TO_BATCHES, Asks(0, 4, UNARY), "joined"),  # SpaceToBatchParams
+    "SPACE_TO_DEPTH": _moved(Tflm(TO_8), _WITH_SHAPE, rows=space_to_depth_rows),
+    "SPLIT": _moved(Tflm(TO_32, 1, constants=(0,)), Asks(4, holds=(IN0,)), "moved", 1411, views=_split(1, 0)),
+    "SPLIT_V": _moved(Tflm(TO_32, constants=(2,)), Asks(4, holds=(IN2,)), "moved", 1687, views=_split(0, 2)),
+    "SQUEEZE": _moved(Tflm(), Asks(36, holds=UNARY), "joined", views=_whole),
+    "STRIDED_SLICE": _moved(
         Tflm(_CUT, constants=(1, 2, 3), rank=(0, 4, _CUT)),
         Asks(24, 84, (*inputs(4), OUT0)),  # StridedSliceParams
         *("moved", 5177),
         views=_sliced(strided_slice_box),
         reuses=_slice_reuses(strided_slice_box, by_runs=True),
     ),
-    "TRANSPOSE": OperatorKind(Tflm(TO_16, constants=(1,), rank=(1, 5, TO_16)), _TWO, "moved", rows=transpose_rows),
-    "UNPACK": OperatorKind(Tflm(TO_32), Asks(8), "moved", views=_unpacked),
+    "TILE": _moved(
+        instead="use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or "
+        "broadcast",
+    ),
+    "TRANSPOSE": _moved(
+        Tflm(TO_16, constants=(1,), rank=(1, 5, TO_16)),
+        *(_TWO, "moved"),
+        rows=transpose_rows,
+        arrivals=(Arrival("2025-03-17", "39209b412", I16),),
+    ),
+    "UNPACK": _moved(
+        *(Tflm(TO_32), Asks(8), "moved"),
+        views=_unpacked,
+        arrivals=(Arrival("2025-03-17", "39209b412", I16),),
+    ),
 }

@@ -46,6 +46,12 @@ def _macs(operator: Operator) -> int:
 _SVDF = Asks(Size(12, short=8), 36, (*inputs(5), OUT0), scratch=_products)  # OpDataSvdf
 _LSTM = Asks(16, 688, (*inputs(24), OUT0), scratch=_gates)  # OpDataLSTM
 KINDS: Mapping[str, OperatorKind] = {
+    **dict.fromkeys(
+        ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"),
+        OperatorKind(
+            instead="unroll it (unroll=True), or call one step at a time with its states as inputs and outputs"
+        ),
+    ),
     "SVDF": OperatorKind(Tflm(TO_8, weights=1), _SVDF, "products", macs=_macs),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": OperatorKind(Tflm(TO_16, weights=1), _LSTM, "products", macs=_macs_of_gates),
 }

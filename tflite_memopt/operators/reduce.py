@@ -15,7 +15,7 @@ import numpy as np
 from ..model.ir.editor import Editor
 from ..model.ir.model import DType, Operator
 from ..model.ir.tensors import QUANTIZED, integers
-from .kind import TO_8, TO_16, AlongH, OperatorKind, Tflm
+from .kind import TO_8, TO_16, AlongH, Arrival, OperatorKind, Tflm
 from .overrides import Overrides, Sequences
 from .requests import IN0, IN1, INT, OUT0, Abi, Asks, Size, Slot, needed
 from .rows import RowMap, image_of, same_rows
@@ -87,8 +87,16 @@ KINDS: Mapping[str, OperatorKind] = {
     "ARG_MAX": _ARGUMENT,
     "ARG_MIN": _ARGUMENT,
     "MEAN": replace(_REDUCTION, flash=4179),
-    "REDUCE_ALL": OperatorKind(asks=Asks(1, 44, _holds(is_helper_first=False), scratch=_indices)),
-    "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME),
-    "REDUCE_MIN": replace(_REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME),
+    "REDUCE_ALL": OperatorKind(
+        asks=Asks(1, 44, _holds(is_helper_first=False), scratch=_indices),
+        arrivals=(Arrival("2026-01-08", "ef382bdaa"),),
+    ),
+    "REDUCE_ANY": OperatorKind(
+        instead="leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
+    ),
+    "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True),
+    "REDUCE_MIN": replace(
+        _REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True, arrivals=(Arrival("2025-08-05", "3d4cdc19f"),)
+    ),
     "SUM": replace(_REDUCTION, flash=4094),
 }

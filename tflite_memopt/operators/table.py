@@ -5,13 +5,12 @@ Code that cuts operators or lays them along another axis asks the table, and kno
 1. Its row, in the file of its family (``window.py``, ``elementwise.py``, ``reduce.py``, ``move.py``, ``dense.py``,
    ``recurrent.py``, ``control.py``): an ``OperatorKind``, whose docstring (``kind.py``) says what each field is.
    Elementwise kinds begin with ``_unary`` or ``_binary``. ``asks``: a kind without it counts as one that TFLM lacks,
-   and models with it are refused; sizes are those of the kernel's OpData. If TFLM lacked it before, its advice in
-   ``_LAYERS`` of ``kernels/support.py`` goes, and ``ARRIVALS`` of ``kernels/since.py`` gets the day. ``rows``:
-   ``(Operator) -> RowMap | str``, the string being the reason for the report; without it the kind runs whole. A window
-   (``RowMap.is_window``) has TFLite's option ``padding``, which the writer sets to VALID. Where they apply: ``resized``
-   (an operand or an option repeats the number of rows), ``beyond`` (the operator pads by itself), ``overwrites``,
-   ``tflm``, ``price``, ``macs``. Optional: ``by_phase`` and ``along_h``; without them sequences with this operator are
-   not cut that way.
+   and models with it are refused; sizes are those of the kernel's OpData. If TFLM lacked it before, ``instead`` goes,
+   and ``arrivals`` has the day. ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for the report;
+   without it the kind runs whole. A window (``RowMap.is_window``) has TFLite's option ``padding``, which the writer
+   sets to VALID. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
+   operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``, ``keeps_scale``, ``scale``. Optional:
+   ``by_phase`` and ``along_h``; without them sequences with this operator are not cut that way.
 2. In ``evidence/proof/``: what it computes, in ``kinds.py``, which has every kind of TFLM, and in ``contracts.py``; one
    that is ``whole`` needs no contract, is equal to the same operator on equal inputs alone, and cannot be cut. If
    ``overwrites`` is set, the order in which its kernel reads and writes, in ``orders.py``: the proof refuses a plan
@@ -53,10 +52,9 @@ SHARED_CODE = frozenset(name for name, kind in OPERATORS.items() if kind.views i
 """Those that copy bytes, whose kernel is the same source file with every kernel library (``move.py``)."""
 PORTABLE_REUSES = SHARED_CODE | {name for name, kind in OPERATORS.items() if kind.is_same_code}
 """Those with a rule that holds for every kernel library: no other one's output lies on an input of it."""
-REFERENCE: Mapping[str, RequestRule] = {
-    **{name: kind.asks for name, kind in OPERATORS.items() if kind.asks is not None},
-    **custom.KINDS,
-}
+BY_LABEL: Mapping[str, OperatorKind] = {**OPERATORS, **custom.KINDS}
+"""All rows, by the builtin's schema name or by custom code."""
+REFERENCE: Mapping[str, RequestRule] = {name: kind.asks for name, kind in BY_LABEL.items() if kind.asks is not None}
 """What TFLM's own kernels ask of the arena, by the builtin's schema name or by custom code.
 
 These are all operators that TFLM has: those that python/tflite_micro/python_ops_resolver.cc registers, and Ethos-U's.

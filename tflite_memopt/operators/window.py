@@ -27,7 +27,7 @@ from ..model.ir.editor import Editor
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers
 from .boxes import operands
-from .kind import BYTES, FLOAT, NIBBLES, TO_8, TO_16, AlongH, ByPhase, OperatorKind, Tflm
+from .kind import BYTES, CMSIS_NN, FLOAT, NIBBLES, TO_8, TO_16, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, Sequences, ShapeOperand, laid_along_h, swapped_options
 from .requests import BINARY, IN0, IN1, IN2, IN3, INT, OUT0, Abi, Asks, Bytes, Size, Slot, copied_shape, held, needed
 from .reuse import KernelReuse
@@ -493,12 +493,14 @@ _POOL = OperatorKind(
     beyond="not counted",
     along_h=AlongH(pools_one_row, swapped_sides),
     reuses=pool_reuses,
+    keeps_scale=True,
 )
 _RESIZED = OperatorKind(
     Tflm(TO_16, constants=(1,), sizes=(1,)),
     Asks(2, holds=BINARY),  # TfLiteResizeBilinearParams, TfLiteResizeNearestNeighborParams
     resized=ShapeOperand(1, 1, 3),
     reuses=resize_reuses,
+    keeps_scale=True,
 )
 _OF_BYTES = replace(_RESIZED.tflm, types=TO_8)
 _PHASES = ByPhase(is_dilated_by_phases, dilation_in_phase)
@@ -507,8 +509,20 @@ _L2 = Asks(40, holds=(OUT0, IN0), prepare=copied_shape)  # TfLitePoolParams
 KINDS: Mapping[str, OperatorKind] = {
     "AVERAGE_POOL_2D": replace(_POOL, flash=2675),
     "CONV_2D": replace(_CONVOLUTION, asks=_asks(0), macs=_macs, channel_axis=0, by_phase=_PHASES, flash=5213),
-    "DEPTHWISE_CONV_2D": replace(_CONVOLUTION, asks=_asks(3), macs=_macs_by_channel, channel_axis=3, flash=4649),
-    "L2_POOL_2D": replace(_POOL, tflm=Tflm(FLOAT), asks=_L2, reuses=None, price="element"),
+    "CONV_3D": OperatorKind(instead="stack the frames along the channels and use Conv2D (torch.nn.Conv2d)"),
+    "CONV_3D_TRANSPOSE": OperatorKind(
+        instead="stack the frames along the channels and use Conv2DTranspose (torch.nn.ConvTranspose2d)"
+    ),
+    "DEPTHWISE_CONV_2D": replace(
+        _CONVOLUTION,
+        asks=_asks(3),
+        macs=_macs_by_channel,
+        channel_axis=3,
+        flash=4649,
+        arrivals=(Arrival("2023-08-01", "a7846a175", DType.INT16, had_by=CMSIS_NN),),
+    ),
+    "L2_POOL_2D": replace(_POOL, tflm=Tflm(FLOAT), asks=_L2, reuses=None, price="element", keeps_scale=False),
+    "LOCAL_RESPONSE_NORMALIZATION": OperatorKind(instead="use BatchNormalization (torch.nn.BatchNorm2d)"),
     "MAX_POOL_2D": replace(_POOL, flash=2829),
     "RESIZE_BILINEAR": replace(_RESIZED, tflm=_OF_BYTES, rows=bilinear_rows),
     "RESIZE_NEAREST_NEIGHBOR": replace(_RESIZED, rows=nearest_rows, flash=2208),
@@ -521,5 +535,10 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=transpose_conv_reuses,
         macs=_macs_transposed,
         channel_axis=0,
+        arrivals=(
+            Arrival(
+                "2024-05-09", "5e4e51bbe", DType.INT16, "without a bias", lambda operator: operator.operand(3) is None
+            ),
+        ),
     ),
 }

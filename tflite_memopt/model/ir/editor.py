@@ -105,6 +105,8 @@ _BY_TYPE: Mapping[str, Mapping[DType, int]] = {
     "BROADCAST_TO": dict.fromkeys(DType, 2),
     "ADD": {DType.INT8: 2, DType.INT16: 3, DType.INT64: 4},
     "CONCATENATION": {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4},
+    **{name: {DType.INT8: 3} for name in ("CONV_2D", "DEPTHWISE_CONV_2D")},
+    **{name: {DType.INT8: 2} for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "TRANSPOSE_CONV")},
     "FULLY_CONNECTED": {DType.FLOAT32: 5},
     "PAD": {DType.INT8: 2, DType.INT16: 3},
     "PADV2": {DType.INT8: 2, DType.INT16: 3},
