@@ -43,7 +43,7 @@ OPERATORS = (
 )
 
 KEEPING_ROWS = ("query", "cut", "reshape", "transpose")
-"""Operators on columns and channels alone."""
+"""Operators on columns and channels alone; every name here is that of a method."""
 EVERY = (*OPERATORS, *KEEPING_ROWS, *KEEPING_ROWS, "found")
 """With ``found``, which has no channels and so is the last one."""
 
@@ -67,34 +67,8 @@ class Network:
             return self.joined(kind, x, earlier)
         if self.dtype is DType.INT16 and kind in ("bilinear", "depth_to_space", "space_to_depth", "mirror"):
             return self.quantize(x)  # TFLM has no such kernel
-        make = {
-            "conv": self.conv,
-            "depthwise": self.depthwise,
-            "average": self.pool,
-            "max": self.max_pool,
-            "pad": self.pad,
-            "padv2": self.padv2,
-            "scale": self.scale,
-            "relu": self.relu,
-            "quantize": self.quantize,
-            "transpose_conv": self.transpose_conv,
-            "nearest": self.nearest,
-            "bilinear": self.bilinear,
-            "depth_to_space": self.depth_to_space,
-            "space_to_depth": self.space_to_depth,
-            "dense": self.dense,
-            "tanh": self.tanh,
-            "matmul": self.matmul,
-            "mirror": self.mirror,
-            "mean": self.mean,
-            "prelu": self.prelu,
-            "select": self.select,
-            "query": self.query,
-            "cut": self.cut,
-            "reshape": self.reshape,
-            "transpose": self.transpose,
-        }
-        return make[kind](x)
+        layer: Tensor = getattr(self, kind)(x)
+        return layer
 
     def joined(self, kind: str, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
         """A sum with a tensor of the same shape, or a channel concat; with a new input where nothing fits."""
@@ -130,15 +104,15 @@ class Network:
         self.b.operator("DEPTHWISE_CONV_2D", (x, *operands), (y,), "DepthwiseConv2DOptions", **fields)
         return y
 
-    def pool(self, x: Tensor, name: str = "AVERAGE_POOL_2D") -> Tensor:
+    def average(self, x: Tensor, name: str = "AVERAGE_POOL_2D") -> Tensor:
         taps, fields, size = self._window(x, dilates=False)
         y = self._output("pool", (1, *size, x.shape[3]))
         fields |= {"filterHeight": taps[0], "filterWidth": taps[1]}
         self.b.operator(name, (x,), (y,), "Pool2DOptions", **fields)
         return y
 
-    def max_pool(self, x: Tensor) -> Tensor:
-        return self.pool(x, "MAX_POOL_2D")
+    def max(self, x: Tensor) -> Tensor:
+        return self.average(x, "MAX_POOL_2D")
 
     def pad(self, x: Tensor, name: str = "PAD") -> Tensor:
         amounts = np.asarray([[0, 0], *([self.rng.randint(0, 3) for _ in "ab"] for _ in "hwc")], np.int32)

@@ -10,6 +10,7 @@ import numpy as np
 from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators import elementwise
 
 Make = Callable[[ModelBuilder, DType], tuple[Tensor, ...]]
 MakeLayer = Callable[[ModelBuilder, DType, DType], tuple[Tensor, ...]]
@@ -170,33 +171,17 @@ def _compare(name: str) -> Make:
 
 _POOL = {"padding": 1, "strideH": 2, "strideW": 2, "filterHeight": 2, "filterWidth": 2}
 _WINDOW = {"padding": 0, "strideH": 1, "strideW": 1}
-_UNARY = [
-    "ABS",
-    "ELU",
-    "EXP",
-    "FLOOR",
-    "CEIL",
-    "ROUND",
-    "HARD_SWISH",
-    "L2_NORMALIZATION",
-    "LEAKY_RELU",
-    "LOG",
-    "LOGISTIC",
-    "LOG_SOFTMAX",
-    "NEG",
-    "RELU",
-    "RELU6",
-    "RSQRT",
-    "SIN",
-    "COS",
-    "SOFTMAX",
-    "SQRT",
-    "SQUARE",
-    "TANH",
-    "ZEROS_LIKE",
-]
-_BINARY = ["ADD", "SUB", "MUL", "DIV", "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM", "PRELU", "FLOOR_DIV", "FLOOR_MOD"]
-_COMPARED = ["EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"]
+UNARY, BINARY = (
+    tuple(
+        name
+        for name, kind in elementwise.KINDS.items()
+        if kind.tflm.types is not None and not kind.tflm.activation and not kind.tflm.outputs
+        if kind.overwrites == overwritten
+    )
+    for overwritten in ("first input", "any input")
+)
+"""Elementwise kinds whose inputs and output have one type, but for comparisons, which have another output."""
+COMPARED = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _PADS = ((0, 0), (1, 1), (1, 1), (0, 0))
 LAYERS: Mapping[str, MakeLayer] = {
     "BATCH_MATMUL": _batch_matmul,
@@ -209,9 +194,9 @@ LAYERS: Mapping[str, MakeLayer] = {
 }
 MAKERS: Mapping[str, Make] = {
     **{name: _same(make) for name, make in LAYERS.items()},
-    **{name: _elementwise(name, 1) for name in _UNARY},
-    **{name: _elementwise(name, 2) for name in _BINARY},
-    **{name: _compare(name) for name in _COMPARED},
+    **{name: _elementwise(name, 1) for name in UNARY},
+    **{name: _elementwise(name, 2) for name in BINARY},
+    **{name: _compare(name) for name in COMPARED},
     **{
         name: _with(name, "Pool2DOptions", [], (1, 2, 2, 4), **_POOL)
         for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")

@@ -27,6 +27,7 @@ from tests.kernels.imposed import (
     x_of,
     y_of,
 )
+from tests.kernels.one_operator import BINARY, COMPARED, UNARY
 from tests.model_builder import ModelBuilder
 from tflite_memopt.model.ir.model import Buffer, DType, Operator
 from tflite_memopt.operators.table import OPERATORS, relations_of
@@ -36,8 +37,8 @@ def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:
     """One input and an output of its shape, quantized as the operator wants it."""
 
     def case(b: ModelBuilder) -> Operator:
-        x = x_of(b, SHAPE, dtype, zero_point=-128 if name == "RSQRT" else 0)
-        scale, zero_point = INT8_OUTPUTS.get(name, (0.03, 0)) if dtype is I8 else (1 / 32768, 0)
+        x = x_of(b, SHAPE, dtype, zero_point=-128 if (name, dtype) == ("RSQRT", I8) else 0)
+        scale, zero_point = (OPERATORS[name].scale or (0.03, 0)) if dtype is I8 else (1 / 32768, 0)
         y = y_of(b, SHAPE, after or dtype, scale=scale, zero_point=zero_point)
         kind, fields = OPTIONS.get(name, (None, {}))
         return b.operator(name, (x,), (y,), kind, **fields)
@@ -79,48 +80,21 @@ def update_slice(b: ModelBuilder) -> Operator:
 
 CHANNELS, COLUMN, MIDDLE = (16,), (2, 3, 1, 1), (1, 3, 1, 16)
 PER_CHANNEL = np.arange(1, 17).astype(np.int8)
-INT8_OUTPUTS = {
-    "L2_NORMALIZATION": (1 / 128, 0),
-    "LOGISTIC": (1 / 256, -128),
-    "LOG_SOFTMAX": (1 / 16, 127),
-    "SOFTMAX": (1 / 256, -128),
-    "TANH": (1 / 128, 0),
-}
-"""Scale and zero point."""
 OPTIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": 0.3}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": 1.0}),
 }
-INT8S = [
-    "RELU",
-    "RELU6",
-    "LOGISTIC",
-    "TANH",
-    "HARD_SWISH",
-    "LEAKY_RELU",
-    "ELU",
-    "ABS",
-    "RSQRT",
-    "SOFTMAX",
-    "LOG_SOFTMAX",
-    "L2_NORMALIZATION",
-]
-FLOATS = [*INT8S, "SIN", "COS", "SQRT", "SQUARE", "EXP", "LOG", "FLOOR", "CEIL", "ROUND", "NEG", "ZEROS_LIKE"]
-COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
-ARITHMETIC = {
-    "ADD": "AddOptions",
-    "SUB": "SubOptions",
-    "MUL": "MulOptions",
-    "MAXIMUM": None,
-    "MINIMUM": None,
-    "SQUARED_DIFFERENCE": None,
-}
+ONE_INPUT = [name for name in UNARY if name != "CUMSUM" and OPERATORS[name].price != "converted"]
+ARITHMETIC = [name for name in BINARY if name not in (*COMPARED, "ADD_N", "DIV", "FLOOR_DIV", "FLOOR_MOD", "PRELU")]
 BOTH, FIRST, SECOND = [(0, 0), (1, 0)], [(0, 0)], [(1, 0)]
 """Which inputs may be overwritten, and at which distance."""
 IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
-    **{f"{name} float32": (unary(name, F32), FIRST) for name in FLOATS},
-    **{f"{name} int8": (unary(name), FIRST) for name in INT8S},
-    **{f"{name} int16": (unary(name, I16), FIRST) for name in ("LOGISTIC", "TANH", "SOFTMAX")},
+    **{
+        f"{name} {dtype.label}": (unary(name, dtype), FIRST)
+        for name in ONE_INPUT
+        for dtype in (F32, I8, I16)
+        if OPERATORS[name].tflm.takes(dtype) and (name, dtype) != ("RSQRT", I16)  # it takes no negative values
+    },
     "LOGICAL_NOT": (unary("LOGICAL_NOT", BOOL), FIRST),
     "QUANTIZE int8 -> int8": (unary("QUANTIZE"), FIRST),
     "QUANTIZE int8 -> uint8": (unary("QUANTIZE", I8, DType.UINT8), FIRST),
@@ -132,8 +106,8 @@ IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
     "CUMSUM float32": (cumulated(exclusive=False, dtype=F32), FIRST),
     "DYNAMIC_UPDATE_SLICE": (update_slice, FIRST),
     **{
-        f"{name} {dtype.label} {number}": (several(name, (dtype, dtype), dtype, shapes, kind), found)
-        for name, kind in ARITHMETIC.items()
+        f"{name} {dtype.label} {number}": (several(name, (dtype, dtype), dtype, shapes), found)
+        for name in ARITHMETIC
         for dtype in (I8, F32)
         for number, (shapes, found) in enumerate(
             [((SHAPE, SHAPE), BOTH), ((SHAPE, CHANNELS), FIRST), ((COLUMN, SHAPE), SECOND), ((SHAPE, MIDDLE), FIRST)]
@@ -148,7 +122,7 @@ IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
     "FLOOR_MOD by a row": (several("FLOOR_MOD", (F32, F32), F32, (SHAPE, CHANNELS)), FIRST),
     "LOGICAL_AND": (several("LOGICAL_AND", (BOOL, BOOL), BOOL), BOTH),
     "LOGICAL_OR of a column": (several("LOGICAL_OR", (BOOL, BOOL), BOOL, (COLUMN, SHAPE)), SECOND),
-    **{name: (several(name, (I8, I8), BOOL), BOTH) for name in COMPARISONS},
+    **{name: (several(name, (I8, I8), BOOL), BOTH) for name in COMPARED},
     "LESS than a row": (several("LESS", (I8, I8), BOOL, (SHAPE, CHANNELS)), FIRST),
     "GREATER float32": (several("GREATER", (F32, F32), BOOL), []),
     "PRELU int8": (several("PRELU", (I8,), I8, fixed=PER_CHANNEL), FIRST),

@@ -183,7 +183,9 @@ KINDS: Mapping[str, OperatorKind] = {
     "LOGICAL_NOT": replace(_UNARY, asks=Asks(holds=UNARY)),
     "LOGISTIC": _unary(TO_16, Asks(0, 16, UNARY), price="curve", scale=(1 / 256, -128)),
     # LogSoftmaxOpData
-    "LOG_SOFTMAX": replace(_ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40)))),
+    "LOG_SOFTMAX": replace(
+        _ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40))), scale=(1 / 16, 127)
+    ),
     "MAXIMUM": _binary(TO_64, keeps_scale=True, arrivals=(Arrival("2024-09-09", "19aaea85e", I16),)),
     "MINIMUM": _binary(TO_64, flash=4840, keeps_scale=True, arrivals=(Arrival("2024-09-09", "19aaea85e", I16),)),
     "MUL": _binary(TO_32, Asks(Size(4, short=1), 36, BINARY), price="product", flash=6145),

@@ -16,12 +16,12 @@ Code that cuts operators or lays them along another axis asks the table, and kno
    ``overwrites`` is set, the order in which its kernel reads and writes, in ``orders.py``: the proof refuses a plan
    without it.
 3. ``python -m scripts.makers.reference``: docs/reference.md takes the docstring of its rows.
-4. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
-   ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
-   place in ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes. A
-   maker in ``tests/kernels/one_operator.py`` for its types; if ``overwrites`` is set, a case in ``INT8S``, ``FLOATS``,
-   or ``ARITHMETIC`` of ``tests/kernels/test_relations_in_place.py``. ``tests/kernels/test_requests.py`` compares its
-   requests with what the wheel allocates, and counts the kinds.
+4. Tests have elementwise kinds of one type from the table (``tests/kernels/one_operator.py``, which has a maker for
+   each other kind, and ``test_relations_in_place.py``, which has a case for each other one with ``overwrites``). For
+   ``rows``: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn,
+   in ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, and its name in
+   ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes.
+   ``tests/kernels/test_requests.py`` compares its requests with what the wheel allocates, and counts the kinds.
 """
 
 from __future__ import annotations
