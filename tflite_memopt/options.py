@@ -20,7 +20,17 @@ from .model.io.plan_label import PlanLabel
 from .model.ir.change import Decision, decision_in
 from .solvers.graph.limits import SearchLimit
 from .solvers.plan.methods import NAMES as PLANNERS
-from .values import byte_size, declared_in, fraction, one_build, one_target, option, wrong_types, wrong_values
+from .values import (
+    byte_size,
+    declared_in,
+    fraction,
+    one_build,
+    one_target,
+    option,
+    whole_number,
+    wrong_types,
+    wrong_values,
+)
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
@@ -140,7 +150,11 @@ class SearchOptions:
     )
     jobs: int = option(1, least=1, role="machine")
     seed: int = option(
-        0, "Seed of random choices; equal seeds give equal results.", commands=("verify", "compare"), read=int, least=0
+        0,
+        "Seed of random choices; equal seeds give equal results.",
+        commands=("verify", "compare"),
+        read=whole_number,
+        least=0,
     )
     objective: Objective = option(
         "total",
@@ -313,7 +327,7 @@ class Options(SearchOptions):
         "larger models; 30 if no proof covers all inputs]",
         commands=("verify",),
         role="check",
-        read=int,
+        read=whole_number,
         least=1,
     )
     inputs: str | os.PathLike[str] | None = option(

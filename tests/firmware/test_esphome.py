@@ -121,6 +121,7 @@ def test_a_model_that_esphome_cannot_run_is_refused(build: Callable[[], Model], 
         (MANIFEST | {"type": "macro"}, "version 2"),
         (MANIFEST | {"author": None}, "'author'"),
         (MANIFEST | {"micro": {"feature_step_size": 10}}, "'probability_cutoff'"),
+        (MANIFEST | {"micro": MICRO | {"feature_step_size": True}}, "'feature_step_size'"),
         (MANIFEST | {"micro": 1}, "'micro'"),
     ],
 )

@@ -92,8 +92,6 @@ def _type_of(declared: Declared) -> Any:
     choices = declared.one_of or (() if declared.read else declared.words)
     if choices:
         return click.Choice(choices)
-    if declared.read is int:
-        return click.IntRange(min=None if declared.least is None else int(declared.least))
     if declared.read is None:
         return str
     return ModelPath if declared.read is Path else Value(declared.read, declared.words)

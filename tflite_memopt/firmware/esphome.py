@@ -74,7 +74,8 @@ def _read(text: bytes, name: str) -> dict[str, Any]:
     given = [(_FIELDS, manifest), (_FIELDS_OF_MICRO, micro if isinstance(micro, dict) else {})]
     for fields, values in given:
         for field, kind in fields.items():
-            if not isinstance(values.get(field), kind):
+            value = values.get(field)
+            if not isinstance(value, kind) or isinstance(value, bool):
                 raise ModelFormatError(f"'{name}': '{field}' is missing or has the wrong type", ErrorKind.FORMAT)
     return manifest
 

@@ -102,6 +102,8 @@ def target_named(name: str) -> Target:
     names = {plain_name(target): target for target in TARGETS}
     device = device_named(name)
     found = names.get(plain_name(name)) or (target_of_chip(name) if device is None else device.target)
+    if found is not None and found not in TARGETS:
+        raise UsageError(f"the row of '{name}' has the target '{found}', which is none of TARGETS", ErrorKind.UNKNOWN)
     if found is not None:
         return TARGETS[found]
     names |= {plain_name(board): board for board in BOARDS}

@@ -126,7 +126,11 @@ def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progre
     if is_fixed_by_npu(model):
         return Changed(model, refused=(Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
-    cleaned = clean_up(model, profile, options.keep_quantized, options) if options.rewrite else _widened(model)
+
+    def need(each: Model) -> int:
+        return estimate_of(each, profile, options).need
+
+    cleaned = clean_up(model, profile, options.keep_quantized, need) if options.rewrite else _widened(model)
     done = cleaned.then(drop_uncalled_signatures(model), drop_dead_tensors(model), _boundary(model, options))
     if not options.rewrite:
         return done
@@ -237,12 +241,15 @@ def _widened(model: Model) -> Changed:
 
 
 def clean_up(
-    model: Model, profile: KernelProfile, keep_quantized: bool = False, counted: SearchOptions | None = None
+    model: Model,
+    profile: KernelProfile,
+    keep_quantized: bool = False,
+    need: Callable[[Model], int] | None = None,
 ) -> Changed:
     """Apply the rules that are always an improvement of RAM.
 
-    ``keep_quantized``: constants that TFLM dequantizes rightly stay as they are, which takes less flash. ``counted``:
-    options by which the bytes that dead channels take are counted; None: they are not.
+    ``keep_quantized``: constants that TFLM dequantizes rightly stay as they are, which takes less flash. ``need``:
+    the bytes of a model, by which those that dead channels take are counted; None: they are not.
     """
     driver = Driver(model)
     driver.apply_everywhere(CLEAN_UP if keep_quantized else (WIDENED_CONSTANT, *CLEAN_UP))
@@ -250,10 +257,10 @@ def clean_up(
         driver.apply_everywhere(WITHOUT_TRANSPOSES)
     by_name = sorted(driver.uses(), key=lambda use: use.rule)
     done = Changed(model, tuple(by_name), tuple(driver.refused.values()))
-    before = None if counted is None else copy_model(model)
+    before = None if need is None else copy_model(model)
     dropped = drop_dead_channels(model, profile.block)
-    if dropped.uses and before is not None and counted is not None:
-        saved = estimate_of(before, profile, counted).need - estimate_of(model, profile, counted).need
+    if dropped.uses and before is not None and need is not None:
+        saved = need(before) - need(model)
         dropped = replace(dropped, uses=tuple(replace(use, saved_bytes=max(0, saved)) for use in dropped.uses))
     return done.then(dropped, share_constants(model))
 
