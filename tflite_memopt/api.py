@@ -70,9 +70,9 @@ def analyze(
         device = label.device
     build = build_of(label, tflm, target)
     profile, used = profile_for(target, kernels, build=build), device_use(device)
-    found = mended(copy_model(model), build)
-    mends = bool(found.uses) and found.after.runs
-    came, shown = (found.before, found.model) if mends else (as_it_came(model, profile, build), model)
+    rewritten = mended(copy_model(model), build)
+    mends = bool(rewritten.uses) and rewritten.after.runs
+    came, shown = (rewritten.before, rewritten.model) if mends else (as_it_came(model, profile, build), model)
     original, judgement = original_of(shown, name, data, profile), _judged(shown, came, profile)
     limits = limits_in_file(shown, profile)
     analysis = build_analysis(original, shown, came, judgement, profile, used, build, budget, mends, limits)
@@ -147,27 +147,27 @@ def verify(
     ties = tie_positions(model, labeled_ties(model))
     kind = None if label is None else label.calls
     if kind is not None:
-        found = _verify_calls(kind, both[0][0], both[1][0], options, progress, ties)
+        verdicts = _verify_calls(kind, both[0][0], both[1][0], options, progress, ties)
     else:
         turned = frozenset[str]() if label is None else label.channels_last
-        found = verify_models(both[0][0], both[1][0], options, progress, ties, turned)
+        verdicts = verify_models(both[0][0], both[1][0], options, progress, ties, turned)
     if label is not None:
         proof = prove_plan(model, places_in_force(model, profile_of(label)))
-        found = {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
+        verdicts = {PROOF: verdicts.pop(PROOF), PLAN: verdict_of(proof), **verdicts}
     came = with_plan(as_it_came(read_model(both[1][0])), without_foreign_plan(*both[1])[1])
     if came.makes == "runs" or "tflm" not in options.runtimes or options.runner is not None:
-        return found
+        return verdicts
     is_equal = False if came.makes == "computes otherwise" else None
-    return {ON_TFLM: Verdict(0, is_equal, 0.0, said_of_file(came)), **found}
+    return {ON_TFLM: Verdict(0, is_equal, 0.0, said_of_file(came)), **verdicts}
 
 
 def _verify_calls(
     kind: Kind, whole: bytes, step: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...]
 ) -> dict[str, Verdict]:
     """Compare calls of one step or hop with the model of all: by a proof, and over sequences on each runtime."""
-    found = mended(read_model(whole))
+    rewritten = mended(read_model(whole))
     proof, differences = judged_calls(kind, read_model(whole), read_model(step), ties)
-    loaded = write_model(found.model) if found.uses else whole  # what TFLM does not load may hang there
+    loaded = write_model(rewritten.model) if rewritten.uses else whole  # what TFLM does not load may hang there
     runs = verify_streamed(kind, Subject(loaded, step, exactness_of(proof), ties=ties), options, progress)
     in_file = verdict_in_file(differences)
     return {PROOF: verdict_of(proof), FILE: in_file, **{runtime: each.verdict for runtime, each in runs.items()}}

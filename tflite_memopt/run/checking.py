@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,7 +63,7 @@ class Check:
 
     def __call__(self, candidate: Candidate) -> Checked:
         """Write a candidate, prove it, and run it. Raises FailedVerificationError where it is not equal."""
-        run, options = self.run, self.options
+        run, options, turned = self.run, self.options, turned_in(candidate)
         with run.clock.stage("write"):
             metadata_left_out = attach_plan(
                 candidate.model,
@@ -70,12 +71,12 @@ class Check:
                 candidate.placement,
                 run.original,
                 candidate.decision,
-                labeled_options(options) | _turned(candidate),
+                labeled_options(options) | ({CHANNELS_LAST: turned} if turned else {}),
                 options.device,
             )
             written = write_model(candidate.model)
             _check_kernels(run, read_model(written))
-            _check_interface(run.original, candidate)
+            _check_interface(run.original, candidate.model, turned)
         with run.clock.stage("prove"):
             proofs = self._proofs(candidate, written)
         with run.clock.stage("verify"):
@@ -158,20 +159,18 @@ def _fails(check: Check, limits: SearchOptions, decision: Decision) -> bool:
 
 def _check_kernels(run: RunContext, result: Model) -> None:
     """Raise FailedVerificationError where an operator of the written file meets a fault that the original does not."""
-    found = new_faults(result, run.original, run.profile)
-    if found:
-        raise FailedVerificationError(f"a kernel library computes the result wrongly: {found[0]}")
+    faults = new_faults(result, run.original, run.profile)
+    if faults:
+        raise FailedVerificationError(f"a kernel library computes the result wrongly: {faults[0]}")
 
 
-def _turned(candidate: Candidate) -> dict[str, list[str]]:
-    """Return the names of what has its channels last now, as a label has them; nothing where there are none."""
-    names = [name for use in candidate.rewritten.uses if use.rule == CHANNELS_LAST for name in use.operators]
-    return {CHANNELS_LAST: names} if names else {}
+def turned_in(candidate: Candidate) -> list[str]:
+    """Return the names of inputs and outputs that have their channels last now."""
+    return [name for use in candidate.rewritten.uses if use.rule == CHANNELS_LAST for name in use.operators]
 
 
-def _check_interface(original: Model, candidate: Candidate) -> None:
+def _check_interface(original: Model, result: Model, turned: Collection[str]) -> None:
     """Raise FailedVerificationError where an input or output has another shape than before, proved or not."""
-    result, turned = candidate.model, _turned(candidate).get(CHANNELS_LAST, ())
     for old, new in ((original.main.inputs, result.main.inputs), (original.main.outputs, result.main.outputs)):
         wanted = [with_channels_last(each.shape) if each.name in turned else each.shape for each in old]
         if wanted != [tensor.shape for tensor in new]:

@@ -61,12 +61,14 @@ def read_given(source: Source, options: Options, progress: Progress, is_cut: boo
     is_called = options.step or options.slide is not None
     if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
-    found = loadable(data, model, options, progress)
-    came = with_plan(as_it_came(model, options.profile, options.build) if found is None else found.before, foreign)
+    rewritten = loadable(data, model, options, progress)
+    came = with_plan(
+        as_it_came(model, options.profile, options.build) if rewritten is None else rewritten.before, foreign
+    )
     uses = () if foreign is None else (RewriteUse(FOREIGN_PLAN, (), "exact", 0),)
-    if found is not None:
-        uses = (*uses, *found.uses)
-        data = write_model(found.model)
+    if rewritten is not None:
+        uses = (*uses, *rewritten.uses)
+        data = write_model(rewritten.model)
         model = read_planned(data)
     if is_called or is_cut:
         _check_as_one(model, options)
@@ -107,32 +109,33 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     """
     if is_fixed_by_npu(model):
         return None
-    found = mended(copy_model(model), options.build)
-    if not found.uses or found.before.support.runs:  # with its weights inline it is the same graph
-        check_runs(found.after, options)
-        return found if found.uses else None
-    new = operator_kinds(found.model) - operator_kinds(model)
+    rewritten = mended(copy_model(model), options.build)
+    if not rewritten.uses or rewritten.before.support.runs:  # with its weights inline it is the same graph
+        check_runs(rewritten.after, options)
+        return rewritten if rewritten.uses else None
+    new = operator_kinds(rewritten.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
-            f"{said_of(found.before.support)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or later, "
-            f"and --tflm is {options.tflm}",
+            f"{said_of(rewritten.before.support)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or "
+            f"later, and --tflm is {options.tflm}",
             ErrorKind.NO_KERNEL,
         )
-    check_runs(found.after, options)
+    check_runs(rewritten.after, options)
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
         again = mended(replace(read_model(shapes.data), constants_behind=model.constants_behind), options.build)
-        found = again if again.uses else found
-    written = write_model(found.model)
+        rewritten = again if again.uses else rewritten
+    written = write_model(rewritten.model)
     proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:
         raise EquivalenceError(
-            f"{said_of(found.before.support)}; the rewrite that fixes it is not proved: {proof}", ErrorKind.NO_KERNEL
+            f"{said_of(rewritten.before.support)}; the rewrite that fixes it is not proved: {proof}",
+            ErrorKind.NO_KERNEL,
         )
     if options.verify and LITERT in options.runtimes:
         _check_on_litert(shapes.data, written, options, progress)
-    return found
+    return rewritten
 
 
 def _check_on_litert(original: bytes, written: bytes, options: Options, progress: Progress) -> None:

@@ -17,7 +17,7 @@ from ..memory.arrange import cost_of, estimate_of, needed_bytes
 from ..memory.facts import facts_of_result
 from ..memory.file import read_planned
 from ..model.io.files import Source, check_target, write_files
-from ..model.ir.change import CHANNELS_LAST, INFERRED_SHAPES, RewriteUse
+from ..model.ir.change import INFERRED_SHAPES, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.copying import copy_model, drop_dead_tensors
 from ..model.ir.model import Model
@@ -30,7 +30,7 @@ from ..search.rewrite.boundary import take_channels_last, take_integers
 from ..solvers.graph.limits import StageClock
 from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext, least_as_one
-from .checking import Check, first_right
+from .checking import Check, first_right, turned_in
 from .given import check_runs, read_given
 
 
@@ -71,41 +71,42 @@ def optimize(
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, asked = StageClock(), options
+    clock, user_options = StageClock(), options
     with clock.stage("read"):
         progress("reading")
-        given = read_given(source, options, progress)
-        data, model, steps, original = given.data, given.model, given.steps, given.record
+        start = read_given(source, options, progress)
+        data, model, steps, original = start.data, start.model, start.steps, start.record
         if steps is not None:
-            options = replace(options, ties=steps.ties, slide=steps.said, inputs=None)
+            options = replace(options, ties=steps.ties, slide=steps.option, inputs=None)
         if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
             options = replace(options, loops=False)
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
-            baseline = inspect(data, options, progress, running, None if data is given.original else given.original)
+            baseline = inspect(data, options, progress, running, None if data is start.original else start.original)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
                 model = read_planned(shapes.data)
-                original = original_of(shapes.model, given.name, given.original, options.profile, options.verify)
+                original = original_of(shapes.model, start.name, start.original, options.profile, options.verify)
 
         profile = options.profile
         # What is mended may need more than what was wrong.
         is_faulty = not profile.libraries and bool(faults_in(model, profile))
-        before = given.libraries if is_right and not is_faulty and not given.came.wrong else None
+        before = start.libraries if is_right and not is_faulty and not start.came.wrong else None
         known, worth = Cache() if cache is None else cache, 0.0 if options.every_byte else WORTH
         kept = known.originals.setdefault(shapes.data, model)
         run = RunContext(shapes.data, kept, profile, before, clock, progress, known, worth)
-        candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
+        candidate, declined, done, failed = first_right(
+            Check(run, options, baseline, running, steps, user_options.inputs)
+        )
 
     verification = done.verification
-    if given.reference is not None and options.verify:
-        verification = _held_against(given.reference, done.written, verification, asked, progress)
+    if start.reference is not None and options.verify:
+        verification = _held_against(start.reference, done.written, verification, user_options, progress)
     calls = 1 if steps is None or steps.slide is not None else steps.calls
     original = original.per_call(calls)
-    turned = [name for use in candidate.rewritten.uses if use.rule == CHANNELS_LAST for name in use.operators]
-    facts = facts_of_result(candidate.model, candidate.arrangement, profile, turned)
+    facts = facts_of_result(candidate.model, candidate.arrangement, profile, turned_in(candidate))
     outcome = Outcome(
         model=candidate.model,
         written=done.written,
@@ -122,9 +123,9 @@ def optimize(
         advice=tuple(_of_interface((candidate.model, model), needed_bytes(facts.memory, options.search), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
-    found = RunFacts(
+    run_facts = RunFacts(
         decision=str(candidate.decision),
-        rewrites=(*inferred, *given.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
+        rewrites=(*inferred, *start.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         declined=declined_use(declined, original.facts.memory.instructions),
         least_as_one=least_as_one(run, options.search),
@@ -136,7 +137,7 @@ def optimize(
         basis=verification.basis,
         runner=verification.runner,
     )
-    report = build_report(original, outcome, found, given.came, options)
+    report = build_report(original, outcome, run_facts, start.came, options)
     if not is_fixed_by_npu(candidate.model):
         check_runs(report.tflm, options)
         if options.verify and options.runner is None:  # a runner may have a TFLM of its own
@@ -174,8 +175,8 @@ def _held_against(
     reference: bytes, written: bytes, verification: Verified, options: Options, progress: Progress
 ) -> Verified:
     """Return the verification with verdicts against what the original says, which runtimes do not compute of it."""
-    found = verify_result(Subject(reference, written, "approximates"), options, progress)
-    return replace(verification, verdicts=found.verdicts, basis=replace(verification.basis, findings=()))
+    held = verify_result(Subject(reference, written, "approximates"), options, progress)
+    return replace(verification, verdicts=held.verdicts, basis=replace(verification.basis, findings=()))
 
 
 def check_values(result: Model, options: Options) -> None:

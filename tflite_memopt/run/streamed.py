@@ -43,7 +43,7 @@ NOT_EQUAL = "calls of one step do not compute what the model does"
 class InCalls:
     """The model of one call as it comes, ``data``, of the ``whole``, which computes ``calls`` steps at once.
 
-    ``slide``: of a sliding window, whose ``whole`` computes one window, and the option that ``said`` it, with the rows
+    ``slide``: of a sliding window, whose ``whole`` computes one window, and the value of its ``option``, with the rows
     of the window; None for one step.
     """
 
@@ -53,7 +53,7 @@ class InCalls:
     calls: int
     exactness: Exactness
     slide: SlideUse | None = None
-    said: str | None = None
+    option: str | None = None
 
     @property
     def kind(self) -> Kind:
@@ -106,11 +106,11 @@ def in_steps(data: bytes, model: Model, options: Options) -> InCalls:
     """
     made = one_step(model, not options.allow_approximate)
     _check_ties(options, made.ties, "--step ties the states of the network")
-    found = InCalls(data, write_model(made.model), made.ties, made.calls, made.exactness)
-    for proof in found.proof_of(read_model(found.data)).values():
+    step = InCalls(data, write_model(made.model), made.ties, made.calls, made.exactness)
+    for proof in step.proof_of(read_model(step.data)).values():
         if proof.status is Status.DIFFERENT:
             raise FailedVerificationError(f"--step: {NOT_EQUAL}: {proof}", proof="step")
-    return found
+    return step
 
 
 def in_rows(model: Model, options: Options) -> Model:
@@ -143,72 +143,70 @@ def in_hops(data: bytes, model: Model, options: Options, progress: Progress) -> 
     Raises UnsupportedModelError for a model that cannot slide so, UsageError for a hop that fits no window.
     """
     assert options.slide is not None
-    asked, shapes = Hop.of(options.slide), infer_shapes(data, options, progress)
+    hop, shapes = Hop.of(options.slide), infer_shapes(data, options, progress)
     if shapes.wrong:
         data, model = shapes.data, read_model(shapes.data)
-    at = _sliding_input(model, asked)
+    at = _sliding_input(model, hop)
     laid = in_rows(model, options)
     window = image_given(laid.main, at)
     name, height = model.main.inputs[at].name, window.shape[1] if is_image(window) else 0
     if not is_image(window):
         raise _refused(f"the input '{name}' of shape {list(window.shape)} has no rows, along which a window could move")
-    if asked.rows >= height or asked.window not in (None, height):
+    if hop.rows >= height or hop.window not in (None, height):
         raise UsageError(
             f"--slide {options.slide}: the window, input '{name}', has {height} rows, a hop has fewer", ErrorKind.FORM
         )
-    found = sliding(laid.main, window, asked.rows)
-    if not keepable(laid.main, found):
-        raise _refused(f"no row of a layer is kept for the next window: {why_it_ends(found)}")
-    made = _chosen(model, laid, at, asked.rows, found, options, progress)
+    slide = sliding(laid.main, window, hop.rows)
+    if not keepable(laid.main, slide):
+        raise _refused(f"no row of a layer is kept for the next window: {why_it_ends(slide)}")
+    made = _chosen(model, laid, at, hop.rows, slide, options, progress)
     _check_ties(options, made.ties, "--slide ties what windows share")
-    use = SlideUse(asked.rows, height, made.calls, made.kept, why_it_ends(found))
-    return InCalls(
-        data, write_model(made.model), made.ties, made.calls, "exact", use, str(replace(asked, window=height))
-    )
+    use = SlideUse(hop.rows, height, made.calls, made.kept, why_it_ends(slide))
+    return InCalls(data, write_model(made.model), made.ties, made.calls, "exact", use, str(replace(hop, window=height)))
 
 
-def _check_ties(options: Options, ties: tuple[str, ...], said: str) -> None:
+def _check_ties(options: Options, ties: tuple[str, ...], reason: str) -> None:
     if options.ties not in ((), ties):
-        raise UsageError(f"{said} by itself: omit --tie", ErrorKind.EXCLUDED)
+        raise UsageError(f"{reason} by itself: omit --tie", ErrorKind.EXCLUDED)
 
 
 def _refused(reason: str) -> UnsupportedModelError:
     return UnsupportedModelError(f"--slide: {reason}", ErrorKind.FORM)
 
 
-def _sliding_input(model: Model, asked: Hop) -> int:
+def _sliding_input(model: Model, hop: Hop) -> int:
     for operator in model.main.operators:
         if has_side_effects(operator) or any(each.is_variable for each in operator.present_inputs()):
-            said = "keeps a state between calls: the model streams already, and has nothing to gain"
-            raise _refused(f"{operator.opcode.label} {said}")
+            reason = "keeps a state between calls: the model streams already, and has nothing to gain"
+            raise _refused(f"{operator.opcode.label} {reason}")
     inputs = model.main.inputs
-    if len(inputs) > 1 and asked.input is None:
+    if len(inputs) > 1 and hop.input is None:
         names = ", ".join(tensor.name for tensor in inputs)
         raise UsageError(
-            f"--slide: name the one input that moves, as in --slide {asked.rows},input=NAME: {names}", ErrorKind.UNKNOWN
+            f"--slide: name the one input that moves, as in --slide {hop.rows},input=NAME: {names}", ErrorKind.UNKNOWN
         )
     if not inputs:
         raise _refused("the model has no input")
-    return fed_input(model, asked.input, "--slide")
+    return fed_input(model, hop.input, "--slide")
 
 
-def why_it_ends(found: Sliding) -> str:
+def why_it_ends(slide: Sliding) -> str:
     """Say which operator ends sliding first, and why; empty where none does."""
-    said = (f"{operator.name} '{short_name(label(operator))}': {reason}" for operator, reason in found.ends.items())
-    return next(said, "")
+    reasons = (f"{operator.name} '{short_name(label(operator))}': {reason}" for operator, reason in slide.ends.items())
+    return next(reasons, "")
 
 
 _MOST_MEASURED: Mapping[str, int] = {"quick": 60, "normal": 240, "thorough": 960}
 
 
-def _chosen(whole: Model, laid: Model, at: int, hop: int, found: Sliding, options: Options, progress: Progress) -> Slid:
+def _chosen(whole: Model, laid: Model, at: int, hop: int, slide: Sliding, options: Options, progress: Progress) -> Slid:
     """Choose what is kept: from all and from nothing, one tensor more or less while that is better.
 
     The least is the best: whether it exceeds the limit on run time, then the budget, then run time; without a budget
     RAM times run time, for half of one is worth twice the other.
     """
     places, profile = {operator: place for place, operator in enumerate(laid.main.operators)}, options.profile
-    every = frozenset(places[operator] for operator in keepable(laid.main, found))
+    every = frozenset(places[operator] for operator in keepable(laid.main, slide))
     progress(f"choosing what to keep of {len(every)} layers")
 
     @cache
