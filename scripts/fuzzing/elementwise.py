@@ -26,6 +26,7 @@ from scripts.fuzzing.cell import (
 )
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType
+from tflite_memopt.operators.window import ALL_POOLS
 
 _WRITTEN: Mapping[str, Mapping[DType, Mapping[str, Any]]] = {
     "LOGISTIC": {I8: {"scale": 1 / 256, "zero_point": -128}, I16: {"scale": 1 / 32768, "zero_point": 0}},
@@ -168,7 +169,7 @@ def _broadcasts() -> Iterator[tuple[str, Sequence[Sequence[int]], Sequence[int]]
 
 
 def _pools() -> Iterator[Cell]:
-    for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
+    for kind in ALL_POOLS:
         for dtype in TYPES:
             for how in hows(dtype):
                 yield _pool(kind, dtype, how)

@@ -26,6 +26,7 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.model import DType, Model, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor, zero_of
+from tflite_memopt.operators.window import POOLS
 
 ARENA = 1 << 20
 _LIMITS = ProcessLimits(20.0, 4 << 30)
@@ -243,7 +244,7 @@ def _added(b: _Layers, x: Tensor) -> Tensor:
 
 
 def _pooled(b: _Layers, x: Tensor) -> Tensor:
-    x, name = _image(b, x), b.draw.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D"))
+    x, name = _image(b, x), b.draw.choice(POOLS)
     taps, padding = min(2, *x.shape[1:3]), b.draw.randint(0, 1)
     size = [each if padding == 0 else each - taps + 1 for each in x.shape[1:3]]
     y = b.quantized(b.name(), (1, *size, x.shape[3]), x)

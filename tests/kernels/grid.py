@@ -11,6 +11,7 @@ from tests.kernels.probe import Build, Case
 from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Tensor
+from tflite_memopt.operators.window import CONVOLUTIONS, POOLS
 
 
 def convolutions(full: bool) -> Iterator[Case]:
@@ -55,9 +56,7 @@ def _dense(depth: int, channels: int) -> Build:
 
 def pools(full: bool) -> Iterator[Case]:
     """MAX_POOL_2D and AVERAGE_POOL_2D."""
-    for name, kernel, stride, padding in product(
-        ("MAX_POOL_2D", "AVERAGE_POOL_2D"), (2, 3), (1, 2) if full else (2,), (SAME, VALID)
-    ):
+    for name, kernel, stride, padding in product(POOLS, (2, 3), (1, 2) if full else (2,), (SAME, VALID)):
         yield Case(
             f"{name} {kernel}x{kernel} stride {stride} {_padding(padding)}", _pool(name, kernel, stride, padding)
         )
@@ -147,7 +146,7 @@ def _transpose_conv(b: ModelBuilder) -> tuple[Tensor, ...]:
 
 def floats(full: bool) -> Iterator[Case]:
     """CONV_2D and DEPTHWISE_CONV_2D in float32."""
-    for name, stride, padding in product(("CONV_2D", "DEPTHWISE_CONV_2D"), (1, 2), (SAME, VALID)):
+    for name, stride, padding in product(CONVOLUTIONS, (1, 2), (SAME, VALID)):
         yield Case(f"{name} 3x3 stride {stride} {_padding(padding)} float32", _float(name, stride, padding))
 
 

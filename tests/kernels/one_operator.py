@@ -11,6 +11,7 @@ from tests.model_builder import ModelBuilder, per_channel
 from tflite_memopt.model.ir.model import DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.operators import elementwise
+from tflite_memopt.operators.window import ALL_POOLS
 
 Make = Callable[[ModelBuilder, DType], tuple[Tensor, ...]]
 MakeLayer = Callable[[ModelBuilder, DType, DType], tuple[Tensor, ...]]
@@ -197,10 +198,7 @@ MAKERS: Mapping[str, Make] = {
     **{name: _elementwise(name, 1) for name in UNARY},
     **{name: _elementwise(name, 2) for name in BINARY},
     **{name: _compare(name) for name in COMPARED},
-    **{
-        name: _with(name, "Pool2DOptions", [], (1, 2, 2, 4), **_POOL)
-        for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
-    },
+    **{name: _with(name, "Pool2DOptions", [], (1, 2, 2, 4), **_POOL) for name in ALL_POOLS},
     **{
         name: _with(name, "ReducerOptions", [(1, 2)], (1, 4), keepDims=False)
         for name in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")

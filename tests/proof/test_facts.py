@@ -18,6 +18,7 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import Buffer, DType, Model, OperatorOptions, Quantization, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor, values
+from tflite_memopt.operators.window import POOLS
 
 Array = np.ndarray[Any, Any]
 
@@ -621,7 +622,7 @@ def infinite_windows(name: str) -> Callable[[], tuple[Model, Model]]:
 
 FINITE: dict[str, Callable[[], tuple[Model, Model]]] = {
     "zero tap": lambda: zero_taps(F32),
-    **{name: infinite_windows(name) for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
+    **{name: infinite_windows(name) for name in POOLS},
 }
 
 

@@ -22,12 +22,13 @@ from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import SAME, VALID
 from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.operators.window import CONVOLUTIONS, POOLS
 from tflite_memopt.solvers.graph.alignment import aligned
 
 ARENA, SAMPLES = 1 << 15, 3
 _WINDOWS = {
     f"{name} {kernel}x{kernel} stride {stride} {padding}": (name, kernel, stride, padding)
-    for name in ("CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D")
+    for name in (*CONVOLUTIONS, *POOLS)
     for kernel in (1, 2, 3)
     for stride in (1, 2)
     for padding in (SAME, VALID)

@@ -14,6 +14,7 @@ from tflite_memopt.memory.arrange import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.ir.model import DType, Model, Tensor
+from tflite_memopt.operators.window import POOLS
 from tflite_memopt.search.rewrite.pixels import SKIPPING_CONVOLUTION
 from tflite_memopt.search.rewrite.tiles import simplified
 
@@ -34,7 +35,7 @@ def picked(branch: Branch) -> None:
     y = branch.tensor((x.shape[0], *size, x.shape[3]), dtype, **quantization_of(x))
     if is_pool:
         fields = {"strideH": steps[0], "strideW": steps[1], "filterHeight": 1, "filterWidth": 1}
-        name = pick.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D"))
+        name = pick.choice(POOLS)
         branch.builder.operator(name, (x,), (y,), "Pool2DOptions", padding=pick.choice((0, 1)), **fields)
     else:
         limits = ((0, *first, 0), x.shape, (1, *steps, 1))

@@ -16,6 +16,7 @@ from tests.rewrite.patterns import (
     rule_named,
 )
 from tflite_memopt.model.ir.editor import SAME, VALID
+from tflite_memopt.operators.window import ALL_POOLS
 from tflite_memopt.search.rewrite.engine import Driver
 
 SPLIT_POOLING = rule_named("split_pooling")
@@ -23,7 +24,7 @@ SPLIT_POOLING = rule_named("split_pooling")
 
 def pool(branch: Branch) -> None:
     pick = branch.random
-    name = pick.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"))
+    name = pick.choice(ALL_POOLS)
     x = branch.concat(F32 if name == "L2_POOL_2D" else pick.choice((F32, I8, I16)))
     taps = [pick.randint(1, size) for size in x.shape[1:3]]
     strides = [pick.randint(1, 2), pick.randint(1, 3)]
