@@ -24,6 +24,7 @@ import numpy as np
 
 from ..model.ir.model import DType, Model, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, Affine, affine_of, has_several_scales, integers
+from ..operators.kind import ARM_LIBRARIES
 from ..operators.window import CONVOLUTIONS, POOLS, KernelWindow, transposed_window_of, window_of
 from .cmsis_nn import convolution_path, is_reversed
 from .esp_nn import FULL_COPY, Version, s3_depthwise, s3_depthwise_writes, said_of_releases
@@ -421,13 +422,12 @@ def _shifts_too_far(operator: Operator, _: Version) -> bool:
     return shift - (largest.bit_length() - 1) - headroom < -31
 
 
-_CMSIS = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
 _ESP = ("esp-nn", "esp-nn-s3", "esp-nn-p4")
-_EVERYWHERE = ("reference", *_CMSIS, *_ESP)
+_EVERYWHERE = ("reference", *ARM_LIBRARIES, *_ESP)
 _of_s3 = partial(Fault, library=ESP_NN, profiles=_ESP[1:2])
 _of_esp_nn = partial(Fault, library=ESP_NN, profiles=_ESP)
-_of_cmsis_nn = partial(Fault, library=CMSIS_NN, profiles=_CMSIS)
-_of_helium = partial(Fault, library=CMSIS_NN, profiles=_CMSIS[2:])
+_of_cmsis_nn = partial(Fault, library=CMSIS_NN, profiles=ARM_LIBRARIES)
+_of_helium = partial(Fault, library=CMSIS_NN, profiles=ARM_LIBRARIES[2:])
 _of_every_library = partial(Fault, library=TFLM, profiles=_EVERYWHERE)
 _ISSUES = "github.com/espressif/esp-nn/issues"
 _MEASURED = "a lone operator on the tflite-micro wheel of 2026-10-23 and on LiteRT 2.3.0, against real numbers"

@@ -11,7 +11,7 @@ from datetime import date
 
 from ..errors import ErrorKind, UsageError
 from ..model.ir.model import Model, Operator
-from ..operators.kind import CMSIS_NN, Arrival
+from ..operators.kind import ARM_LIBRARIES, Arrival
 from ..operators.requests import Abi
 from ..operators.table import BY_LABEL, kind_of
 
@@ -82,7 +82,7 @@ class TflmBuild:
         return replace(abi, name=f"{abi.word} bits, {enums}{static}", short_enums=short, is_static=self.is_static)
 
 
-_ARM = ("reference", *CMSIS_NN)
+_ARM = ("reference", *ARM_LIBRARIES)
 _ESP = ("reference", "esp-nn", "esp-nn-s3", "esp-nn-p4")
 _NOT_MEASURED = "portable"
 """For builds whose CMSIS-NN is older than the one that was measured: plans that are right with any kernels."""
@@ -108,7 +108,7 @@ def _zephyr(version: str, day: date, commit: str) -> TflmBuild:
 
 def _silicon_labs(name: str, source: str) -> TflmBuild:
     source = f"{source}, whose component names tflite-micro 02414075e; without the kernels of the MVP"
-    return TflmBuild(name, date(2023, 6, 16), libraries=CMSIS_NN[:2], kernels=_NOT_MEASURED, source=source)
+    return TflmBuild(name, date(2023, 6, 16), libraries=ARM_LIBRARIES[:2], kernels=_NOT_MEASURED, source=source)
 
 
 BUILDS: Mapping[str, TflmBuild] = {
@@ -148,7 +148,7 @@ BUILDS: Mapping[str, TflmBuild] = {
         TflmBuild(
             "openmv-4.8",
             date(2024, 7, 25),
-            libraries=CMSIS_NN,
+            libraries=ARM_LIBRARIES,
             kernels=_NOT_MEASURED,
             source="openmv/libtflm 73eb1aa (firmware 4.6 to 4.8): tflite-micro a57349f0b; 5.0 has another one",
         ),

@@ -5,7 +5,7 @@ Nothing here changes the model: the caller applies order and offsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -199,11 +199,9 @@ def head_if_planned(model: Model, layout: MemoryLayout, options: SearchOptions, 
     return head_in_force(layout, _best_in_force(model, layout, plan, options.planner, limit)[1])
 
 
-def cost_at(
-    head: int, model: Model, profile: KernelProfile, options: SearchOptions, order: Sequence[int] | None = None
-) -> Cost:
-    """Return the cost of a model whose head takes ``head`` bytes; ``order`` as for ``arena_beside_head``."""
-    beside = arena_beside_head(model, profile.requests, profile.abi, order)
+def cost_at(head: int, model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
+    """Return the cost of a model whose head takes ``head`` bytes."""
+    beside = arena_beside_head(model, profile.requests, profile.abi)
     return Cost(need_at(head, beside, options), head, model_macs(model), operator_count(model))
 
 

@@ -104,7 +104,7 @@ class Arrival:
         return " ".join(filter(None, (self.operator, of_type, self.what)))
 
 
-CMSIS_NN = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
+ARM_LIBRARIES = ("cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve")
 """The kernel libraries of Arm."""
 
 

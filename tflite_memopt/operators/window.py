@@ -27,7 +27,7 @@ from ..model.ir.editor import Editor
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers
 from .boxes import operands
-from .kind import BYTES, CMSIS_NN, FLOAT, NIBBLES, TO_8, TO_16, AlongH, Arrival, ByPhase, OperatorKind, Tflm
+from .kind import ARM_LIBRARIES, BYTES, FLOAT, NIBBLES, TO_8, TO_16, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, Sequences, ShapeOperand, laid_along_h, swapped_options
 from .requests import BINARY, IN0, IN1, IN2, IN3, INT, OUT0, Abi, Asks, Bytes, Size, Slot, copied_shape, held, needed
 from .reuse import KernelReuse
@@ -519,7 +519,7 @@ KINDS: Mapping[str, OperatorKind] = {
         macs=_macs_by_channel,
         channel_axis=3,
         flash=4649,
-        arrivals=(Arrival("2023-08-01", "a7846a175", DType.INT16, had_by=CMSIS_NN),),
+        arrivals=(Arrival("2023-08-01", "a7846a175", DType.INT16, had_by=ARM_LIBRARIES),),
     ),
     "L2_POOL_2D": replace(_POOL, tflm=Tflm(FLOAT), asks=_L2, reuses=None, price="element", keeps_scale=False),
     "LOCAL_RESPONSE_NORMALIZATION": OperatorKind(instead="use BatchNormalization (torch.nn.BatchNorm2d)"),

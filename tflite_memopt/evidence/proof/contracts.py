@@ -104,12 +104,12 @@ def at_least(least: int, *options: str) -> Clause:
     )
 
 
-def type_of(option: str, slot: int = 0) -> Clause:
+def type_of(option: str) -> Clause:
     """An option that says the type of an output: LiteRT goes by it, TFLM by the file."""
     numbers = {DType.INT32: 2, DType.INT64: 4, DType.UINT32: 15, DType.INT16: 7}
     return Clause(
         f"{option} is the output's type",
-        lambda op: op.options is None or op.option(option) in (None, numbers.get(op.outputs[slot].dtype)),
+        lambda op: op.options is None or op.option(option) in (None, numbers.get(op.outputs[0].dtype)),
     )
 
 
@@ -146,14 +146,14 @@ def _reduced(operator: Operator) -> bool:
 REDUCED = Clause("axes are those of the input, and the output has its other ones, or 1 with keepDims", _reduced)
 
 
-def axis_within(option: str, more: int = 0) -> Clause:
-    """An option is an axis of the first input, or of it and ``more`` dimensions."""
+def axis_within(more: int = 0) -> Clause:
+    """The option ``axis`` is one of the first input, or of it and ``more`` dimensions."""
 
     def holds(operator: Operator) -> bool:
         rank = len(_shape(operator, 0) or ()) + more
-        return -rank <= int(operator.option(option, 0)) < max(rank, 1)
+        return -rank <= int(operator.option("axis", 0)) < max(rank, 1)
 
-    return Clause(f"{option} is an axis", holds)
+    return Clause("axis is an axis", holds)
 
 
 def _cut(operator: Operator) -> bool:
@@ -414,7 +414,7 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows(
         "CONCATENATION: ConcatenationOptions",
         f"T* > T | T: {_DATA}",
-        axis_within("axis"),
+        axis_within(),
         one_of("fusedActivationFunction", 0),
     ),
     **_rows("CONV_2D: Conv2DOptions", *_SUMS, *_SUMS_16, *_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS),
@@ -434,7 +434,7 @@ CONTRACTS: Mapping[str, Contract] = {
         one_of("weightsFormat", 0),
         _OF_BIAS,
     ),
-    **_rows("GATHER: GatherOptions", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within("axis")),
+    **_rows("GATHER: GatherOptions", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within()),
     **_rows("GATHER_ND", f"T I > T | T: {_DATA} | I: i16 i32 i64"),
     **_rows(
         "MIRROR_PAD: MirrorPadOptions",
@@ -444,8 +444,8 @@ CONTRACTS: Mapping[str, Contract] = {
         one_of("mode", 0, 1),
         like_output(0),
     ),
-    **_rows("PACK: PackOptions", f"T* > T | T: {_DATA}", axis_within("axis", 1), LIKE_OUTPUT),
-    **_rows("UNPACK: UnpackOptions", f"T > T* | T: {_DATA}", ranks(1, 8), axis_within("axis"), LIKE_INPUT),
+    **_rows("PACK: PackOptions", f"T* > T | T: {_DATA}", axis_within(1), LIKE_OUTPUT),
+    **_rows("UNPACK: UnpackOptions", f"T > T* | T: {_DATA}", ranks(1, 8), axis_within(), LIKE_INPUT),
     **_rows("RANGE", "T T T > T | T: f32 i32 i64"),
     **_rows(
         "RESIZE_BILINEAR: ResizeBilinearOptions", "T i32 > T | T: f32 i8 i16 u8", ranks(4, 4), NO_CORNERS_OF_HALVES

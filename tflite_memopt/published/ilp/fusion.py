@@ -42,9 +42,9 @@ Finder = Callable[[ScheduleProblem, int], Sequence[InnerOrder]]
 """One round of Algorithm 1: disjoint sets of at most so many operators that can be fused, each in an order."""
 
 
-def fuse(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> FusedProblem:
+def fuse(problem: ScheduleProblem) -> FusedProblem:
     """Fuse until nothing more can be (Algorithm 1); the smallest peak of any order stays the same."""
-    return fused_by(_fusable, problem, max_size)
+    return fused_by(_fusable, problem, MAX_SIZE)
 
 
 def fused_by(find: Finder, problem: ScheduleProblem, max_size: int) -> FusedProblem:

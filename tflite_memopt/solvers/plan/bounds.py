@@ -21,12 +21,18 @@ from .problem import (
 )
 
 
-def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """(first scope, bytes alive) of each maximal section: items alive at any other time are a subset of one."""
+def changes_of(items: Sequence[Item]) -> dict[int, int]:
+    """By time, how many bytes more are alive from then on."""
     change: dict[int, int] = {}
     for item in items:
         change[item.start] = change.get(item.start, 0) + item.size
         change[item.end] = change.get(item.end, 0) - item.size
+    return change
+
+
+def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
+    """(first scope, bytes alive) of each maximal section: items alive at any other time are a subset of one."""
+    change = changes_of(items)
     births, deaths = {item.start for item in items}, {item.end for item in items}
     found: list[tuple[int, int]] = []
     breadth, latest_birth = 0, None

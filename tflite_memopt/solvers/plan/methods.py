@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import ErrorKind, InfeasibleError, UsageError
 from ..graph.limits import Allowance, SearchLimit, now
-from .bounds import section_bound
+from .bounds import changes_of, section_bound
 from .check import check_bound, check_given, check_plan
 from .exact import allowance_for, exact, fit, improve
 from .heuristics import HEURISTICS, Placement
@@ -95,10 +95,7 @@ def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:
 
 def _alive_above(items: Sequence[Item], level: int) -> list[int]:
     """Return the items that are alive at some time when more bytes than that are, shared bytes counted twice."""
-    change: dict[int, int] = {}
-    for item in items:
-        change[item.start] = change.get(item.start, 0) + item.size
-        change[item.end] = change.get(item.end, 0) - item.size
+    change = changes_of(items)
     times = sorted(change)
     rank = {time: place for place, time in enumerate(times)}
     # How many of the sections before each time are above the level.
