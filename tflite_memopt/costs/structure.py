@@ -65,7 +65,7 @@ def as_int8(model: Model) -> Model:
 
 def _quantize_weights(model: Model, operator: Operator, draw: np.random.Generator) -> None:
     axis = kind_of(operator).channel_axis
-    weights = operator.inputs[1] if len(operator.inputs) > 1 else None
+    weights = operator.operand(1)
     if axis is None or weights is None or not weights.is_constant or weights.dtype is not DType.FLOAT32:
         return
     count = weights.shape[axis]

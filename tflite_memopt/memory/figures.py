@@ -314,7 +314,7 @@ def least_tail(operators: Iterable[Operator], profile: KernelProfile) -> int:
     """
     abi, found = profile.abi, dict[object, int]()
     for operator in operators:
-        filters = operator.inputs[1] if operator.name in WITH_SCALES and len(operator.inputs) > 1 else None
+        filters = operator.operand(1) if operator.name in WITH_SCALES else None
         if filters is not None and filters.is_constant:
             asked = profile.requests(operator, abi)
             buffers = 0 if operator.outputs[0].dtype in FLOATS else sum(asked.init) + sum(asked.prepare)

@@ -47,10 +47,11 @@ def _weights(operator: Operator) -> list[Tensor]:
 
 def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
     """Return the estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
-    made = constructed(model)
-    return {
-        prices.library: prices.making.of(made.operators, made.tensors, made.channels) for prices in profile.all_prices
-    }
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    filters = [operator.operand(1) for operator in operators if kind_of(operator).channel_axis is not None]
+    scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
+    parts = len(operators), sum(len(graph.tensors) for graph in model.graphs), sum(scales)
+    return {prices.library: prices.making.of(*parts) for prices in profile.all_prices}
 
 
 def moving(nbytes: int) -> int:
@@ -106,26 +107,13 @@ def _times(model: Model, loops: Sequence[Loop]) -> dict[int, int]:
     return times | {id(graph): 0 for at, graph in enumerate(model.graphs) if at not in called}
 
 
-@dataclass(frozen=True)
-class Constructed:
-    """The parts of an interpreter, counted; ``channels``: those from whose scales kernels make multipliers."""
-
-    operators: int
-    tensors: int
-    channels: int
-
-
-def constructed(model: Model) -> Constructed:
-    """Count the parts that TFLM goes through when it makes an interpreter and allocates its tensors."""
-    operators = [operator for graph in model.graphs for operator in graph.operators]
-    filters = [each.inputs[1] for each in operators if kind_of(each).channel_axis is not None and len(each.inputs) > 1]
-    scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
-    return Constructed(len(operators), sum(len(graph.tensors) for graph in model.graphs), sum(scales))
-
-
 def prices_of(tensor: Tensor, prices: Prices) -> Prices:
     """Return the prices of an operator that writes the tensor: no library has kernels of its own for floats."""
     return REFERENCE_PRICES if tensor.dtype in FLOATS else prices
+
+
+def _prices_for(operator: Operator, prices: Prices) -> Prices:
+    return prices_of(operator.outputs[0], prices) if operator.outputs else prices
 
 
 def operator_work(operator: Operator, prices: Prices) -> int:
@@ -133,7 +121,7 @@ def operator_work(operator: Operator, prices: Prices) -> int:
     price = kind_of(operator).price
     if price == "converted":
         return prices.call + _conversion(operator, prices)
-    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    prices = _prices_for(operator, prices)
     if price == "window":
         return _convolution(operator, prices)
     if price == "pooled":
@@ -182,7 +170,7 @@ def _conversion(operator: Operator, prices: Prices) -> int:
 def _dense(operator: Operator, price: ConvolutionPrices) -> int:
     output = operator.outputs[0]
     rows = prod(output.shape[:-1])
-    filters = operator.inputs[1] if len(operator.inputs) > 1 else None
+    filters = operator.operand(1)
     read = 0 if filters is None else price.weight * filters.elements
     return price.call + price.mac * operator_macs(operator) + price.output * output.elements + price.row * rows + read
 
@@ -253,17 +241,21 @@ def _priced_window(operator: Operator, prices: Prices) -> KernelWindow:
     return window.transposed if is_column and prices.columns_as_rows else window
 
 
+def _filters(operator: Operator) -> Tensor | None:
+    return operator.inputs[1] if kind_of(operator).price == "window" else None
+
+
 def skips_padding(operator: Operator, prices: Prices) -> bool:
     """Tell whether a kernel for windows takes less time where it sees padding."""
-    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
-    filters = operator.inputs[1] if kind_of(operator).price == "window" else None
-    return filters is not None and _convolution_price(operator, window_of(operator), prices).skips_padding
+    filters = _filters(operator)
+    if filters is None:
+        return False
+    return _convolution_price(operator, window_of(operator), _prices_for(operator, prices)).skips_padding
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
     """Return the part of ``operator_work`` that a run of any number of rows takes."""
-    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
-    filters = operator.inputs[1] if kind_of(operator).price == "window" else None
+    prices, filters = _prices_for(operator, prices), _filters(operator)
     if filters is None:
         return prices.call
     return _convolution_call(_convolution_price(operator, _priced_window(operator, prices), prices), filters)

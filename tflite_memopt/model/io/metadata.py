@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..ir.copying import drop_buffers
 from ..ir.model import Buffer, Model
 
 
@@ -17,14 +18,10 @@ def replace_entry(model: Model, name: str, data: bytes) -> None:
 
 def remove_entries(model: Model, name: str) -> None:
     """Remove every entry of that name, and the buffers that only they use."""
-    found = [buffer for entry, buffer in model.metadata if entry == name]
-    if not found:
-        return
-    model.metadata = [(entry, buffer) for entry, buffer in model.metadata if entry != name]
-    kept = {id(tensor.buffer) for graph in model.graphs for tensor in graph.tensors}
-    kept |= {id(buffer) for _, buffer in model.metadata} | {id(each) for each in model.legacy_metadata or ()}
-    gone = {id(buffer) for buffer in found} - kept
-    model.buffers = [buffer for buffer in model.buffers if id(buffer) not in gone]
+    doomed = {id(buffer) for entry, buffer in model.metadata if entry == name}
+    if doomed:
+        model.metadata = [(entry, buffer) for entry, buffer in model.metadata if entry != name]
+        drop_buffers(model, doomed)
 
 
 _BY_POSITION = ("model_control_dependencies",)

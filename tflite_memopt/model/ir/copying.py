@@ -96,7 +96,7 @@ def drop_dead_tensors(model: Model) -> Changed:
         dead = [t for t in graph.tensors if t.producer is None and not t.uses and id(t) not in kept]
         graph.remove_tensors(dead)
         removed += dead
-    _drop_buffers(model, removed)
+    drop_buffers(model, {id(tensor.buffer) for tensor in removed})
     return changed(model, DEAD_TENSORS, (tensor.name for tensor in removed))
 
 
@@ -137,13 +137,12 @@ def tensors_to_keep(model: Model) -> set[int]:
     return kept
 
 
-def _drop_buffers(model: Model, removed: list[Tensor]) -> None:
-    still_used = {id(tensor.buffer) for graph in model.graphs for tensor in graph.tensors}
-    still_used |= {id(buffer) for _, buffer in model.metadata}
-    still_used |= {id(buffer) for buffer in model.legacy_metadata or ()}
-    still_used |= {id(buffer) for buffer in model.buffers[:1]}  # buffer 0 is the schema's "no data"
-    orphans = {id(tensor.buffer) for tensor in removed} - still_used
-    model.buffers = [buffer for buffer in model.buffers if id(buffer) not in orphans]
+def drop_buffers(model: Model, doomed: set[int]) -> None:
+    """Drop buffers, by their ids, but for those that a tensor or metadata has, and the schema's "no data", buffer 0."""
+    doomed = doomed - {id(tensor.buffer) for graph in model.graphs for tensor in graph.tensors}
+    doomed -= {id(each) for each in (*(buffer for _, buffer in model.metadata), *(model.legacy_metadata or ()))}
+    doomed -= {id(buffer) for buffer in model.buffers[:1]}
+    model.buffers = [buffer for buffer in model.buffers if id(buffer) not in doomed]
 
 
 def share_constants(model: Model, most_bytes: int | None = None) -> Changed:
@@ -168,8 +167,7 @@ def _share_buffers(model: Model, most_bytes: int | None) -> None:
         if tensor.buffer is not kept:
             dropped.add(id(tensor.buffer))
             tensor.buffer = kept
-    dropped -= {id(buffer) for _, buffer in model.metadata} | {id(buffer) for buffer in model.legacy_metadata or ()}
-    model.buffers = [buffer for buffer in model.buffers if id(buffer) not in dropped]
+    drop_buffers(model, dropped)
 
 
 def _share_tensors(graph: Graph, kept_apart: set[int]) -> list[Tensor]:
