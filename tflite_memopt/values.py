@@ -115,7 +115,7 @@ def byte_size(text: str) -> int:
     return int(size)
 
 
-def whole_number(text: str) -> int:
+def number(text: str) -> int:
     """Read a whole number such as ``30``."""
     try:
         return int(text)

@@ -10,6 +10,7 @@ from zlib import adler32
 
 import jinja2
 
+from ..kernels.arena import larger_structures
 from ..kernels.profile import KernelProfile
 from ..kernels.since import BUILDS, TflmBuild, newest_of, operators_of, runs_on
 from ..kernels.targets import esp_nn_to_pin
@@ -20,7 +21,7 @@ from .description import Network, Networks, OneModel
 from .example import port_of
 from .resolver import Registrations, every_builtin, registrations
 from .self_test import RUNS, Expected, kind_of, tested_outputs
-from .sizes import condition_of, larger_by_layout
+from .sizes import LAYOUTS, condition_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 FILES = ("model_data.h", "model_data.cc", "arena.h", "resolver.h", "setup.h", "self_test.h", "main.cc", "example.cc")
@@ -100,7 +101,7 @@ def _words_of(one: OneModel) -> dict[str, object]:
         "origin": one.origin,
         "variables": one.variables,
         "condition": condition_of(one.profile.name),
-        "larger": larger_by_layout(one.model),
+        "larger": {name: larger_structures(one.model, abi) for name, abi in LAYOUTS.items()},
         "has_cmsis_nn": one.profile.name.startswith("cmsis-nn"),
         "esp_tflite_micro": _esp_tflite_micro(one.build),
         "esp_nn": esp_nn_to_pin(one.profile.target),

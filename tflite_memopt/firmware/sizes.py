@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..kernels.arena import MemoryPlanner, TwoArenasUse, larger_structures, two_arenas_use
+from ..kernels.arena import MemoryPlanner, TwoArenasUse, two_arenas_use
 from ..kernels.profile import KernelProfile
 from ..memory.layout import head_in_force, memory_layout
 from ..memory.reserve import LibraryNeed, reserve
@@ -127,8 +127,3 @@ def arena_sizes(
         },
         all(use.exact for use in uses.values()),
     )
-
-
-def larger_by_layout(model: Model) -> dict[str, int]:
-    """Return by layout the bytes at most that a build without TF_LITE_STATIC_MEMORY needs more."""
-    return {name: larger_structures(model, abi) for name, abi in LAYOUTS.items()}

@@ -19,7 +19,7 @@ FIRST_DAY = date(2023, 2, 14)
 """The day of the oldest TFLM that is named here; what TFLM had before was not read."""
 ARRIVALS: tuple[Arrival, ...] = tuple(
     sorted(
-        (replace(each, operator=name) for name, kind in BY_LABEL.items() for each in kind.arrivals),
+        (replace(each, operator=name) for name, kind in BY_LABEL.items() for each in kind.since),
         key=lambda each: each.day,
     )
 )

@@ -193,44 +193,44 @@ def _added(operator: Operator, abi: Abi) -> tuple[int, ...]:
 _WITH_VALID = (IN0, OUT0, OUT1)
 
 
-def _since(day: str, commit: str) -> Callable[..., OperatorKind]:
+def _since(came: str) -> Callable[..., OperatorKind]:
     """Make rows of what came to TFLM on a day; they take what :class:`Asks` takes."""
-    arrived = (Arrival(day, commit),)
-    return lambda *sizes, **asks: OperatorKind(asks=Asks(*sizes, **asks), arrivals=arrived)
+    arrived = (Arrival(came),)
+    return lambda *sizes, **asks: OperatorKind(asks=Asks(*sizes, **asks), since=arrived)
 
 
 _LIST = "give the recurrent layer's network a batch size (keras.Input(..., batch_size=1)), without SELECT_TF_OPS"
 KINDS: Mapping[str, OperatorKind] = {
     "CIRCULAR_BUFFER": OperatorKind(asks=Asks(0, 8, UNARY)),  # OpDataCircularBuffer
     **dict.fromkeys(("FlexTensorListFromTensor", "FlexTensorListReserve"), OperatorKind(instead=_LIST)),
-    "SignalDelay": _since("2023-07-12", "7781c4979")(0, Size(20, 32), UNARY, _delayed),  # TFLMSignalFrontendDelayParams
-    "SignalEnergy": _since("2023-07-13", "8ee06dcba")(0, 8, UNARY),  # TFLMSignalEnergyParams
-    "SignalFftAutoScale": _since("2023-07-19", "70aed11c9")(holds=_WITH_VALID),
+    "SignalDelay": _since("2023-07-12 7781c4979")(0, Size(20, 32), UNARY, _delayed),  # TFLMSignalFrontendDelayParams
+    "SignalEnergy": _since("2023-07-13 8ee06dcba")(0, 8, UNARY),  # TFLMSignalEnergyParams
+    "SignalFftAutoScale": _since("2023-07-19 70aed11c9")(holds=_WITH_VALID),
     # TFLMSignalFilterBankParams; a uint64 per channel and one more
-    "SignalFilterBank": _since("2023-07-14", "2548022e0")(
+    "SignalFilterBank": _since("2023-07-14 2548022e0")(
         0, Size(36, 64), (*inputs(6), OUT0), in_init=lambda operator, _: ((_number(operator, "num_channels") + 1) * 8,)
     ),
-    "SignalFilterBankLog": _since("2023-07-14", "2548022e0")(0, 8, UNARY),  # TFLMSignalLogParams
+    "SignalFilterBankLog": _since("2023-07-14 2548022e0")(0, 8, UNARY),  # TFLMSignalLogParams
     # TFLMSignalSpectralSubtractionParams; a uint32 noise estimate per channel
-    "SignalFilterBankSpectralSubtraction": _since("2023-07-14", "2548022e0")(
+    "SignalFilterBankSpectralSubtraction": _since("2023-07-14 2548022e0")(
         0, Size(44, 56), _WITH_VALID, in_init=lambda operator, _: (_number(operator, "num_channels") * 4,)
     ),
-    "SignalFilterBankSquareRoot": _since("2023-07-14", "2548022e0")(holds=BINARY),
-    "SignalFramer": _since("2023-07-11", "29d8dbfd4")(0, Size(28, 40), _WITH_VALID, _framed),  # TFLMSignalFramerParams
-    "SignalIrfft": _since("2023-07-20", "55037d2d5")(
+    "SignalFilterBankSquareRoot": _since("2023-07-14 2548022e0")(holds=BINARY),
+    "SignalFramer": _since("2023-07-11 29d8dbfd4")(0, Size(28, 40), _WITH_VALID, _framed),  # TFLMSignalFramerParams
+    "SignalIrfft": _since("2023-07-20 55037d2d5")(
         0, Size(24, 32), UNARY, in_init=_tables_of_inverse
     ),  # TfLiteAudioFrontendIrfftParams
-    "SignalOverlapAdd": _since("2023-07-11", "597ccf786")(0, Size(24, 32), UNARY, _added),  # TFLMSignalOverlapAddParams
-    "SignalPCAN": _since("2023-08-23", "e01fdf05a")(0, 4, TERNARY),  # TfLitePcanParams
+    "SignalOverlapAdd": _since("2023-07-11 597ccf786")(0, Size(24, 32), UNARY, _added),  # TFLMSignalOverlapAddParams
+    "SignalPCAN": _since("2023-08-23 e01fdf05a")(0, 4, TERNARY),  # TfLitePcanParams
     # TfLiteAudioFrontendRfftParams; scratch for the zero-padded input
-    "SignalRfft": _since("2023-06-21", "f22888af6")(
+    "SignalRfft": _since("2023-06-21 f22888af6")(
         0, Size(32, 48), UNARY, scratch=_padded_input, in_init=lambda operator, abi: (_tables(operator, abi),)
     ),
-    "SignalStacker": _since("2023-07-12", "296b81858")(
+    "SignalStacker": _since("2023-07-12 296b81858")(
         0, Size(36, 56), _WITH_VALID, in_init=_stacked
     ),  # TFLMSignalStackerParams
-    "SignalWindow": _since("2023-06-14", "c306ff608")(0, 8, BINARY),  # TFLMSignalWindowParams
-    "TFLM_DECODE": _since("2025-10-17", "d96fe663d")(
+    "SignalWindow": _since("2023-06-14 c306ff608")(0, 8, BINARY),  # TFLMSignalWindowParams
+    "TFLM_DECODE": _since("2025-10-17 d96fe663d")(
         holds=lambda operator: tuple(slot for triple in _triples(operator) for slot in triple), prepare=_decoders
     ),
     "TFLite_Detection_PostProcess": OperatorKind(asks=Asks(0, 112, TERNARY[:-1], scratch=_detections)),  # OpData

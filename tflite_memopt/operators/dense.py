@@ -116,10 +116,8 @@ def _is_by_pixels(operator: Operator) -> bool:
     return _has_channels(operator) and len(operator.outputs[0].shape) != 2
 
 
-def _of_channels(
-    day: str, commit: str, dtype: DType, more: str = "", meets: Callable[[Operator], bool] = _has_channels
-) -> Arrival:
-    return Arrival(day, commit, dtype, f"with a scale per channel{more}", meets, cure=_ONE_SCALE)
+def _of_channels(came: str, dtype: DType, more: str = "", meets: Callable[[Operator], bool] = _has_channels) -> Arrival:
+    return Arrival(came, dtype, f"with a scale per channel{more}", meets, cure=_ONE_SCALE)
 
 
 _ONE_SCALE = (
@@ -134,7 +132,7 @@ KINDS: Mapping[str, OperatorKind] = {
         rows=product_rows,
         along_h=AlongH(multiplies_by_one_matrix, as_it_lies=1),
         macs=_macs_of_matrices,
-        arrivals=(Arrival("2023-09-06", "5d542d7ed"), Arrival("2023-09-06", "5d542d7ed", I16)),
+        since=(Arrival("2023-09-06 5d542d7ed"), Arrival("2023-09-06 5d542d7ed", I16)),
     ),
     "FULLY_CONNECTED": OperatorKind(
         Tflm(TO_16, weights=1, of_weights=NIBBLES),
@@ -153,10 +151,10 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=_pixel_reuses,
         macs=_macs,
         channel_axis=0,
-        arrivals=(
-            _of_channels("2024-09-27", "47b545074", I8),
-            _of_channels("2025-01-07", "10ebaab9f", I8, ", in other than two dimensions", _is_by_pixels),
-            _of_channels("2025-03-17", "39209b412", I16),
+        since=(
+            _of_channels("2024-09-27 47b545074", I8),
+            _of_channels("2025-01-07 10ebaab9f", I8, ", in other than two dimensions", _is_by_pixels),
+            _of_channels("2025-03-17 39209b412", I16),
         ),
     ),
 }

@@ -28,25 +28,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.ir.model import DType, Operator, Tensor
-from .kind import (
-    BOOL,
-    F32,
-    FLOAT,
-    I8,
-    I16,
-    I32,
-    I64,
-    TO_8,
-    TO_16,
-    TO_32,
-    TO_64,
-    U8,
-    AlongH,
-    Arrival,
-    ByPhase,
-    OperatorKind,
-    Tflm,
-)
+from .kind import F32, FLOAT, I8, I16, I32, I64, TO_8, TO_16, TO_32, TO_64, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import Sequences
 from .requests import BINARY, IN0, IN1, OUT0, POINTER, TERNARY, UNARY, Abi, Asks, Size, if_int8, inputs, needed
 from .reuse import KernelReuse, in_place
@@ -115,12 +97,12 @@ def _binary(types: frozenset[DType], asks: Asks = Asks(), **fields: Any) -> Oper
     return replace(_BINARY, tflm=Tflm(types), asks=asks, **fields)
 
 
-_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, BOOL})
-_CAST = TO_32 | {BOOL, DType.UINT32}
+_NUMBERS_OR_TRUTH = frozenset({F32, I8, I32, I64, DType.BOOL})
+_CAST = TO_32 | {DType.BOOL, DType.UINT32}
 _QUANTIZED: Mapping[DType, frozenset[DType]] = {
     F32: frozenset({I8, I16}),
-    I8: frozenset({I8, I16, I32, U8}),
-    U8: frozenset({I8}),
+    I8: frozenset({I8, I16, I32, DType.UINT8}),
+    DType.UINT8: frozenset({I8}),
     I16: frozenset({I8, I16, I32}),
     I32: frozenset({I8, I16}),
 }
@@ -135,7 +117,7 @@ KINDS: Mapping[str, OperatorKind] = {
     **dict.fromkeys(("CEIL", "COS", "EXP", "LOG", "ROUND", "SIN", "SQRT", "SQUARE"), _unary(FLOAT)),
     "ABS": _unary(TO_16, _ABS_RSQRT),
     "ADD": _binary(
-        TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217, arrivals=(Arrival("2023-03-30", "e87b788f2", I32),)
+        TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217, since=(Arrival("2023-03-30 e87b788f2", I32),)
     ),
     "ADD_N": _binary(
         TO_8,
@@ -151,7 +133,7 @@ KINDS: Mapping[str, OperatorKind] = {
         asks=Asks(Size(8, short=2), holds=UNARY),
         reuses=_converted_reuses,
         flash=1715,
-        arrivals=(Arrival("2023-10-02", "13564c778", DType.UINT32), Arrival("2024-01-22", "324ae1eab", BOOL)),
+        since=(Arrival("2023-10-02 13564c778", DType.UINT32), Arrival("2024-01-22 324ae1eab", DType.BOOL)),
     ),
     **dict.fromkeys(("GELU", "RELU_0_TO_1"), OperatorKind(is_by_channel=True, instead=_PLAIN)),
     "CUMSUM": OperatorKind(
@@ -161,16 +143,14 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=_sum_reuses,
     ),
     "DEQUANTIZE": _unary(
-        frozenset({I8, I16, U8}), _CONVERSION, reuses=_converted_reuses, price="converted", flash=1050
+        frozenset({I8, I16, DType.UINT8}), _CONVERSION, reuses=_converted_reuses, price="converted", flash=1050
     ),
-    "DIV": _binary(
-        TO_8 | {I32}, Asks(Size(4, short=1), 28, BINARY), arrivals=(Arrival("2023-10-02", "6da4e7575", I32),)
-    ),
+    "DIV": _binary(TO_8 | {I32}, Asks(Size(4, short=1), 28, BINARY), since=(Arrival("2023-10-02 6da4e7575", I32),)),
     "ELU": _unary(TO_8, Asks(0, 256, UNARY)),  # a look-up table for int8
     **dict.fromkeys(("EQUAL", "NOT_EQUAL"), _binary(_NUMBERS_OR_TRUTH, _COMPARISON)),
     "FLOOR": _unary(FLOAT, Asks()),
     **dict.fromkeys(("FLOOR_DIV", "FLOOR_MOD"), _binary(FLOAT, Asks(holds=BINARY))),
-    "GREATER": _binary(TO_64, _COMPARISON, arrivals=(Arrival("2025-03-17", "39209b412", I16),)),
+    "GREATER": _binary(TO_64, _COMPARISON, since=(Arrival("2025-03-17 39209b412", I16),)),
     "HARD_SWISH": _unary(TO_8, Asks(0, 20, UNARY)),  # HardSwishParams
     # TfLiteL2NormParams; L2NormalizationParams
     "L2_NORMALIZATION": replace(
@@ -186,8 +166,8 @@ KINDS: Mapping[str, OperatorKind] = {
     "LOG_SOFTMAX": replace(
         _ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40))), scale=(1 / 16, 127)
     ),
-    "MAXIMUM": _binary(TO_64, keeps_scale=True, arrivals=(Arrival("2024-09-09", "19aaea85e", I16),)),
-    "MINIMUM": _binary(TO_64, flash=4840, keeps_scale=True, arrivals=(Arrival("2024-09-09", "19aaea85e", I16),)),
+    "MAXIMUM": _binary(TO_64, keeps_scale=True, since=(Arrival("2024-09-09 19aaea85e", I16),)),
+    "MINIMUM": _binary(TO_64, flash=4840, keeps_scale=True, since=(Arrival("2024-09-09 19aaea85e", I16),)),
     "MUL": _binary(TO_32, Asks(Size(4, short=1), 36, BINARY), price="product", flash=6145),
     "NEG": _unary(FLOAT, Asks()),
     "POW": OperatorKind(instead="write a product (x * x), or sqrt and exp"),
@@ -195,7 +175,7 @@ KINDS: Mapping[str, OperatorKind] = {
         _BINARY,
         tflm=Tflm(TO_16, weights=1, of_weights={I16: frozenset({I8})}, rank=(0, 4, FLOAT)),
         asks=Asks(0, 28, BINARY),  # PreluParams
-        arrivals=(Arrival("2025-09-09", "aa6e62517", I16),),
+        since=(Arrival("2025-09-09 aa6e62517", I16),),
     ),
     "QUANTIZE": replace(
         _UNARY,
@@ -206,13 +186,13 @@ KINDS: Mapping[str, OperatorKind] = {
         flash=2426,
     ),
     "RELU": _unary(
-        TO_16, Asks(0, 28, UNARY), arrivals=(Arrival("2025-03-21", "b78bb7e31", I16),)
+        TO_16, Asks(0, 28, UNARY), since=(Arrival("2025-03-21 b78bb7e31", I16),)
     ),  # ReluOpData, activations.cc
     "RELU6": _unary(
-        TO_16, Asks(0, 8, (IN0,)), arrivals=(Arrival("2024-09-26", "ef2179ce0", I16),)
+        TO_16, Asks(0, 8, (IN0,)), since=(Arrival("2024-09-26 ef2179ce0", I16),)
     ),  # Relu6OpData, activations.cc
     "RELU_N1_TO_1": replace(_UNARY, overwrites=None, instead=_PLAIN),
-    "RSQRT": _unary(TO_16, _ABS_RSQRT, arrivals=(Arrival("2023-03-02", "cf34a2a60", I16),)),
+    "RSQRT": _unary(TO_16, _ABS_RSQRT, since=(Arrival("2023-03-02 cf34a2a60", I16),)),
     "SELECT": OperatorKind(
         price="chosen",
         keeps_scale=True,
@@ -229,13 +209,13 @@ KINDS: Mapping[str, OperatorKind] = {
         price="softmax",
         scale=(1 / 256, -128),
     ),
-    "SQUARED_DIFFERENCE": _binary(TO_32, Asks(0, 112, BINARY), arrivals=(Arrival("2023-03-06", "a4dc63912", I16),)),
+    "SQUARED_DIFFERENCE": _binary(TO_32, Asks(0, 112, BINARY), since=(Arrival("2023-03-06 a4dc63912", I16),)),
     "SUB": _binary(
         TO_32,
         Asks(Size(8, short=2), 52, BINARY),
         price="plain element",
         flash=6400,
-        arrivals=(Arrival("2025-06-04", "686df2db9", I32),),
+        since=(Arrival("2025-06-04 686df2db9", I32),),
     ),
     "TANH": _unary(
         TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve", scale=(1 / 128, 0)

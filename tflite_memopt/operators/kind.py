@@ -79,14 +79,13 @@ class Tflm:
 class Arrival:
     """The day since which TFLM has a kind, or some operators of it (``kernels/since.py``).
 
-    ``since``, ``commit``: the day, such as 2025-11-10, and the commit of tflite-micro's main branch. ``dtype``: of the
+    ``came``: the day, such as 2025-11-10, and the commit of tflite-micro's main branch. ``dtype``: of the
     activation of those that came; None for all of the kind. ``what``: more on them, in words, and ``meets``: whether an
     operator of that type is among them. ``had_by``: kernel libraries that had their own kernel for it before. ``cure``:
     what to do beside linking a newer TFLM; empty for the usual. ``operator``: the kind's name, which the table adds.
     """
 
-    since: str
-    commit: str
+    came: str
     dtype: DType | None = None
     what: str = ""
     meets: Callable[[Operator], bool] = lambda _: True
@@ -96,8 +95,13 @@ class Arrival:
 
     @property
     def day(self) -> date:
-        """The same day."""
-        return date.fromisoformat(self.since)
+        """The day that it came."""
+        return date.fromisoformat(self.came.partition(" ")[0])
+
+    @property
+    def commit(self) -> str:
+        """The commit with which it came."""
+        return self.came.partition(" ")[2]
 
     def __str__(self) -> str:
         of_type = "" if self.dtype is None else f"of {self.dtype.label}"
@@ -133,7 +137,7 @@ class OperatorKind:
     is that of the output channels, each of which has a scale. ``keeps_scale``: quantization gives the output the scale
     and zero point of the input; ``scale``: it gives int8 outputs these, whatever they hold.
 
-    ``arrivals``: what came to TFLM after the oldest build that is known. ``instead``: what to write in Keras or PyTorch
+    ``since``: what came to TFLM after the oldest build that is known. ``instead``: what to write in Keras or PyTorch
     in place of a kind that TFLM lacks.
     """
 
@@ -157,7 +161,7 @@ class OperatorKind:
     channel_axis: int | None = None
     keeps_scale: bool = False
     scale: tuple[float, int] | None = None
-    arrivals: tuple[Arrival, ...] = ()
+    since: tuple[Arrival, ...] = ()
     instead: str = ""
 
     @property

@@ -371,18 +371,16 @@ KINDS: Mapping[str, OperatorKind] = {
         *(_THREE, "updated", 2748),
         overwrites="first input",
         is_same_code=True,
-        arrivals=(Arrival("2025-11-10", "62cbc8e3e"),),
+        since=(Arrival("2025-11-10 62cbc8e3e"),),
     ),
     "EMBEDDING_LOOKUP": OperatorKind(
-        Tflm(TO_8, activation=1),
-        Asks(holds=BINARY, prepare=_shape_and_data),
-        arrivals=(Arrival("2023-07-26", "aa945a0fc"),),
+        Tflm(TO_8, activation=1), Asks(holds=BINARY, prepare=_shape_and_data), since=(Arrival("2023-07-26 aa945a0fc"),)
     ),
     "EXPAND_DIMS": _moved(
         Tflm(TO_16, constants=(1,)),
         *(_TWO, "copied", 1387),
         views=_whole,
-        arrivals=(Arrival("2024-05-24", "be11bd79e", I16),),
+        since=(Arrival("2024-05-24 be11bd79e", I16),),
     ),
     "FILL": OperatorKind(Tflm(TO_8 | {I32}, activation=1, constants=(0,), sizes=(0,)), _TWO),
     "GATHER": _moved(Tflm(TO_8), Asks(8, holds=BINARY, prepare=copied_shape), "moved", 1974),
@@ -393,9 +391,7 @@ KINDS: Mapping[str, OperatorKind] = {
         instead="leave CategoryEncoding (keras.ops.one_hot) out, and let the firmware give the vector"
     ),
     "PACK": _moved(
-        *(Tflm(TO_64), Asks(8), "joined", 1124),
-        views=_joined,
-        arrivals=(Arrival("2025-08-20", "7a7a3de09", I16),),
+        *(Tflm(TO_64), Asks(8), "joined", 1124), views=_joined, since=(Arrival("2025-08-20 7a7a3de09", I16),)
     ),
     "PAD": replace(_PAD, beyond="zero point", by_phase=ByPhase(pads_whole_phases, paddings_of_phase), flash=3915),
     "PADV2": replace(_PAD, beyond="own value", flash=3927),
@@ -405,7 +401,7 @@ KINDS: Mapping[str, OperatorKind] = {
         *("joined", 991, reshape_rows, ShapeOperand(1, option="newShape")),
         views=_whole,
     ),
-    "REVERSE_V2": OperatorKind(Tflm(TO_64 | {BOOL, U8}), _TWO, arrivals=(Arrival("2025-07-10", "41a9c8a6c"),)),
+    "REVERSE_V2": OperatorKind(Tflm(TO_64 | {BOOL, U8}), _TWO, since=(Arrival("2025-07-10 41a9c8a6c"),)),
     "RFFT2D": OperatorKind(instead="compute the spectrum before the model, with TFLM's signal library"),
     "SHAPE": OperatorKind(asks=Asks(Size(4, short=1))),
     "SLICE": _moved(
@@ -415,7 +411,7 @@ KINDS: Mapping[str, OperatorKind] = {
         views=_sliced(slice_box),
         reuses=_slice_reuses(slice_box, by_runs=False),
         is_same_code=True,
-        arrivals=(Arrival("2023-03-22", "69ada1118", BOOL),),
+        since=(Arrival("2023-03-22 69ada1118", BOOL),),
     ),
     "SPACE_TO_BATCH_ND": _moved(_TO_BATCHES, Asks(0, 4, UNARY), "joined"),  # SpaceToBatchParams
     "SPACE_TO_DEPTH": _moved(Tflm(TO_8), _WITH_SHAPE, rows=space_to_depth_rows),
@@ -430,18 +426,13 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=_slice_reuses(strided_slice_box, by_runs=True),
     ),
     "TILE": _moved(
-        instead="use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or "
-        "broadcast",
+        instead="use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or broadcast"
     ),
     "TRANSPOSE": _moved(
         Tflm(TO_16, constants=(1,), rank=(1, 5, TO_16)),
         *(_TWO, "moved"),
         rows=transpose_rows,
-        arrivals=(Arrival("2025-03-17", "39209b412", I16),),
+        since=(Arrival("2025-03-17 39209b412", I16),),
     ),
-    "UNPACK": _moved(
-        *(Tflm(TO_32), Asks(8), "moved"),
-        views=_unpacked,
-        arrivals=(Arrival("2025-03-17", "39209b412", I16),),
-    ),
+    "UNPACK": _moved(*(Tflm(TO_32), Asks(8), "moved"), views=_unpacked, since=(Arrival("2025-03-17 39209b412", I16),)),
 }

@@ -88,15 +88,14 @@ KINDS: Mapping[str, OperatorKind] = {
     "ARG_MIN": _ARGUMENT,
     "MEAN": replace(_REDUCTION, flash=4179),
     "REDUCE_ALL": OperatorKind(
-        asks=Asks(1, 44, _holds(is_helper_first=False), scratch=_indices),
-        arrivals=(Arrival("2026-01-08", "ef382bdaa"),),
+        asks=Asks(1, 44, _holds(is_helper_first=False), scratch=_indices), since=(Arrival("2026-01-08 ef382bdaa"),)
     ),
     "REDUCE_ANY": OperatorKind(
         instead="leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
     ),
     "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True),
     "REDUCE_MIN": replace(
-        _REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True, arrivals=(Arrival("2025-08-05", "3d4cdc19f"),)
+        _REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True, since=(Arrival("2025-08-05 3d4cdc19f"),)
     ),
     "SUM": replace(_REDUCTION, flash=4094),
 }

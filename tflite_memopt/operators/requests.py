@@ -65,11 +65,6 @@ POINTER = Size(4, 8)
 INT = 4
 
 
-def alignment_of(size: int) -> int:
-    """C++ alignment of a parameter structure of this many bytes: of ints, or of nothing but bools and short enums."""
-    return 1 if size % INT else INT
-
-
 @dataclass(frozen=True)
 class Requests:
     """Everything that one operator takes from the arena, in bytes, in the order of TFLM's calls.
@@ -179,11 +174,12 @@ class Asks:
     def __call__(self, operator: Operator, abi: Abi) -> Requests:
         """Return the requests of one operator. Raises ModelFormatError where it lacks a tensor."""
         params, op_data = (each if isinstance(each, int) else each.on(abi) for each in (self.params, self.op_data))
+        of_fields = 1 if params % INT else INT  # nothing but bools and short enums, or ints as well
         return Requests(
             params,
             ((op_data,) if op_data else ()) + self.in_init(operator, abi),
             self.prepare(operator, abi),
             self.scratch(operator, abi),
             held(operator, self.holds(operator) if callable(self.holds) else self.holds),
-            params_alignment=alignment_of(params) if self.alignment is None else self.alignment.on(abi),
+            params_alignment=of_fields if self.alignment is None else self.alignment.on(abi),
         )

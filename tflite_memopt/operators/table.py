@@ -6,7 +6,7 @@ Code that cuts operators or lays them along another axis asks the table, and kno
    ``recurrent.py``, ``control.py``): an ``OperatorKind``, whose docstring (``kind.py``) says what each field is.
    Elementwise kinds begin with ``_unary`` or ``_binary``. ``asks``: a kind without it counts as one that TFLM lacks,
    and models with it are refused; sizes are those of the kernel's OpData. If TFLM lacked it before, ``instead`` goes,
-   and ``arrivals`` has the day. ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for the report;
+   and ``since`` has the day. ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for the report;
    without it the kind runs whole. A window (``RowMap.is_window``) has TFLite's option ``padding``, which the writer
    sets to VALID. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
    operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``, ``keeps_scale``, ``scale``. Optional:

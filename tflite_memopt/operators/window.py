@@ -519,7 +519,7 @@ KINDS: Mapping[str, OperatorKind] = {
         macs=_macs_by_channel,
         channel_axis=3,
         flash=4649,
-        arrivals=(Arrival("2023-08-01", "a7846a175", DType.INT16, had_by=ARM_LIBRARIES),),
+        since=(Arrival("2023-08-01 a7846a175", DType.INT16, had_by=ARM_LIBRARIES),),
     ),
     "L2_POOL_2D": replace(_POOL, tflm=Tflm(FLOAT), asks=_L2, reuses=None, price="element", keeps_scale=False),
     "LOCAL_RESPONSE_NORMALIZATION": OperatorKind(instead="use BatchNormalization (torch.nn.BatchNorm2d)"),
@@ -535,9 +535,9 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=transpose_conv_reuses,
         macs=_macs_transposed,
         channel_axis=0,
-        arrivals=(
+        since=(
             Arrival(
-                "2024-05-09", "5e4e51bbe", DType.INT16, "without a bias", lambda operator: operator.operand(3) is None
+                "2024-05-09 5e4e51bbe", DType.INT16, "without a bias", lambda operator: operator.operand(3) is None
             ),
         ),
     ),

@@ -61,14 +61,12 @@ def read_given(source: Source, options: Options, progress: Progress, is_cut: boo
     is_called = options.step or options.slide is not None
     if options.ties and not is_called:
         with_ties(copy_model(model), options.ties, options.profile)  # a wrong tie is refused before any search
-    rewritten = loadable(data, model, options, progress)
-    came = with_plan(
-        as_it_came(model, options.profile, options.build) if rewritten is None else rewritten.before, foreign
-    )
+    fixed = loadable(data, model, options, progress)
+    came = with_plan(as_it_came(model, options.profile, options.build) if fixed is None else fixed.before, foreign)
     uses = () if foreign is None else (RewriteUse(FOREIGN_PLAN, (), "exact", 0),)
-    if rewritten is not None:
-        uses = (*uses, *rewritten.uses)
-        data = write_model(rewritten.model)
+    if fixed is not None:
+        uses = (*uses, *fixed.uses)
+        data = write_model(fixed.model)
         model = read_planned(data)
     if is_called or is_cut:
         _check_as_one(model, options)
@@ -109,33 +107,33 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     """
     if is_fixed_by_npu(model):
         return None
-    rewritten = mended(copy_model(model), options.build)
-    if not rewritten.uses or rewritten.before.support.runs:  # with its weights inline it is the same graph
-        check_runs(rewritten.after, options)
-        return rewritten if rewritten.uses else None
-    new = operator_kinds(rewritten.model) - operator_kinds(model)
+    fixed = mended(copy_model(model), options.build)
+    if not fixed.uses or fixed.before.support.runs:  # with its weights inline it is the same graph
+        check_runs(fixed.after, options)
+        return fixed if fixed.uses else None
+    new = operator_kinds(fixed.model) - operator_kinds(model)
     if not has_operators(new, options.build):
         raise UnsupportedModelError(
-            f"{said_of(rewritten.before.support)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or "
+            f"{said_of(fixed.before.support)}; the rewrite that fixes it needs TFLM of {needed_since(new)} or "
             f"later, and --tflm is {options.tflm}",
             ErrorKind.NO_KERNEL,
         )
-    check_runs(rewritten.after, options)
+    check_runs(fixed.after, options)
     progress("rewriting what TFLM cannot load")
     shapes = infer_shapes(data, options, progress)
     if shapes.wrong:
         again = mended(replace(read_model(shapes.data), constants_behind=model.constants_behind), options.build)
-        rewritten = again if again.uses else rewritten
-    written = write_model(rewritten.model)
+        fixed = again if again.uses else fixed
+    written = write_model(fixed.model)
     proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:
         raise EquivalenceError(
-            f"{said_of(rewritten.before.support)}; the rewrite that fixes it is not proved: {proof}",
+            f"{said_of(fixed.before.support)}; the rewrite that fixes it is not proved: {proof}",
             ErrorKind.NO_KERNEL,
         )
     if options.verify and LITERT in options.runtimes:
         _check_on_litert(shapes.data, written, options, progress)
-    return rewritten
+    return fixed
 
 
 def _check_on_litert(original: bytes, written: bytes, options: Options, progress: Progress) -> None:

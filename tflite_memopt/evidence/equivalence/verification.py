@@ -27,7 +27,7 @@ from .inputs import samples_for, verification_inputs
 from .interface import SAME, Interface, interface_between, interface_differences
 from .judge import Judged, RuntimeResult, judge_on_all, judge_streamed
 from .runner import Interpreters, ProcessLimits
-from .runtimes import BETWEEN, BetweenRuntimes
+from .runtimes import BETWEEN
 from .sequences import difference_in_sequence, windows_of
 from .shapes import InferredModel, shaped_by_litert
 from .subject import FailedVerificationError, Subject
@@ -167,12 +167,10 @@ def verify(
         results = _judged(baseline, _candidate(subject, baseline, models[1], interface), interpreters)
     in_file = verdict_in_file(interface_differences(*models))
     verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
-    return verdicts if baseline.between is None else {**verdicts, BETWEEN: _of_runtimes(baseline.between)}
-
-
-def _of_runtimes(found: BetweenRuntimes) -> Verdict:
-    """Return the figures of a difference that says nothing of the second model."""
-    return Verdict(found.samples, None, reason=str(found), **found.gap.figures)
+    if baseline.between is not None:  # it says nothing of the second model
+        between = baseline.between
+        verdicts[BETWEEN] = Verdict(between.samples, None, reason=str(between), **between.gap.figures)
+    return verdicts
 
 
 def verify_streamed(

@@ -198,8 +198,8 @@ class _Followed:
         self._operators = [operator for operator in graph.operators if _has_rule(operator)]
         followed = (*self._operators, *(operator for operator in graph.operators if operator.name in _PARTS))
         read = {tensor for operator in followed for tensor in operator.present_inputs()}
-        constants = ((tensor, _constant(tensor)) for tensor in (*read, *graph.outputs) if _is_counter(tensor))
-        self._constants = {tensor: each for tensor, each in constants if each is not None}
+        lists = (each for each in (*read, *graph.outputs) if each.is_constant and len(each.shape) <= 1)
+        self._constants = {each: known for each in lists if (known := _constant(each)) is not None}
 
     def run(self, carried: Sequence[tuple[int, ...] | None]) -> Values:
         """The integers that are known after one run."""
@@ -211,11 +211,6 @@ class _Followed:
                 rule = _RULES[operator.name]
                 values[operator.outputs[0]] = rule(operator, [each for each in inputs if each is not None])
         return values
-
-
-def _is_counter(tensor: Tensor) -> bool:
-    """Tell whether a tensor has integers that may say where, or when, an iteration works."""
-    return tensor.is_constant and len(tensor.shape) <= 1
 
 
 def _constant(tensor: Tensor) -> tuple[int, ...] | None:

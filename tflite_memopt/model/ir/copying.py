@@ -163,7 +163,8 @@ def _share_buffers(model: Model, most_bytes: int | None) -> None:
     for tensor in (tensor for graph in model.graphs for tensor in graph.tensors if tensor.is_constant):
         if most_bytes is not None and tensor.nbytes > most_bytes:
             continue
-        kept = first.setdefault(_buffer_key(tensor.buffer), tensor.buffer)
+        data = b"" if tensor.buffer.data is None else tensor.buffer.data.tobytes()
+        kept = first.setdefault((data, _extras_key(tensor.buffer.extras)), tensor.buffer)
         if tensor.buffer is not kept:
             dropped.add(id(tensor.buffer))
             tensor.buffer = kept
@@ -177,22 +178,13 @@ def _share_tensors(graph: Graph, kept_apart: set[int]) -> list[Tensor]:
     for tensor in graph.tensors:
         if not tensor.is_constant or tensor.is_variable or tensor.producer is not None or id(tensor) in kept_apart:
             continue
-        kept = first.setdefault(_tensor_key(tensor), tensor)
+        own = tensor.shape, tensor.dtype, id(tensor.buffer)
+        kept = first.setdefault((*own, _quantization_key(tensor.quantization), _extras_key(tensor.extras)), tensor)
         if kept is not tensor:
             graph.replace_uses(tensor, kept)
             merged.append(tensor)
     graph.remove_tensors(merged)
     return merged
-
-
-def _buffer_key(buffer: Buffer) -> Hashable:
-    data = b"" if buffer.data is None else buffer.data.tobytes()
-    return data, _extras_key(buffer.extras)
-
-
-def _tensor_key(tensor: Tensor) -> Hashable:
-    quantization = _quantization_key(tensor.quantization)
-    return tensor.shape, tensor.dtype, id(tensor.buffer), quantization, _extras_key(tensor.extras)
 
 
 def _quantization_key(quantization: Quantization | None) -> Hashable:

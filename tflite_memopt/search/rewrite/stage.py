@@ -241,10 +241,7 @@ def _widened(model: Model) -> Changed:
 
 
 def clean_up(
-    model: Model,
-    profile: KernelProfile,
-    keep_quantized: bool = False,
-    need: Callable[[Model], int] | None = None,
+    model: Model, profile: KernelProfile, keep_quantized: bool = False, need: Callable[[Model], int] | None = None
 ) -> Changed:
     """Apply the rules that are always an improvement of RAM.
 
