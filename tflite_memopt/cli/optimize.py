@@ -90,7 +90,6 @@ def optimize(
 
     Exits with 1 and writes no model if the result is not equal.
     """
-    from ..memory.arrange import needed_bytes
     from ..model.io.files import read_file, write_files
     from ..report.documents import report_document
     from ..report.model import to_json
@@ -111,7 +110,7 @@ def optimize(
         result = run(source, options, say, cache)
         report = result.report
         search = options.search
-        if report.within_budget is False and not search.meets_budget(needed_bytes(report.after, search)):
+        if report.within_budget is False and not search.meets_budget(report.after.bytes_for(search.objective)):
             ways = tuple(other_ways(read_file(source), options, result, say, cache))
             report = replace(report, ways=ways)
         else:

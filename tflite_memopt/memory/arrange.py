@@ -185,7 +185,7 @@ def cost_of(model: Model, profile: KernelProfile, options: SearchOptions) -> Cos
 
 def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     """Return the cost of the plan, under the objective of ``options``."""
-    return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+    return Cost(memory.bytes_for(options.objective), memory.arena_bytes, memory.macs, memory.operators)
 
 
 def head_if_planned(model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit) -> int:
@@ -223,13 +223,6 @@ def estimate_of(model: Model, profile: KernelProfile, options: SearchOptions) ->
     problem = schedule_problem(model.main, memory_layout(model, profile))
     peak = solve_schedule(problem, limit=options.search_limit(_EFFORT)).peak_bytes
     return cost_at(peak, model, profile, options)
-
-
-def needed_bytes(memory: MemoryUse, options: SearchOptions) -> int:
-    """Return the bytes that the objective counts: the arena that firmware for the target must reserve, or its head
-    alone.
-    """
-    return memory.required_for_target if options.objective == "total" else memory.arena_bytes
 
 
 def worse_under(

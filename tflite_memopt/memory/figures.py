@@ -126,6 +126,10 @@ class MemoryUse:
         """The bytes of TFLM's planner while it loads the model, in the place of the head."""
         return self.planner_temporary_bytes.get("target", self.planner_temporary_bytes["32"])
 
+    def bytes_for(self, objective: Objective) -> int:
+        """Return the bytes that the objective counts: the arena that firmware must reserve, or its head alone."""
+        return self.required_for_target if objective == "total" else self.arena_bytes
+
     @property
     def tail_for_target(self) -> int:
         """The bytes of that arena that are neither head nor planner: TFLM's own structures."""

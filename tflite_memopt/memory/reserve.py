@@ -13,6 +13,7 @@ from ..kernels.arena import ArenaUse, MemoryPlanner, arena_use
 from ..kernels.profile import KernelProfile
 from ..model.ir.model import Model, Tensor
 from ..operators.requests import Abi
+from ..options import Objective
 from .layout import head_in_force, memory_layout
 
 
@@ -28,6 +29,10 @@ class LibraryNeed:
     """True if this library was run; otherwise its needs were read from source."""
     table: int | None = None
     """The same with the planner that codegen writes; null where it writes none by default."""
+
+    def bytes_for(self, objective: Objective) -> int:
+        """Return the bytes that the objective counts: the arena, or its head alone."""
+        return self.required if objective == "total" else self.head
 
 
 def reserve(

@@ -11,7 +11,7 @@ from ..model.ir.model import DType, Model
 from ..operators.table import WITH_SCALES
 from ..options import Options
 from .model import Advice, Report
-from .summary import flash_in_words, needed_of
+from .summary import flash_in_words
 from .words import NOT_COMPUTED, change_in_percent, percent
 
 _MOSTLY = 0.5
@@ -91,7 +91,7 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
 
 def _of_declined(report: Report) -> Iterator[Advice]:
     """Yield the smaller result that was declined, with its price."""
-    declined, need = report.declined, needed_of(report, report.after)
+    declined, need = report.declined, report.after.bytes_for(report.objective)
     if declined is None:
         return
     price = [f"{percent(declined.slowdown)} run time", flash_in_words(declined.kernel_bytes)]
@@ -122,8 +122,8 @@ def _of_search(report: Report, options: Options) -> Iterator[Advice]:
 
 def _may_be_improved(report: Report) -> bool:
     """Return whether a search for stripes had a choice, and its bound leaves room for a better answer."""
-    need = report.after.arena_bytes if report.objective == "head" else report.after.required_for_target
-    return report.least_in_stripes is not None and need > report.least_in_stripes and _head_counts(report)
+    need, least = report.after.bytes_for(report.objective), report.least_in_stripes
+    return least is not None and need > least and _head_counts(report)
 
 
 def _head_counts(report: Report) -> bool:

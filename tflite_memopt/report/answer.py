@@ -101,7 +101,7 @@ def answer_of(
     ``before``: the needs of the original, None without one.
     """
     library, counted = next(iter(needs.items()))
-    worst, most = max(needs.items(), key=lambda item: (_of(item[1], objective), item[0] == library))
+    worst, most = max(needs.items(), key=lambda item: (item[1].bytes_for(objective), item[0] == library))
     more = {
         name: (before[name].required, need.required)
         for name, need in needs.items()
@@ -119,17 +119,13 @@ def answer_of(
     )
 
 
-def _of(need: LibraryNeed, objective: Objective) -> int:
-    return need.required if objective == "total" else need.head
-
-
 def _fit(
     library: str, need: LibraryNeed, objective: Objective, budget: int | None, device: DeviceUse | None
 ) -> Fit | None:
     limit = budget if budget is not None else device.limit if device is not None and objective == "total" else None
     if limit is None:
         return None
-    size, is_budget = _of(need, objective), budget is not None
+    size, is_budget = need.bytes_for(objective), budget is not None
     if objective == "total" and need.table is not None and need.table <= limit < size:
         return Fit(limit, is_budget, True, limit - need.table, "table", library)
     return Fit(limit, is_budget, size <= limit, limit - size, "tflm", library)

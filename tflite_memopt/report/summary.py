@@ -116,7 +116,7 @@ def headline(report: Report) -> str:
     Where TFLM cannot run the model, or does not run the original rightly, that comes first.
     """
     is_head, answer = report.objective == "head", report.answer
-    before, after = (needed_of(report, memory) for memory in (report.before, report.after))
+    before, after = (memory.bytes_for(report.objective) for memory in (report.before, report.after))
     kept = "no change: keep the original" if keeps_original(report) else "no change"
     what = "head of the arena" if is_head else "RAM"
     price = in_short(shares_of(report))
@@ -127,7 +127,7 @@ def headline(report: Report) -> str:
     sentence = f"{mended_first(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
     if not report.tflm.runs:
         return f"{said_of(report.tflm)}. {_IF_IT_COULD}{sentence}"
-    was = report.budget is not None and needed_of(report, report.before) <= report.budget
+    was = report.budget is not None and report.before.bytes_for(report.objective) <= report.budget
     if is_head:
         return joined(sentence, said_of_fit(answer, report.device, was))
     return joined(sentence, *sentences_of(answer, report.device, report.target, was))
@@ -291,7 +291,7 @@ def _changes(report: Report) -> Iterator[str]:
     yield _STORED
     if report.sharing:
         yield f"memory reuse: {', '.join(_sharing(report.sharing))}"
-    saved = needed_of(report, report.before) - needed_of(report, report.after)
+    saved = report.before.bytes_for(report.objective) - report.after.bytes_for(report.objective)
     if saved > 0:
         yield f"all of this together: {counted(saved, 'byte')} less"
 
@@ -377,10 +377,6 @@ def shares_of(report: Report) -> dict[str, float]:
     return slowdowns(report.before.instructions, report.after.instructions)
 
 
-def needed_of(report: Report, memory: MemoryUse) -> int:
-    return memory.arena_bytes if report.objective == "head" else memory.required_for_target
-
-
 _PLAIN: Mapping[str, str] = {
     "dead_tensors": "removed tensors and constants that nothing reads",
     "dead_operators": "removed operators whose results nothing reads",
@@ -438,7 +434,7 @@ def flash_in_words(kernels: Mapping[str, int | None]) -> str:
 
 def _limits_of_search(report: Report) -> Iterator[str]:
     """Yield the limit on computation that binds; nothing where the result beats the bound of the search."""
-    need, least = needed_of(report, report.after), report.least_as_one
+    need, least = report.after.bytes_for(report.objective), report.least_as_one
     if report.budget is not None and report.budget < least:
         over = counted(least - report.budget, "byte")
         yield (

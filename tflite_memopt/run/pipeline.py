@@ -13,7 +13,7 @@ from ..evidence.equivalence.subject import Subject
 from ..evidence.equivalence.verification import Verified, infer_shapes, inspect, open_for, verify_result
 from ..kernels.as_it_came import said_of_wrong, wrong_operators
 from ..kernels.faults import faults_in
-from ..memory.arrange import cost_of, estimate_of, needed_bytes
+from ..memory.arrange import cost_of, estimate_of
 from ..memory.facts import facts_of_result
 from ..memory.file import read_planned
 from ..model.io.files import Source, check_target, write_files
@@ -71,11 +71,11 @@ def optimize(
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, user_options = StageClock(), options
+    clock, asked = StageClock(), options
     with clock.stage("read"):
         progress("reading")
-        start = read_given(source, options, progress)
-        data, model, steps, original = start.data, start.model, start.steps, start.record
+        given = read_given(source, options, progress)
+        data, model, steps, original = given.data, given.model, given.steps, given.record
         if steps is not None:
             options = replace(options, ties=steps.ties, slide=steps.option, inputs=None)
         if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
@@ -83,27 +83,25 @@ def optimize(
 
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
-            baseline = inspect(data, options, progress, running, None if data is start.original else start.original)
+            baseline = inspect(data, options, progress, running, None if data is given.original else given.original)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
                 model = read_planned(shapes.data)
-                original = original_of(shapes.model, start.name, start.original, options.profile, options.verify)
+                original = original_of(shapes.model, given.name, given.original, options.profile, options.verify)
 
         profile = options.profile
         # What is mended may need more than what was wrong.
         is_faulty = not profile.libraries and bool(faults_in(model, profile))
-        before = start.libraries if is_right and not is_faulty and not start.came.wrong else None
+        before = given.libraries if is_right and not is_faulty and not given.came.wrong else None
         known, worth = Cache() if cache is None else cache, 0.0 if options.every_byte else WORTH
         kept = known.originals.setdefault(shapes.data, model)
         run = RunContext(shapes.data, kept, profile, before, clock, progress, known, worth)
-        candidate, declined, done, failed = first_right(
-            Check(run, options, baseline, running, steps, user_options.inputs)
-        )
+        candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
 
     verification = done.verification
-    if start.reference is not None and options.verify:
-        verification = _held_against(start.reference, done.written, verification, user_options, progress)
+    if given.reference is not None and options.verify:
+        verification = _held_against(given.reference, done.written, verification, asked, progress)
     calls = 1 if steps is None or steps.slide is not None else steps.calls
     original = original.per_call(calls)
     facts = facts_of_result(candidate.model, candidate.arrangement, profile, turned_in(candidate))
@@ -120,12 +118,12 @@ def optimize(
             *of_metadata(done.metadata_left_out),
             *of_stated_arena(candidate.model),
         ),
-        advice=tuple(_of_interface((candidate.model, model), needed_bytes(facts.memory, options.search), options)),
+        advice=tuple(_of_interface((candidate.model, model), facts.memory.bytes_for(options.objective), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()
     run_facts = RunFacts(
         decision=str(candidate.decision),
-        rewrites=(*inferred, *start.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
+        rewrites=(*inferred, *given.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         declined=declined_use(declined, original.facts.memory.instructions),
         least_as_one=least_as_one(run, options.search),
@@ -137,7 +135,7 @@ def optimize(
         basis=verification.basis,
         runner=verification.runner,
     )
-    report = build_report(original, outcome, run_facts, start.came, options)
+    report = build_report(original, outcome, run_facts, given.came, options)
     if not is_fixed_by_npu(candidate.model):
         check_runs(report.tflm, options)
         if options.verify and options.runner is None:  # a runner may have a TFLM of its own
