@@ -128,6 +128,7 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
     assert_refused(run("optimize", source, *options, "--changes", "nothing"), "'nothing' is not one of")
     assert_refused(run("optimize", source, *options, "--changess"), "No such option")
     assert_refused(run("optimize", source, *options, "--max-slowdown", "500"), "'500' is more than 100 %")
+    assert_refused(run("verify", source, source, "--samples", "few"), "'few' is not a valid whole number")
     for wrong in ("-0.1", "1.2.3%", "%", "nan"):
         assert_refused(run("optimize", source, *options, "--max-slowdown", wrong), "is not a percentage")
 

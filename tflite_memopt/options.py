@@ -20,7 +20,7 @@ from .model.io.plan_label import PlanLabel
 from .model.ir.change import Decision, decision_in
 from .solvers.graph.limits import SearchLimit
 from .solvers.plan.methods import NAMES as PLANNERS
-from .values import byte_size, declared_in, fraction, number, one_build, one_target, option, wrong_types, wrong_values
+from .values import byte_size, declared_in, fraction, one_build, one_target, option, wrong_types, wrong_values
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
@@ -143,7 +143,8 @@ class SearchOptions:
         0,
         "Seed of random choices; equal seeds give equal results.",
         commands=("verify", "compare"),
-        read=number,
+        metavar="N",
+        read=int,
         least=0,
     )
     objective: Objective = option(
@@ -317,7 +318,8 @@ class Options(SearchOptions):
         "larger models; 30 if no proof covers all inputs]",
         commands=("verify",),
         role="check",
-        read=number,
+        metavar="N",
+        read=int,
         least=1,
     )
     inputs: str | os.PathLike[str] | None = option(

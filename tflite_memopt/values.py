@@ -115,14 +115,6 @@ def byte_size(text: str) -> int:
     return int(size)
 
 
-def number(text: str) -> int:
-    """Read a whole number such as ``30``."""
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"'{text}' is not a whole number; write for example 30", ErrorKind.SYNTAX) from None
-
-
 def fraction(text: str) -> float:
     """Read a percentage from 0 to 100 such as ``10`` or ``10%``."""
     digits = text.strip().removesuffix("%").strip()

@@ -68,6 +68,13 @@ def test_a_target_with_a_version_of_esp_nn() -> None:
             target_named(wrong)
 
 
+def test_a_chip_whose_row_has_no_such_target_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = next(iter(CHIPS.values()))
+    monkeypatch.setitem(CHIPS, chip.name, replace(chip, target="cortex-m9"))  # type: ignore[arg-type]
+    with raises(UsageError, ErrorKind.UNKNOWN, chip.name, "cortex-m9"):
+        target_named(chip.name)
+
+
 def test_a_version_of_esp_nn_changes_the_arena_and_stays_in_the_file() -> None:
     model = write_model(concat_model())
     needs = []

@@ -13,7 +13,7 @@ from ..errors import printable
 from .exit_codes import INTERRUPTED, NOT_EQUAL
 from .flags import GroupedCommand, flags_of, options_from
 from .shared import QUIET, progress_line
-from .types import ModelPath, Size
+from .types import ModelPath, Size, WholeNumber
 
 
 @click.command(cls=GroupedCommand, short_help="Optimize many models.")
@@ -26,7 +26,7 @@ from .types import ModelPath, Size
     "-j",
     "--jobs",
     "workers",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Number of models to process in parallel. [default: one per available processor]",
 )

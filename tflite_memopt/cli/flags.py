@@ -11,7 +11,7 @@ import click
 
 from ..options import DECLARED, Options
 from ..values import GROUPS, Declared, Group
-from .types import ModelPath, Value
+from .types import ModelPath, Value, WholeNumber
 
 _WORDS = "tflite_memopt.words"
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -92,6 +92,8 @@ def _type_of(declared: Declared) -> Any:
     choices = declared.one_of or (() if declared.read else declared.words)
     if choices:
         return click.Choice(choices)
+    if declared.read is int:
+        return WholeNumber(min=None if declared.least is None else int(declared.least))
     if declared.read is None:
         return str
     return ModelPath if declared.read is Path else Value(declared.read, declared.words)

@@ -7,10 +7,11 @@ import webbrowser
 import click
 
 from .flags import GroupedCommand, flag
+from .types import WholeNumber
 
 
 @click.command(cls=GroupedCommand, short_help="Open a page where a model is dropped and optimized.")
-@flag("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page. [default: a free one]")
+@flag("--port", type=WholeNumber(0, 65535), default=0, help="Port of the page. [default: a free one]")
 @flag("--no-browser", is_flag=True, help="Only print the address.")
 def serve(port: int, no_browser: bool) -> None:
     """Serve a page on this computer, for this computer alone: drop a model, get the report and the optimized file.

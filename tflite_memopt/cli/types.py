@@ -33,6 +33,12 @@ class FilePath(click.Path):
 ModelPath = FilePath(path_type=Path)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within limits, which messages call so."""
+
+    name = "whole number"
+
+
 # click.ParamType takes a type argument in the newest click only: hence the ignored warning.
 class Value(click.ParamType):  # type: ignore[type-arg]
     """A value that ``read`` makes of a text, or raises UsageError; ``words`` complete one."""
