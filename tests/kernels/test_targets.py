@@ -70,7 +70,7 @@ def test_a_target_with_a_version_of_esp_nn() -> None:
 
 def test_a_chip_whose_row_has_no_such_target_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     chip = next(iter(CHIPS.values()))
-    monkeypatch.setitem(CHIPS, chip.name, replace(chip, target="cortex-m9"))  # type: ignore[arg-type]
+    monkeypatch.setitem(CHIPS, chip.name, replace(chip, target="cortex-m9"))
     with raises(UsageError, ErrorKind.UNKNOWN, chip.name, "cortex-m9"):
         target_named(chip.name)
 

@@ -40,7 +40,7 @@ _COLUMNS = 120
 def verify(first: Path, second: Path, receipt: Path | None, as_json: bool, quiet: bool | None, **flags: Any) -> None:
     """Compare A.tflite and B.tflite: a proof for all inputs, a proof of the memory plan that optimize wrote into B, the
     interface, and outputs on real kernels for the same inputs. Models of optimize --tie also run in sequences;
-    those of --step are called once for each time step.
+    those of --step are called once for each time step. The plan is proved for the target that B itself names.
 
     Exits with 0 if nothing differs and a runtime runs both, with 1 if there is a difference, no runtime can run A,
     TFLM computes B otherwise than the file says, or --runner has no verdict, and with 5 if a runtime differs where the
