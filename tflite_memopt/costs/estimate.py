@@ -30,6 +30,7 @@ from ..operators.rows import RowMap
 from ..operators.table import kind_of, row_map_of
 from ..operators.window import CONVOLUTIONS, DEPTHWISE
 from ..solvers.graph.alignment import aligned
+from ..solvers.graph.interval import intersect
 
 HEIGHTS = (1, 2, 4, 8, 16)
 """Rows of a stripe that are tried."""
@@ -163,7 +164,7 @@ def _cut(tensor: Tensor, rows: int) -> Tensor:
 def _whole(run: _Run) -> Iterator[Section]:
     for at, operator in enumerate(run.operators):
         span, tensors = run.timeline.spans[operator], run.timeline.tensors
-        alive = (tensor.nbytes for tensor, life in tensors.items() if life.start < span.end and span.start < life.end)
+        alive = (tensor.nbytes for tensor, life in tensors.items() if intersect(life, span))
         reuses = run.profile.relations(operator)
         dying = (each for each in reuses if each.input in tensors and tensors[each.input].end == span.end)
         shared = max(map(saved_bytes, dying), default=0)

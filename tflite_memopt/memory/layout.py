@@ -6,9 +6,10 @@ its own way around them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from ..evidence.proof import Places
 from ..kernels.profile import KernelProfile
@@ -50,13 +51,17 @@ class MemoryLayout:
     ties: tuple[tuple[Tensor, Tensor], ...] = ()
 
     @cached_property
+    def numbers(self) -> Mapping[Tensor, int]:
+        """The number of each tensor's item."""
+        return {tensor: number for number, tensor in enumerate(self.tensors)}
+
+    @cached_property
     def problem(self) -> PlanProblem:
         """The offset problem. Worked out when asked for: a search for an order does without its relations."""
-        numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
         reuses = {**self.reuses, **self.loops.reuses}
-        own = relations_of(reuses, self.timeline, numbers, (*self.returned, *self.loops.returned))
+        own = relations_of(reuses, self.timeline, self.numbers, (*self.returned, *self.loops.returned))
         fixed = shared_by_npu(self.tensors, self.items)
-        return PlanProblem(self.items, tuple(dict.fromkeys((*own, *self.loops.relations(numbers), *fixed))))
+        return PlanProblem(self.items, tuple(dict.fromkeys((*own, *self.loops.relations(self.numbers), *fixed))))
 
     @cached_property
     def groups(self) -> Groups:
@@ -70,10 +75,9 @@ class MemoryLayout:
 
     def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> Groups:
         """Return the groups with these ties in place of the model's own."""
-        numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        groups = [tuple(numbers[tensor] for tensor in each) for each in self.loops.carried]
+        groups = [tuple(self.numbers[tensor] for tensor in each) for each in self.loops.carried]
         for tie in ties:
-            pair = {numbers[tensor] for tensor in tie}
+            pair = {self.numbers[tensor] for tensor in tie}
             touched = [group for group in groups if not pair.isdisjoint(group)]
             apart = (group for group in groups if pair.isdisjoint(group))
             groups = [*apart, tuple(sorted(pair.union(*touched)))]
@@ -91,7 +95,7 @@ def memory_layout(model: Model, profile: KernelProfile, order: Sequence[int] | N
         for t, life in timeline.tensors.items()
     ]
     scratch: dict[Operator, int] = {}
-    for operator in _executed(model, timeline):
+    for operator in chain.from_iterable(map(timeline.executed, model.graphs)):
         span = timeline.spans[operator]
         # A request of 0 bytes has a handle, and no place.
         for size in filter(None, profile.requests(operator, _ABI_OF_SCRATCH).scratch):
@@ -122,13 +126,6 @@ def _first_need(tensor: Tensor, life: Lifetime, timeline: Timeline) -> int:
     if not tensor.is_placeholder and (life.start != UNBORN or tensor.fixed_offset is None):
         return life.start
     return min((timeline.spans[use.operator].start for use in tensor.uses), default=life.start)
-
-
-def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:
-    """Graph by graph, the operators that run, in the timeline's order."""
-    for graph in model.graphs:
-        ran = (operator for operator in graph.operators if operator in timeline.spans)
-        yield from sorted(ran, key=lambda operator: timeline.spans[operator].start)
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:

@@ -56,9 +56,7 @@ def carried_in(
     for loop in loops:
         for slot in loop.slots:
             _carry(loop, slot, graph, reuses, timeline, groups, changing)
-    for operator in sorted(
-        (op for op in graph.operators if op in timeline.spans), key=lambda o: timeline.spans[o].start
-    ):
+    for operator in timeline.executed(graph):
         whole = operator.inputs[0] if operator.name == "DYNAMIC_UPDATE_SLICE" else None
         if whole is None or not (whole in groups or operator.outputs[0] in groups or whole.is_placeholder):
             continue
@@ -93,8 +91,7 @@ def overlaps(
 
     ``carried``: as :func:`carried_in` returns it.
     """
-    order = sorted((op for op in graph.operators if op in timeline.spans), key=lambda op: timeline.spans[op].start)
-    views = storages(reuse for each in reuses.values() for reuse in each)
+    order, views = timeline.executed(graph), storages(reuse for each in reuses.values() for reuse in each)
     found: list[KernelReuse] = []
     for image, result in _images_and_results(loops, *carried):
         for read in (image, *((cut,) for cut in _cut_from(image, views))):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ...errors import ErrorKind, UnsupportedModelError
 from ...solvers.graph.alignment import aligned
 from ..ir.check import called_subgraphs
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.tensors import in_head
 
 UNBORN = -1
@@ -45,6 +45,10 @@ class Timeline:
     tensors: Mapping[Tensor, Lifetime]
     spans: Mapping[Operator, Lifetime]
     end: int
+
+    def executed(self, graph: Graph) -> list[Operator]:
+        """Return the operators of a graph that run, in the order in which they do."""
+        return sorted(filter(self.spans.__contains__, graph.operators), key=lambda operator: self.spans[operator].start)
 
 
 def compute_timeline(model: Model, order: Sequence[int] | None = None) -> Timeline:
@@ -146,8 +150,7 @@ def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, in
             by_scope[scope] = tuple(alive)
     result = []
     for graph_index, graph in enumerate(model.graphs):
-        executed = [operator for operator in graph.operators if operator in timeline.spans]
-        for position, operator in enumerate(sorted(executed, key=lambda each: timeline.spans[each].start)):
+        for position, operator in enumerate(timeline.executed(graph)):
             live = by_scope[timeline.spans[operator].start]
             largest_first = tuple(sorted(live, key=lambda t: -t.nbytes))
             extra = scratch.get(operator, 0)
