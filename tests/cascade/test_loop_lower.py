@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,16 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.cascade.forms import LOOPS, Loop
-from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regions
+from tests.cascade.networks import EVERY, OPERATORS, TYPES, Network, random_network, regions
 from tests.cascade.test_lower import assert_equal
 from tests.model_builder import ModelBuilder
 from tests.profiles import examples
 from tflite_memopt.model.ir.check import check_model
 from tflite_memopt.model.ir.copying import copy_model
-from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.model.ir.model import DType, Model, Operator
 from tflite_memopt.search.cascade.loop import lower_loop
+from tflite_memopt.search.cascade.loop_rows import Masked
 from tflite_memopt.search.cascade.region import Region, region_of
-from tflite_memopt.search.cascade.tiling import loop_rows_for
+from tflite_memopt.search.cascade.tiling import MaskedLoop, loop_rows_for
 
 
 def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:
@@ -76,3 +78,79 @@ def test_a_value_of_its_own_around_channels_alone(form: Loop) -> None:
     looped = as_loop(model, region, 2, form)
     assert isinstance(looped, Model)
     assert_equal(model, looped)
+
+
+def looped_network(dtype: DType, kinds: Sequence[str], rows: int, seed: int) -> tuple[Model, Model] | None:
+    """A chain of these operators, and the same as a masked loop; None where there is none of its windows."""
+    network = Network(Random(seed), dtype)
+    x = network.image("x", (1, 16, 20, 3), is_input=True)
+    for kind in kinds:
+        x = network.layer(kind, x, [x])
+    model = network.b.finish(x)
+    region = region_of(model.main, model.main.operators)
+    looped = as_loop(model, region, rows, MaskedLoop) if isinstance(region, Region) else region
+    return None if isinstance(looped, str) else (model, looped)
+
+
+def operators_of(model: Model) -> list[Operator]:
+    return [operator for graph in model.graphs for operator in graph.operators]
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+@pytest.mark.parametrize("kind", ["nearest", "transpose_conv", "depth_to_space"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_rows_made_of_one_run_in_masked_loops(dtype: DType, kind: str, rows: int) -> None:
+    kinds = ("conv", "nearest" if dtype is DType.INT16 and kind == "depth_to_space" else kind, "conv")
+    model, looped = next(found for seed in range(40) if (found := looped_network(dtype, kinds, rows, seed)) is not None)
+    assert_equal(model, looped)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_rows_that_stay_are_copied_whole(rows: int) -> None:
+    """Of a window of 3 rows two stay: one by one where one is new, at once where two are."""
+    b = ModelBuilder()
+    x = b.conv(b.input("x", (1, 16, 40, 4)), 24)
+    model = b.finish(b.conv(x, 2, kernel=3))
+    region = region_of(model.main, model.main.operators)
+    assert isinstance(region, Region)
+    looped, loop = as_loop(model, region, rows, MaskedLoop), loop_rows_for(region, MaskedLoop(rows))
+    assert isinstance(looped, Model)
+    assert isinstance(loop, Masked)
+    copies = [each for each in operators_of(looped) if each.name == "CONCATENATION" and len(each.inputs) == 1]
+    assert len(copies) == loop.parts_kept(x) == (2 if rows == 1 else 0)
+    assert_equal(model, looped)
+
+
+def test_columns_of_floats_are_joined() -> None:
+    """Of the first network whose integers are padded: the seed draws the same windows for both."""
+    for seed in range(40):
+        integers = looped_network(DType.INT8, ("conv", "conv"), 2, seed)
+        if integers is not None and any(map(adds_columns, operators_of(integers[1]))):
+            floats = looped_network(DType.FLOAT32, ("conv", "conv"), 2, seed)
+            assert floats is not None
+            assert not any(map(adds_columns, operators_of(floats[1])))
+            assert_equal(*floats)
+            return
+    raise AssertionError("no network is padded")
+
+
+@pytest.mark.parametrize("width", [20, 60])
+@pytest.mark.parametrize("form", LOOPS)
+def test_a_row_of_short_pixels_is_written_as_one_run(form: Loop, width: int) -> None:
+    b = ModelBuilder()
+    model = b.finish(b.conv(b.conv(b.input("x", (1, 16, width, 4)), 8, kernel=3), 2, kernel=3))
+    region = region_of(model.main, model.main.operators)
+    assert isinstance(region, Region)
+    looped = as_loop(model, region, 2, form)
+    assert isinstance(looped, Model)
+    (written,) = [each for each in operators_of(looped) if each.name == "DYNAMIC_UPDATE_SLICE" and is_result(each)]
+    assert (written.outputs[0].shape == (1, 16, 1, 2 * width)) == (width == 60)
+    assert_equal(model, looped)
+
+
+def adds_columns(operator: Operator) -> bool:
+    return operator.name == "PAD" and operator.required(0).shape[2] < operator.outputs[0].shape[2]
+
+
+def is_result(update: Operator) -> bool:
+    return update.outputs[0].shape[1] == 16

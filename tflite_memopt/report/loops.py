@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ..model.analysis.loops import Loop, loops_of
 from ..model.ir.model import Model, Tensor
 from .model import LineBuffer, LoopUse
 from .words import short_name
 
 _KEPT = "/last/kept"
-"""Suffix of the names of rows that a loop kept."""
+"""Behind the name of a tensor, in the names of its rows that a loop kept."""
 
 
 def loop_uses(model: Model) -> tuple[LoopUse, ...]:
@@ -41,7 +43,7 @@ def _use(loop: Loop) -> LoopUse | None:
         rows=_rows_written(loop, results[0]) or 0,
         operators=tuple(operator.name for operator in loop.body.operators),
         reads=tuple(tensor.name for slot in images if (tensor := loop.operator.inputs[slot]) is not None),
-        line_buffers=tuple(_line_buffer(loop.operator.outputs[slot], taken[slot]) for slot in kept),
+        line_buffers=tuple(_line_buffers((loop.operator.outputs[slot], taken[slot]) for slot in kept)),
     )
 
 
@@ -54,5 +56,10 @@ def _rows_written(loop: Loop, slot: int) -> int | None:
     return None if rows is None or len(rows.shape) < 2 else rows.shape[1]
 
 
-def _line_buffer(after: Tensor, kept: Tensor) -> LineBuffer:
-    return LineBuffer(after.name.removesuffix(_KEPT), kept.shape[1], kept.nbytes)
+def _line_buffers(kept: Iterable[tuple[Tensor, Tensor]]) -> Iterator[LineBuffer]:
+    """Yield one for each tensor, whose rows may be kept in parts: ``kept`` by what they are called after the loop."""
+    of: dict[str, list[Tensor]] = {}
+    for after, rows in kept:
+        of.setdefault(after.name.partition(_KEPT)[0], []).append(rows)
+    for name, parts in of.items():
+        yield LineBuffer(name, sum(part.shape[1] for part in parts), sum(part.nbytes for part in parts))

@@ -26,7 +26,7 @@ from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Tensor
 from ...search.cascade.loop import NHWC, IterationGraph, RollingBody, reason_against_loops, zero_rows
-from ...search.cascade.loop_rows import Masked, masked, padded_in, strides_of
+from ...search.cascade.loop_rows import Masked, masked, padded_in, steps_of
 from ...search.cascade.region import Region, region_of
 from ...search.rewrite.in_one_row import lay_in_one_row
 from ...search.rewrite.sequences_along_h import image_given
@@ -91,7 +91,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
     in_rows = [tensor.name for tensor in region.inputs if tensor is not camera]
     if in_rows:
         return f"'{in_rows[0]}' is read in rows as well: one input is fed, and it is the same in each call"
-    reason, strides = reason_against_loops(region), strides_of(region)
+    reason, strides = reason_against_loops(region), steps_of(region, 1)
     if reason is not None or isinstance(strides, str):
         return reason or str(strides)
     return model, region, strides[image]

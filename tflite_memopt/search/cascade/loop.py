@@ -45,7 +45,7 @@ from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import zero_of
 from ...operators.rows import Rows
 from ...operators.table import kind_of
-from .loop_rows import Clamped, Masked, Sides, Starts, clamped, masked
+from .loop_rows import BYTE_COPIED, CALL, PIXEL_WRITTEN, WORTH, Clamped, Masked, Sides, Starts, clamped, masked
 from .lower import Held, StripeWriter, padded, rows_of, write_twin
 from .region import Region, region_of
 from .stripes import input_reads
@@ -70,10 +70,11 @@ class IterationGraph:
     ``twins`` gives the body's tensor for a tensor of the region: an input, or a constant. ``result`` has the rows that
     the iterations before have written. ``whole``: what it is like, None for the region's exit; where it is given, an
     iteration reads of it, too, and nothing else is carried. ``axis``: along which iterations read and write, in NHWC.
+    ``rows``: those that each writes into the exit, which may have another shape for it; 0: it has its own.
     """
 
     def __init__(
-        self, model: Model, region: Region, count: int, whole: Tensor | None = None, axis: int = _ROWS
+        self, model: Model, region: Region, count: int, whole: Tensor | None = None, axis: int = _ROWS, rows: int = 0
     ) -> None:
         exit_ = region.exit if whole is None else whole
         self._model, self._count, self._axis = model, count, axis
@@ -86,7 +87,9 @@ class IterationGraph:
         self.twins = {
             tensor: self.graph.add_tensor(replace(tensor, name=self.edit.unique(last_part(tensor)))) for tensor in read
         }
-        self.result = self.edit.activation(f"{last_part(exit_)}/rows_so_far", exit_.shape, exit_)
+        self._is_flat = is_written_flat(exit_, rows)
+        shape = flat(exit_.shape) if self._is_flat else exit_.shape
+        self.result = self.edit.activation(f"{last_part(exit_)}/rows_so_far", shape, exit_)
         self._begins: dict[tuple[int, ...], Tensor] = {}
         self._flags: dict[tuple[bool, ...], Tensor] = {}
 
@@ -117,6 +120,9 @@ class IterationGraph:
 
     def grow(self, made: Tensor, writes: tuple[int, ...]) -> Tensor:
         """The result with the rows of this iteration, which are row ``writes[t]`` of it and those that follow."""
+        if self._is_flat:
+            rows, made = made, self.edit.activation(f"{last_part(self.result)}/in_one_run", flat(made.shape), made)
+            self.edit.reshape(rows, made, has_operand=False)
         grown = self.edit.activation(f"{last_part(self.result)}/and_these", self.result.shape, self.result)
         self.edit.update_slice(self.result, made, self.begin(writes), grown)
         return grown
@@ -144,6 +150,22 @@ class IterationGraph:
         return self.slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
 
 
+def is_written_flat(result: Tensor, rows: int) -> bool:
+    """Tell whether so many rows are written into a result as pixels with all of their channels: the same bytes.
+
+    DYNAMIC_UPDATE_SLICE calls memcpy for each pixel (dynamic_update_slice.cc). A RESHAPE costs a call and a copy.
+    """
+    _, _, width, depth = result.shape
+    pixels = rows * (width - 1)
+    return PIXEL_WRITTEN * pixels - CALL - BYTE_COPIED * pixels * depth * result.dtype.arena_bytes > WORTH
+
+
+def flat(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of rows whose pixels are the channels of one."""
+    images, height, width, depth = shape
+    return images, height, 1, width * depth
+
+
 def _read_from_outside(region: Region) -> tuple[Tensor, ...]:
     """Return the tensors from outside that a region reads, without constants: inputs by rows, then those read whole."""
     inside = {operator.outputs[0] for operator in region.operators}
@@ -157,7 +179,7 @@ NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
 
 def clamped_body(model: Model, region: Region, loop: Clamped) -> LoopSubgraphs:
     """Return the subgraphs of a clamped loop."""
-    body = IterationGraph(model, region, len(loop.writes))
+    body = IterationGraph(model, region, len(loop.writes), rows=loop.rows)
     have: dict[Tensor, Tensor] = dict(body.twins)
     cut = cache(body.cut)
     for operator in region.operators:
@@ -175,7 +197,7 @@ def clamped_body(model: Model, region: Region, loop: Clamped) -> LoopSubgraphs:
 
 def rolling_body(model: Model, region: Region, loop: Masked) -> LoopSubgraphs:
     """Write the subgraphs of a masked loop."""
-    body = IterationGraph(model, region, len(loop.writes))
+    body = IterationGraph(model, region, len(loop.writes), rows=loop.rows)
     made, kept = RollingBody(body, region, loop).write()
     return body.finish(made, loop.writes, kept)
 
@@ -194,19 +216,39 @@ class RollingBody:
         self._masks: Mapping[Tensor, Starts] = {}
         self._body, self._given = body, given
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
+        self._parts: dict[Tensor, list[Tensor]] = {}
+        self._next: dict[Tensor, list[Tensor]] = {}
+        self._moved: dict[Tensor, list[Tensor]] = {}
 
     def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """Return the rows of the exit, and kept tensors at the start and at the end of an iteration."""
-        body = self._body
-        given = {
-            tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
-        }
+        body, rows_kept = self._body, self._stripe.kept()
+        for tensor, rows in rows_kept.items():
+            count = self._parts_kept(tensor) or 1
+            self._parts[tensor] = [self._rows_like(tensor, rows.count // count, "kept") for _ in range(count)]
+        given = {tensor: (self._parts[tensor][0], rows) for tensor, rows in rows_kept.items()}
         # Rows for the next iteration may overwrite the rows that they are cut from, once nobody reads these.
-        writer = StripeWriter(body.edit, self._region, self._input_rows, given, self._join, body.twins)
+        writer = StripeWriter(body.edit, self._region, self._input_rows, given, self._join, body.twins, self._move)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
-        return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
+        after = {tensor: self._moved.get(tensor, [writer.held[tensor][0]]) for tensor in given}
+        return made, [pair for tensor in given for pair in zip(self._parts[tensor], after[tensor], strict=True)]
+
+    def _parts_kept(self, tensor: Tensor) -> int:
+        """As ``Masked.parts_kept``; where inputs are given, what is kept goes out of the model and in as one tensor."""
+        return 0 if self._given else self._loop.parts_kept(tensor)
+
+    def _move(self, tensor: Tensor) -> bool:
+        """Copy the parts that are kept of a tensor, and those that are new, to where the next iteration has them.
+
+        False where rows have to be cut out.
+        """
+        for part in self._next[tensor] if self._parts_kept(tensor) else ():
+            copied = self._rows_like(tensor, part.shape[1], "kept")
+            self._body.edit.join([part], copied, 1)
+            self._moved.setdefault(tensor, []).append(copied)
+        return tensor in self._moved
 
     def _write_pieces(self, writer: StripeWriter, last: Mapping[Tensor, Rows]) -> Iterator[Tensor]:
         """Yield the rows of the exit that each piece of an iteration makes; ``last``: rows that the next iteration
@@ -252,11 +294,13 @@ class RollingBody:
     def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
         kept, new, starts = parts[:-1], parts[-1], self._masks.get(like)
+        kept = self._parts[like] if like in self._parts and self._parts_kept(like) else kept
         sides = self._loop.wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
         held = sum(part.shape[1] for part in kept)
         if starts is not None and set(starts) <= {held, held + new.shape[1]}:
             new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
         new = self._padded(new, (0, 0, *sides))
+        self._next[like] = [*kept[1:], new]
         if starts is None:
             return self._joined(like, (*kept, new), f"{suffix}/window"), rows
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
@@ -296,7 +340,7 @@ class RollingBody:
         return joined
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
-        return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded")
+        return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded", is_in_iteration=True)
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """Return a new activation of ``count`` rows, with the columns of padding that all readers want."""
@@ -328,8 +372,6 @@ def loop_rows_of(region: Region, rows: int, form: LoopForm) -> LoopRows | str:
 
 def reason_against_loops(region: Region) -> str | None:
     """Return the reason why a region cannot run in iterations over rows; None where it can."""
-    if any(row_map.rows.factor > 1 for row_map in region.row_maps):
-        return "an operator in it makes several rows of one"
     if len(region.exit.shape) != 4:
         return "its result has no channels"
     if region.exit.dtype is DType.BOOL:
@@ -344,39 +386,43 @@ def lower_loop(model: Model, graph: Graph, region: Region, loop: LoopRows) -> No
     edit = Editor(model, graph, last + 1)
     for operator in region.operators:
         edit.remove(operator)
-    write_while(edit, subgraphs, _unset(edit, region), region.exit, _kept_at_first(edit, loop))
+    exit_ = grown = region.exit
+    if is_written_flat(exit_, loop.rows):
+        grown = edit.activation(f"{stem(exit_)}/in_one_run", flat(exit_.shape), exit_)
+    write_while(edit, subgraphs, _unset(edit, grown), grown, list(_kept_at_first(edit, loop)))
+    if grown is not exit_:
+        edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
 
 
-def _kept_at_first(edit: Editor, loop: LoopRows) -> dict[Tensor, Tensor]:
-    """Return the padding that the first iteration reads in place of kept rows."""
-    kept: dict[Tensor, Tensor] = {}
+def _kept_at_first(edit: Editor, loop: LoopRows) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the padding that the first iteration reads in place of kept rows, with the tensor that these are of."""
     if isinstance(loop, Masked):
         for tensor, rows in loop.iteration.kept().items():
-            zeros = zero_rows(tensor, rows.count, loop.wide.get(tensor, (0, 0)))
-            kept[tensor] = edit.constant(f"{stem(tensor)}/zero", zeros, tensor.quantization)
-    return kept
+            count = loop.parts_kept(tensor) or 1
+            zeros = zero_rows(tensor, rows.count // count, loop.wide.get(tensor, (0, 0)))
+            for _ in range(count):
+                yield tensor, edit.constant(f"{stem(tensor)}/zero", zeros, tensor.quantization)
 
 
-def _unset(edit: Editor, region: Region) -> Tensor:
+def _unset(edit: Editor, grown: Tensor) -> Tensor:
     """Add a stand-in for the result before the loop: LiteRT asks for a tensor that has bytes, nobody reads them."""
-    exit_ = region.exit
-    result = edit.activation(f"{stem(exit_)}/unset", exit_.shape, exit_)
+    result = edit.activation(f"{stem(grown)}/unset", grown.shape, grown)
     result.is_variable = result.is_placeholder = True
     return result
 
 
 def write_while(
-    edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
+    edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Sequence[tuple[Tensor, Tensor]]
 ) -> None:
-    """Write WHILE over the carried tensors: inputs, the result so far, kept rows."""
+    """Write WHILE over the carried tensors: inputs, the result so far, kept rows with the tensors that they are of."""
     name = stem(grown)
     carried = [edit.activation(f"{stem(t)}/carried", t.shape, t) for t in subgraphs.carried]
-    kept_after = [edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept.items()]
+    kept_after = [edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept]
     start = edit.constant(f"{name}/first_turn", np.zeros(1, np.int32))
     edit.operator(
         "WHILE",
-        (start, *subgraphs.carried, result, *kept.values()),
+        (start, *subgraphs.carried, result, *(rows for _, rows in kept)),
         (edit.integers(f"{name}/turns", (1,)), *carried, grown, *kept_after),
         "WhileOptions",
         condSubgraphIndex=subgraphs.condition,
@@ -459,7 +505,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
     columns = edit.activation(f"{stem(x)}/columns", shape, x)
     edit.reshape(x, columns, has_operand=False)
     grown = edit.activation(f"{stem(exit_)}/columns", shape, x)
-    write_while(edit, _body(model, region, phases, columns), columns, grown, {})
+    write_while(edit, _body(model, region, phases, columns), columns, grown, ())
     # The output of the loop has the bytes and the quantization of the exit.
     edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])

@@ -33,6 +33,9 @@ iterations only fill the line buffers (the rows that are kept), and in the last 
     A  3x3          -    0    1    2    3
     B  3x3          -    -    0    1    2  ...     rows of the first iterations are written again
 
+An operator that makes n rows of one, such as RESIZE_NEAREST_NEIGHBOR, makes all of them at once: an iteration makes a
+multiple of n rows of its output, of which the last ones may be ahead of their reader.
+
 Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
 below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
 """
@@ -49,6 +52,12 @@ from ...operators.table import kind_of
 from .region import Region
 from .stripes import Job, Stripe, Window, input_reads
 
+CALL, BYTE_COPIED, ELEMENT_CUT, PIXEL_CUT, PIXEL_WRITTEN = 650, 0.53, 4, 8, 56
+"""Instructions, about (kernels/prices.py): of a call; a byte that CONCATENATION and RESHAPE copy; an element and a
+pixel that SLICE copies; a pixel that DYNAMIC_UPDATE_SLICE writes."""
+WORTH = 5_000
+"""Instructions that an iteration saves at least where more operators make the same: each takes some tail."""
+MAKES_SEVERAL = "an operator in it makes several rows of one"
 Starts = tuple[int, ...]
 """The first row in each iteration."""
 
@@ -94,6 +103,8 @@ def clamped(region: Region, rows: int) -> Clamped | str:
     height = region.exit.shape[1]
     if rows >= height:
         return f"{rows} rows are all of {height}"
+    if any(row_map.rows.factor > 1 for row_map in region.row_maps):
+        return MAKES_SEVERAL
     writes = tuple(min(row, height - rows) for row in range(0, height, rows))
     asked: dict[Tensor, list[_IterationRows]] = {region.exit: [_IterationRows(rows, writes)]}
     held: dict[Tensor, _IterationRows] = {}
@@ -164,6 +175,8 @@ def pieces_of(region: Region, iteration: Stripe, steps: Mapping[Tensor, int], co
     """
     if count == 1:
         return (iteration,)
+    if any(row_map.rows.factor > 1 for row_map in region.row_maps):
+        return MAKES_SEVERAL
     ends = _ends(region, iteration, steps, count)
     if isinstance(ends, str):
         return ends
@@ -261,6 +274,25 @@ class Masked:
     steps: Mapping[Tensor, int]
     first_iteration: int
 
+    def parts_kept(self, tensor: Tensor) -> int:
+        """Return in how many parts the rows of a tensor are kept, each as many as are new; 0 where they are cut out.
+
+        Rows that move up by a part are copied whole, which takes a fraction of the instructions of a SLICE::
+
+            kept       a  b              kept'   b  c          where c has the zero point, or all of its rows
+            new              c
+        """
+        window = self.iteration.windows[tensor]
+        kept, new = window.kept.count, window.made.count
+        place = set(self.masks[0].get(tensor, ()))
+        if len(self.pieces) > 1 or not place <= {kept, kept + new} or not new or kept % new:
+            return 0
+        pixels = kept * (tensor.shape[2] + sum(self.wide.get(tensor, (0, 0))))
+        elements = pixels * tensor.shape[3]
+        cut = PIXEL_CUT * pixels + ELEMENT_CUT * elements
+        copied = BYTE_COPIED * elements * tensor.dtype.arena_bytes + CALL * (kept // new - 1)
+        return kept // new if cut - copied > WORTH else 0
+
 
 def masked(
     region: Region,
@@ -278,14 +310,14 @@ def masked(
     height = region.exit.shape[1]
     if height % rows or rows >= height:
         return f"{rows} rows an iteration are no part of {height}"
-    strides = strides_of(region)
-    if isinstance(strides, str):
-        return strides
-    wide = _wide(region, {tensor: -(-rows * stride // pieces) for tensor, stride in strides.items()})
-    iteration = _iteration(region, rows, strides, wide, in_step)
+    steps = steps_of(region, rows)
+    if isinstance(steps, str):
+        return steps
+    wide = _wide(region, {tensor: -(-step // pieces) for tensor, step in steps.items()})
+    iteration = _iteration(region, steps, wide, in_step)
     if not isinstance(iteration, str) and _is_wasteful(iteration, wide):
         wide = {}
-        iteration = _iteration(region, rows, strides, wide, in_step)
+        iteration = _iteration(region, steps, wide, in_step)
     if isinstance(iteration, str):
         return iteration
     read_wide = _sides_of_reads(region, iteration)
@@ -293,17 +325,16 @@ def masked(
     low = _lower_than_an_iteration(region, iteration)
     if low is not None:
         return f"'{low.name}' has fewer rows than an iteration reads or makes"
-    steps = {tensor: rows * stride for tensor, stride in strides.items()}
     every = pieces_of(region, iteration, steps, pieces)
     if isinstance(every, str):
         return every
-    iterations = range(-_early(iteration, rows, strides), height // rows)
+    iterations = range(-_early(iteration, steps), height // rows)
     is_masked = padded_in(region).difference(is_padded)
     masks = tuple(_masks(piece, is_masked, steps, iterations) for piece in every)
     missing = [tensor for each in masks for tensor, starts in each.items() if min(starts) < 0]
     if missing:
         return f"too few rows of '{missing[0].name}' are kept"
-    reads = _reads(region, iteration, strides, [rows * t for t in iterations])
+    reads = _reads(region, iteration, steps, iterations)
     writes = tuple(max(0, rows * t) for t in iterations)
     return Masked(rows, iteration, every, reads, writes, masks, wide, read_wide, steps, iterations.start)
 
@@ -329,7 +360,7 @@ def _masks(
     return found
 
 
-def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
+def _early(iteration: Stripe, steps: Mapping[Tensor, int]) -> int:
     """Iterations before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
 
     Rows that a PAD puts above the image need no iteration, since kept rows start as padding: a causal convolution,
@@ -341,7 +372,7 @@ def _early(iteration: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
         if kind_of(operator).is_pad
     }
     ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in iteration.windows.items())
-    ahead = max((-(-end // (rows * strides[tensor])) for tensor, end in ends), default=1)
+    ahead = max((-(-end // steps[tensor]) for tensor, end in ends), default=1)
     return max(0, ahead - 1)
 
 
@@ -357,22 +388,26 @@ def _lower_than_an_iteration(region: Region, iteration: Stripe) -> Tensor | None
     return None
 
 
-def strides_of(region: Region) -> dict[Tensor, int] | str:
-    """For every tensor with rows: how many of its rows one row of the exit stands for."""
-    strides = {region.exit: 1}
+def steps_of(region: Region, rows: int) -> dict[Tensor, int] | str:
+    """For every tensor with rows: how many of its rows stand for ``rows`` rows of the exit; or why no number does."""
+    steps = {region.exit: rows}
     for operator, row_map in reversed(region.steps):
-        stride = strides[operator.outputs[0]] * row_map.rows.stride
+        output, axis = operator.outputs[0], row_map.rows
+        step, rest = divmod(steps[output] * axis.stride, axis.factor)
+        if rest:
+            return f"{steps[output]} rows of '{output.name}' are not made of whole rows"
+        if axis.factor > 1 and (axis.above or axis.below or axis.outputs != axis.size * axis.factor):
+            return f"a row of '{output.name}' is made of several"
         for tensor in row_map.images(operator):
-            if strides.setdefault(tensor, stride) != stride:
+            if steps.setdefault(tensor, step) != step:
                 return f"'{tensor.name}' is read at two strides"
-    return strides
+    return steps
 
 
 def _reads(
-    region: Region, iteration: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]
+    region: Region, iteration: Stripe, steps: Mapping[Tensor, int], iterations: Sequence[int]
 ) -> dict[Read, Starts]:
-    """Return the first row of the inputs that each iteration reads; ``firsts[t]``: the first row of the exit that
-    iteration t makes.
+    """Return the first row of the inputs that each iteration reads.
 
     Where an iteration makes no row of a tensor, any rows may be read: rows of the image are the cheapest.
     """
@@ -380,19 +415,19 @@ def _reads(
     for operator, tensor, rows in input_reads(region, iteration):
         readers.setdefault((tensor, rows), []).append(operator)
 
-    def makes_a_row(operator: Operator, first: int) -> bool:
-        rows, ahead = iteration.jobs[operator].computed, first * strides[operator.outputs[0]]
+    def makes_a_row(operator: Operator, number: int) -> bool:
+        rows, ahead = iteration.jobs[operator].computed, number * steps[operator.outputs[0]]
         return rows.end + ahead > 0 and rows.start + ahead < operator.outputs[0].shape[1]
 
-    def start(read: Read, first: int) -> int:
-        (x, rows), at = read, read[1].start + first * strides[read[0]]
+    def start(read: Read, number: int) -> int:
+        (x, rows), at = read, read[1].start + number * steps[read[0]]
         return (
             at
-            if any(makes_a_row(operator, first) for operator in readers[read])
+            if any(makes_a_row(operator, number) for operator in readers[read])
             else max(0, min(at, x.shape[1] - rows.count))
         )
 
-    return {read: tuple(start(read, first) for first in firsts) for read in readers}
+    return {read: tuple(start(read, number) for number in iterations) for read in readers}
 
 
 def _sides_of_reads(region: Region, iteration: Stripe) -> dict[Read, Sides]:
@@ -440,21 +475,20 @@ def _is_wasteful(iteration: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
 
 
 def _iteration(
-    region: Region,
-    rows: int,
-    strides: Mapping[Tensor, int],
-    wide: Mapping[Tensor, Sides],
-    in_step: Collection[Tensor],
+    region: Region, steps: Mapping[Tensor, int], wide: Mapping[Tensor, Sides], in_step: Collection[Tensor]
 ) -> Stripe | str:
-    """The jobs and windows of the iteration that writes the exit's first rows, without regard to the image's edges."""
-    needed = {region.exit: Rows(0, rows)}
+    """The jobs and windows of the iteration that writes the exit's first rows, without regard to the image's edges.
+
+    Several rows that are made of one are made at once.
+    """
+    needed = {region.exit: Rows(0, steps[region.exit])}
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
     for operator, row_map in reversed(region.steps):
         output = operator.outputs[0]
-        end, step = needed[output].end, rows * strides[output]
-        if output in in_step:
-            end = -(-end // step) * step
+        step = steps[output]
+        at_once = step if output in in_step else row_map.rows.factor
+        end = -(-needed[output].end // at_once) * at_once
         made = Rows(end - step, end)
         needed[output] = Rows(min(needed[output].start, made.start), end)
         windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)

@@ -17,8 +17,8 @@ from math import prod
 import numpy as np
 
 from ...model.ir.editor import SAME, VALID, Editor, last_part, stem
-from ...model.ir.model import Graph, Model, Operator, Tensor
-from ...model.ir.tensors import quantized_alike
+from ...model.ir.model import DType, Graph, Model, Operator, Tensor
+from ...model.ir.tensors import quantized_alike, zero_of
 from ...operators.overrides import Overrides, PaddingsOperand, ShapeOperand
 from ...operators.rows import RowMap, Rows
 from ...operators.table import kind_of
@@ -184,8 +184,8 @@ class StripeWriter:
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
     the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
     ``iteration``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There
-    what is kept is cut out after the last operator that reads it, so that it may be written over it. A PAD that pads
-    nothing is left out.
+    what is kept is cut out after the last operator that reads it, so that it may be written over it; ``move`` tells
+    whether it has written what is kept of a tensor itself. A PAD that pads nothing is left out.
     """
 
     def __init__(
@@ -196,9 +196,10 @@ class StripeWriter:
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
         iteration: Mapping[Tensor, Tensor] | None = None,
+        move: Callable[[Tensor], bool] = lambda _: False,
     ) -> None:
         self._edit, self._region, self._input_rows = edit, region, input_rows
-        self._join = join or self._window
+        self._join, self._move = join or self._window, move
         self._in_iteration, self._whole = iteration is not None, iteration or {}
         self._name = stem if iteration is None else last_part
         self._keep: Mapping[Tensor, Rows] = {}
@@ -276,13 +277,15 @@ class StripeWriter:
         if source is not None and adds_nothing(operator, job):
             return source
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
-        write_rows(self._edit, operator, row_map, job, inputs, computed, f"{name}/padded")
+        write_rows(self._edit, operator, row_map, job, inputs, computed, f"{name}/padded", self._in_iteration)
         return computed
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
         """Cut the rows to keep out of tensors that have no other readers."""
         for tensor in unread:
             if tensor in self.held and tensor in self._keep:
+                if self._move(tensor):
+                    continue
                 (whole, present), rows = self.held[tensor], self._keep[tensor]
                 size = _ALL if self._in_iteration and rows.end == present.end else None
                 name = f"{self._name(tensor)}/{self._suffix}/kept"
@@ -294,14 +297,31 @@ class StripeWriter:
         return rows_of(self._edit, *self.held[tensor], rows, f"{self._name(tensor)}/{self._suffix}/read")
 
 
-def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str) -> Tensor:
-    """Return the tensor with rows and columns of the zero point around it: (above, below, left, right)."""
-    if not any(padding):
-        return tensor
+def padded(
+    edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str, is_in_iteration: bool = False
+) -> Tensor:
+    """Return the tensor with rows and columns of the zero point around it: (above, below, left, right).
+
+    In the body of a loop, columns are joined with rows of floats: no library has a PAD of floats of its own, and that
+    of TFLM computes the place of each element (pad.cc), where CONCATENATION copies the columns of a row at once.
+    """
     above, below, left, right = padding
+    if is_in_iteration and tensor.dtype is DType.FLOAT32 and (left or right):
+        tensor, left, right = _between_columns(edit, tensor, left, right, name), 0, 0
+    if not any((above, below, left, right)):
+        return tensor
     images, height, width, depth = tensor.shape
     made = edit.activation(name, (images, height + above + below, width + left + right, depth), tensor)
     edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
+    return made
+
+
+def _between_columns(edit: Editor, tensor: Tensor, left: int, right: int, name: str) -> Tensor:
+    images, height, width, depth = tensor.shape
+    zeros = (np.full((images, height, count, depth), zero_of(tensor), np.float32) for count in (left, right))
+    before, after = ([edit.constant(f"{name}/columns", each)] if each.size else [] for each in zeros)
+    made = edit.activation(name, (images, height, width + left + right, depth), tensor)
+    edit.join([*before, tensor, *after], made, 2)
     return made
 
 
@@ -313,17 +333,20 @@ def write_rows(
     inputs: Sequence[Tensor | None],
     computed: Tensor,
     name: str,
+    is_in_iteration: bool = False,
 ) -> None:
     """Write the operator for the rows that a job computes, from the rows that it reads, which are in ``inputs``.
 
     A window that the job pads becomes VALID, or SAME with another stride along H; ``name``: of its padded input.
+    ``is_in_iteration``: as for ``padded``.
     """
     source = inputs[0]
     if not row_map.is_window or job.padding is None or source is None:
         write_twin(edit, operator, inputs, computed, job.padding)
         return
     fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
-    edit.twin(operator, (padded(edit, source, job.padding, name), *inputs[1:]), (computed,), **fields)
+    wide = padded(edit, source, job.padding, name, is_in_iteration)
+    edit.twin(operator, (wide, *inputs[1:]), (computed,), **fields)
 
 
 def write_twin(
