@@ -15,8 +15,9 @@ from tflite_memopt import Options, optimize
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed
-from tflite_memopt.model.ir.model import DType, Model, Tensor
-from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.model.ir.editor import add_buffer
+from tflite_memopt.model.ir.model import Buffer, DType, Model, Tensor
+from tflite_memopt.model.ir.tensors import nibbles, packed, per_tensor, values
 from tflite_memopt.search.rewrite.channels import channel_tiles, tile_sizes
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.tiles import TileSearch
@@ -60,6 +61,18 @@ def convolution(branch: Branch) -> None:
     read(branch, y)
 
 
+def in_four_bits(branch: Branch) -> None:
+    """A convolution, whose weights have 4 bits where it is one of int8: tiles may begin in the middle of a byte."""
+    convolution(branch)
+    made = branch.builder.graph.operators[-2]
+    weights = made.inputs[1]
+    assert weights is not None
+    whole = values(weights)
+    if made.name == "CONV_2D" and made.outputs[0].dtype is I8 and whole is not None:
+        weights.dtype = DType.INT4
+        weights.buffer = add_buffer(branch.builder.model, packed(np.maximum(whole >> 4, -7)))
+
+
 def dense(branch: Branch) -> None:
     pick = branch.random
     dtype, depth, channels = pick.choice((F32, I8, I16)), pick.randint(1, 9), pick.choice((7, 8, 16))
@@ -82,9 +95,19 @@ def lookup(branch: Branch) -> None:
     read(branch, y)
 
 
-@pytest.mark.parametrize(("pattern", "count"), [(convolution, 20), (dense, 8), (lookup, 6)])
+@pytest.mark.parametrize(("pattern", "count"), [(convolution, 20), (in_four_bits, 20), (dense, 8), (lookup, 6)])
 def test_the_same_bits(pattern: Any, count: int) -> None:
     assert_exact(channel_tiles(3), pattern, 0, count)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3)])
+def test_values_of_four_bits_are_packed_and_unpacked(shape: tuple[int, ...]) -> None:
+    whole = (np.arange(np.prod(shape)) - 4).astype(np.int8).reshape(shape)
+    tensor = Tensor("w", shape, DType.INT4, Buffer(packed(whole)))
+    found = nibbles(tensor)
+    assert found is not None
+    assert found.tolist() == whole.tolist()
+    assert nibbles(Tensor("w", (9, 9), DType.INT4, tensor.buffer)) is None
 
 
 def test_sizes_are_whole_vectors_where_they_can_be() -> None:

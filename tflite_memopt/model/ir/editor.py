@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .model import Buffer, DType, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
+from .tensors import packed
 
 
 def label(operator: Operator) -> str:
@@ -172,6 +173,11 @@ class Editor(GraphWriter):
         if key not in self._constants:
             self._constants[key] = super().constant(self.unique(name), values, quantization)
         return self._constants[key]
+
+    def nibbles(self, name: str, values: npt.NDArray[np.int8], quantization: Quantization | None = None) -> Tensor:
+        """A constant of 4 bits with these values."""
+        buffer = add_buffer(self.model, packed(values))
+        return self.graph.add_tensor(Tensor(self.unique(name), values.shape, DType.INT4, buffer, quantization))
 
     def version_of(self, name: str, outputs: Sequence[Tensor]) -> int:
         """The version that the types and ranks of the outputs ask for."""

@@ -47,6 +47,23 @@ def values(tensor: Tensor) -> npt.NDArray[Any] | None:
     return data.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
 
 
+def nibbles(tensor: Tensor) -> npt.NDArray[np.int8] | None:
+    """Return the values of a constant of 4 bits in its shape: two to a byte, the lower one first; None for another."""
+    data = tensor.buffer.data
+    if tensor.dtype is not DType.INT4 or data is None or not data.size or data.size != tensor.file_bytes:
+        return None
+    both = data.view(np.int8)
+    flat = np.stack((both << 4 >> 4, both >> 4), axis=1).ravel()
+    return flat[: tensor.elements].reshape(tensor.shape)
+
+
+def packed(nibbles: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a constant of 4 bits, whose values these are."""
+    low, high = np.append(nibbles.ravel(), np.zeros(nibbles.size % 2, np.int8)).view(np.uint8).reshape(-1, 2).T
+    found: npt.NDArray[np.uint8] = low & 15 | high << 4
+    return found
+
+
 def per_tensor(scale: float, zero_point: int) -> Quantization:
     """One scale and zero point for all elements."""
     return Quantization(np.asarray([scale], np.float32), np.asarray([zero_point], np.int64))

@@ -15,7 +15,15 @@ import numpy.typing as npt
 from ...kernels.support import MAX_PARTS
 from ...model.ir.editor import Array, Editor
 from ...model.ir.model import DType, Operator, Quantization, Tensor
-from ...model.ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
+from ...model.ir.tensors import (
+    channels_of,
+    integers,
+    is_per_channel,
+    nibbles,
+    quantization_of_channels,
+    quantized_alike,
+    values,
+)
 from ...operators.boxes import RESHAPES, axis_of, operands
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL, OPERATORS, views_of
@@ -129,8 +137,13 @@ _CHANNEL_AXES: Mapping[str, Mapping[int, int]] = {
     "GATHER": {0: 1},
 }
 """For each operator, which dimension of which constant input is that of the output channels."""
-_TYPES_FAN_OUT = ((DType.FLOAT32, DType.FLOAT32), (DType.INT8, DType.INT8), (DType.INT16, DType.INT8))
-"""Output and weights. Packed weights (int4) are not cut here."""
+_TYPES_FAN_OUT = (
+    (DType.FLOAT32, DType.FLOAT32),
+    (DType.INT8, DType.INT8),
+    (DType.INT8, DType.INT4),
+    (DType.INT16, DType.INT8),
+)
+"""Output and weights."""
 
 
 PartOperand = Callable[[Editor], Sequence[Tensor | None]]
@@ -151,9 +164,13 @@ def reason_against_groups(operator: Operator) -> str | None:
     for slot, constant in constants.items():
         if constant is None:
             continue
-        if values(constant) is None or not is_cuttable(constant, axes[slot], output.shape[-1]):
+        if _values(constant) is None or not is_cuttable(constant, axes[slot], output.shape[-1]):
             return "its weights or its bias are computed, packed, or quantized in another way than by output channel"
     return _reason_against_channels(operator, weights)
+
+
+def _values(constant: Tensor) -> Array | None:
+    return nibbles(constant) if constant.dtype is DType.INT4 else values(constant)
 
 
 def _write_groups(operator: Operator, channels: Sequence[int], edit: Editor) -> Sequence[Tensor]:
@@ -164,9 +181,10 @@ def _write_groups(operator: Operator, channels: Sequence[int], edit: Editor) -> 
         made.append(edit.activation(f"{output.name}/part{index}", shape, output, is_piece=True))
         inputs = list(operator.inputs)
         for slot, constant in enumerate(operator.inputs):
-            whole = None if constant is None or slot not in axes else values(constant)
+            whole = None if constant is None or slot not in axes else _values(constant)
             if constant is not None and whole is not None:
-                inputs[slot] = edit.constant(*constant_piece(constant, whole, axes[slot], start, count, index))
+                piece = constant_piece(constant, whole, axes[slot], start, count, index)
+                inputs[slot] = edit.nibbles(*piece) if constant.dtype is DType.INT4 else edit.constant(*piece)
         fields = {"depthMultiplier": count} if operator.name == DEPTHWISE else {}
         edit.twin(operator, inputs, made[-1:], **fields)
     return made

@@ -35,7 +35,7 @@ from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
 from .channels import reason_against_groups
 from .engine import Driver, Rule
-from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search
+from .search import Site, SiteLimit, SiteUse, Start, TakenApart, is_one_way, search, take_apart
 from .stage import AFTER_STRIPES, SPLITS, start_of, with_sites, within
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
@@ -149,15 +149,35 @@ class TileSearch:
             least = estimate_of(found.model, self.profile, self.options) if is_whole else found.cost
             if not found.sites or least.need >= known.need:
                 return None  # The rest, around the tiles or of all, needs as much as the model in stripes does now.
-            other = self._arranged(rewritten, self.cascade(found.model, known.need))
-            if not self._cost(other) < known:
+            other = self._made_of(rewritten, found.model, found.sites, known)
+            if other is None:
                 return None
             if self._may_fit_every_library(other):
-                # The saving of one of several is not measured.
-                saved = known.need - self._cost(other).need if len(found.sites) == 1 else 0
-                sites = [replace(site, saved_bytes=saved) for site in found.sites]
-                return replace(other, rewritten=with_sites(replace(rewritten, model=found.model), sites))
+                return (None if other.cascaded.uses else self._in_more_tiles(rewritten, found.sites, other)) or other
         return None
+
+    def _in_more_tiles(self, rewritten: Changed, sites: Sequence[SiteUse], best: Striped) -> Striped | None:
+        """Twice as many tiles of the same operators, where they need less in stripes; those of ``best`` are in none.
+
+        Without stripes both may peak alike. The tiles of more channels may then be what stripes are held up by.
+        """
+        twice = frozenset(replace(use.site, tiles=2 * use.site.tiles) for use in sites if use.site.tiles)
+        if len(twice) < len(sites) or max(site.tiles for site in twice) > max(TILES[0]):
+            return None
+        model, uses = take_apart(start_of(rewritten.model, SPLITS, self.options), twice)
+        is_tiled = all(use.applied for use in uses) and self.work.is_kept_by(model)
+        other = self._made_of(rewritten, model, uses, self._cost(best)) if is_tiled else None
+        return other if other is not None and self._may_fit_every_library(other) else None
+
+    def _made_of(self, rewritten: Changed, model: Model, sites: Sequence[SiteUse], known: Cost) -> Striped | None:
+        """``model``, which has these sites of the rewritten one in tiles, in stripes; None where it costs no less."""
+        other = self._arranged(rewritten, self.cascade(model, known.need))
+        if not self._cost(other) < known:
+            return None
+        # The saving of one of several is not measured.
+        saved = known.need - self._cost(other).need if len(sites) == 1 else 0
+        uses = [replace(site, saved_bytes=saved) for site in sites]
+        return replace(other, rewritten=with_sites(replace(rewritten, model=model), uses))
 
     def _may_fit_every_library(self, found: Striped) -> bool:
         """As it is, or with what the rules for a model in stripes save: they are applied in the end."""
