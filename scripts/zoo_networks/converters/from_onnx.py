@@ -47,15 +47,15 @@ def convert(name: str, folder: Path) -> None:
 
 
 def _converted(name: str, work: Path) -> None:
-    example = samples(name, SEED, 1)[0]
+    example = samples(TORCH[name], SEED, 1)[0]
     inputs = [f"x{number}" for number in range(len(example))]
     source = work / f"{name}.onnx"
-    torch.onnx.export(build(name, SEED), example, str(source), input_names=inputs, dynamo=False)
+    torch.onnx.export(build(TORCH[name], SEED), example, str(source), input_names=inputs, dynamo=False)
     # Of sequences and states the converter does not find the order of dimensions: its own advice is to keep them.
     is_kept = len(example) > 1 or example[0].ndim < 4
     ranges = []
     for number, argument in enumerate(inputs):
-        values = np.concatenate([sample[number].numpy() for sample in samples(name, SEED + 1, CALIBRATED)])
+        values = np.concatenate([sample[number].numpy() for sample in samples(TORCH[name], SEED + 1, CALIBRATED)])
         values = values if is_kept else np.moveaxis(values, 1, -1)
         np.save(work / f"{argument}.npy", values)
         ranges.append([argument, str(work / f"{argument}.npy"), 0.0, 1.0])

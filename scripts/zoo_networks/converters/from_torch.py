@@ -1,6 +1,8 @@
 """From PyTorch to .tflite with litert-torch; ai-edge-quantizer makes integers of it.
 
 python -m scripts.zoo_networks.converters.from_torch FOLDER [NAME ...]     in the environment of `scripts/zoo --torch`
+
+A name with ``@2`` behind it is the network with the weights of seed 2.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ import litert_torch
 from ai_edge_litert.interpreter import Interpreter
 from ai_edge_quantizer import qtyping, quantizer, recipe
 
-from scripts.zoo_networks.converters.networks import TORCH, build, samples
+from scripts.zoo_networks.converters.aside import ASIDE
+from scripts.zoo_networks.converters.networks import TORCH, TorchNetwork, build, samples
 
 PREFIX = "torch_"
-SEED = 0
 CALIBRATED = 16
 NUMBERS = ("int8", "int4_weights")
 """Types of numbers beside float: int8 throughout, and the same with the weights of convolutions in 4 bits."""
@@ -24,35 +26,37 @@ NUMBERS = ("int8", "int4_weights")
 
 def convert(name: str, folder: Path) -> None:
     """Write the float file of a network, and those of integers made of it; files that exist are kept."""
-    target = folder / f"{PREFIX}{name}_float.tflite"
+    known, _, seed = name.partition("@")
+    network, called = {**TORCH, **ASIDE}[known], f"{PREFIX}{name.replace('@', '_seed')}"
+    target = folder / f"{called}_float.tflite"
     if not target.exists():
-        litert_torch.convert(build(name, SEED), samples(name, SEED, 1)[0]).export(str(target))
+        litert_torch.convert(build(network, int(seed or 0)), samples(network, int(seed or 0), 1)[0]).export(str(target))
         print(target.name, flush=True)
     for numbers in NUMBERS:
-        made = folder / f"{PREFIX}{name}_{numbers}.tflite"
+        made = folder / f"{called}_{numbers}.tflite"
         if not made.exists():
-            made.write_bytes(_quantized(target, name, numbers))
+            made.write_bytes(_quantized(target, network, numbers))
             print(made.name, flush=True)
 
 
-def _quantized(source: Path, name: str, numbers: str) -> bytes:
+def _quantized(source: Path, network: TorchNetwork, numbers: str) -> bytes:
     """Return the bytes of the file in integers."""
     work = quantizer.Quantizer(str(source), recipe.static_wi8_ai8())
     if numbers == "int4_weights":
         work.add_static_config(".*", qtyping.TFLOperationName.CONV_2D, activation_num_bits=8, weight_num_bits=4)
-    return bytes(work.quantize(work.calibrate(_calibration(source, name))).quantized_model)
+    return bytes(work.quantize(work.calibrate(_calibration(source, network))).quantized_model)
 
 
-def _calibration(source: Path, name: str) -> dict[str, list[dict[str, Any]]]:
+def _calibration(source: Path, network: TorchNetwork) -> dict[str, list[dict[str, Any]]]:
     """Return samples by the signature and the names of its arguments."""
     signatures = Interpreter(str(source)).get_signature_list()
     ((key, found),) = signatures.items()
-    rows = (zip(found["inputs"], sample, strict=True) for sample in samples(name, SEED + 1, CALIBRATED))
+    rows = (zip(found["inputs"], sample, strict=True) for sample in samples(network, 1, CALIBRATED))
     return {key: [{argument: value.numpy() for argument, value in row} for row in rows]}
 
 
 def main() -> None:
-    """Convert the networks that are named, all without a name."""
+    """Convert the networks that are named; without a name the twelve that are not kept aside."""
     folder, *names = sys.argv[1:]
     for name in names or TORCH:
         convert(name, Path(folder))

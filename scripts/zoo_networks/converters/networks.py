@@ -19,7 +19,7 @@ class TorchNetwork:
     shapes: tuple[tuple[int, ...], ...]
 
 
-def _convolved(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1) -> nn.Sequential:
+def convolved(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1) -> nn.Sequential:
     """Return a convolution with batch norm and ReLU, as torchvision has it."""
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU())
@@ -27,7 +27,7 @@ def _convolved(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, grou
 
 def small_cnn() -> nn.Module:
     """Return two convolutions with pooling and a flattened head, as the tutorials for digits have it."""
-    image = (_convolved(1, 8), nn.MaxPool2d(2), _convolved(8, 16), nn.MaxPool2d(2))
+    image = (convolved(1, 8), nn.MaxPool2d(2), convolved(8, 16), nn.MaxPool2d(2))
     return nn.Sequential(*image, nn.Flatten(), nn.Linear(16 * 7 * 7, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
@@ -38,7 +38,7 @@ class Inverted(nn.Module):
         super().__init__()
         wide = 4 * inputs
         self.body = nn.Sequential(
-            *(_convolved(inputs, wide, 1), _convolved(wide, wide, 3, stride, wide)),
+            *(convolved(inputs, wide, 1), convolved(wide, wide, 3, stride, wide)),
             *(nn.Conv2d(wide, outputs, 1, bias=False), nn.BatchNorm2d(outputs)),
         )
         self.is_residual = stride == 1 and inputs == outputs
@@ -52,7 +52,7 @@ class Inverted(nn.Module):
 def mobilenet() -> nn.Module:
     """Return a stem and five of MobileNetV2's blocks over 96x96."""
     blocks = (Inverted(8, 8, 1), Inverted(8, 16, 2), Inverted(16, 16, 1), Inverted(16, 24, 2), Inverted(24, 24, 1))
-    return nn.Sequential(_convolved(3, 8, 3, 2), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10))
+    return nn.Sequential(convolved(3, 8, 3, 2), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10))
 
 
 class UNet(nn.Module):
@@ -60,9 +60,9 @@ class UNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.down = nn.ModuleList([_convolved(1, 8), _convolved(8, 16), _convolved(16, 32)])
+        self.down = nn.ModuleList([convolved(1, 8), convolved(8, 16), convolved(16, 32)])
         self.up = nn.ModuleList([nn.ConvTranspose2d(32, 16, 2, 2), nn.ConvTranspose2d(16, 8, 2, 2)])
-        self.joined = nn.ModuleList([_convolved(32, 16), _convolved(16, 8)])
+        self.joined = nn.ModuleList([convolved(32, 16), convolved(16, 8)])
         self.head = nn.Conv2d(8, 1, 1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -166,8 +166,8 @@ class Detector(nn.Module):
         super().__init__()
         self.stages = nn.ModuleList(
             [
-                nn.Sequential(_convolved(3, 8, 3, 2), _convolved(8, 16, 3, 2), _convolved(16, 24, 3, 2)),
-                _convolved(24, 32, 3, 2),
+                nn.Sequential(convolved(3, 8, 3, 2), convolved(8, 16, 3, 2), convolved(16, 24, 3, 2)),
+                convolved(24, 32, 3, 2),
             ]
         )
         self.classes = classes
@@ -194,8 +194,8 @@ def audio_cnn() -> nn.Module:
 
 def autoencoder() -> nn.Module:
     """Return a convolutional autoencoder, upsampling by repetition."""
-    down = (_convolved(1, 8, 3, 2), _convolved(8, 16, 3, 2), _convolved(16, 4))
-    up = (nn.Upsample(scale_factor=2), _convolved(4, 16), nn.Upsample(scale_factor=2), _convolved(16, 8))
+    down = (convolved(1, 8, 3, 2), convolved(8, 16, 3, 2), convolved(16, 4))
+    up = (nn.Upsample(scale_factor=2), convolved(4, 16), nn.Upsample(scale_factor=2), convolved(16, 8))
     return nn.Sequential(*down, *up, nn.Conv2d(8, 1, 3, padding=1), nn.Sigmoid())
 
 
@@ -206,7 +206,7 @@ class Residual(nn.Module):
         super().__init__()
         norm = nn.BatchNorm2d(outputs)
         self.body = nn.Sequential(
-            _convolved(inputs, outputs, 3, stride), nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), norm
+            convolved(inputs, outputs, 3, stride), nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), norm
         )
         projected = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
         self.side = projected if stride > 1 else nn.Identity()
@@ -219,7 +219,7 @@ class Residual(nn.Module):
 def residual_cnn() -> nn.Module:
     """Return ResNet-8 of MLPerf Tiny's kind over 32x32."""
     blocks = (Residual(8, 8, 1), Residual(8, 16, 2), Residual(16, 32, 2))
-    return nn.Sequential(_convolved(3, 8), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+    return nn.Sequential(convolved(3, 8), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
 
 
 class Mixer(nn.Module):
@@ -264,18 +264,17 @@ TORCH: Mapping[str, TorchNetwork] = MappingProxyType(
 )
 
 
-def build(name: str, seed: int) -> nn.Module:
+def build(network: TorchNetwork, seed: int) -> nn.Module:
     """Return the network with random weights, whose batch norms have the statistics of random inputs."""
     torch.manual_seed(seed)
-    module = TORCH[name].make().train()
+    module = network.make().train()
     with torch.no_grad():
-        for sample in samples(name, seed, 4):
+        for sample in samples(network, seed, 4):
             module(*sample)
     return module.eval()
 
 
-def samples(name: str, seed: int, count: int) -> Sequence[tuple[Tensor, ...]]:
+def samples(network: TorchNetwork, seed: int, count: int) -> Sequence[tuple[Tensor, ...]]:
     """Return random inputs, the same at every call."""
     generator = torch.Generator().manual_seed(seed)
-    shapes = TORCH[name].shapes
-    return [tuple(torch.rand(shape, generator=generator) * 2 - 1 for shape in shapes) for _ in range(count)]
+    return [tuple(torch.rand(shape, generator=generator) * 2 - 1 for shape in network.shapes) for _ in range(count)]
