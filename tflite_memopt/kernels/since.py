@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import chain
 
 from ..errors import ErrorKind, UsageError
 from ..model.ir.model import Model, Operator
@@ -17,12 +18,10 @@ from ..operators.table import BY_LABEL, kind_of
 
 FIRST_DAY = date(2023, 2, 14)
 """The day of the oldest TFLM that is named here; what TFLM had before was not read."""
-ARRIVALS: tuple[Arrival, ...] = tuple(
-    sorted(
-        (replace(each, operator=name) for name, kind in BY_LABEL.items() for each in kind.since),
-        key=lambda each: each.day,
-    )
-)
+_BY_OPERATOR: Mapping[str, tuple[Arrival, ...]] = {
+    name: tuple(replace(each, operator=name) for each in kind.since) for name, kind in BY_LABEL.items()
+}
+ARRIVALS: tuple[Arrival, ...] = tuple(sorted(chain.from_iterable(_BY_OPERATOR.values()), key=lambda each: each.day))
 """What came to TFLM after ``FIRST_DAY``; what is not in here has been there since then.
 
 Sources, in the history of tflite-micro up to 90b983c2b3f1: for operators the commit that adds a method to
@@ -33,9 +32,6 @@ Between 47b545074 and 10ebaab9f it computes a part of an output that has not two
 TRANSPOSE_CONV of int16 reads the type of a bias that is not there. Of the rows from 2024 on, those of builtin operators
 were also run: 233 models of one operator on 27 wheels of tflite-micro of 2023-10-10 to 2025-11-10 agree.
 """
-_BY_OPERATOR: Mapping[str, tuple[Arrival, ...]] = {
-    name: tuple(each for each in ARRIVALS if each.operator == name) for name in {each.operator for each in ARRIVALS}
-}
 SINCE: Mapping[str, date] = {each.operator: each.day for each in ARRIVALS if each.dtype is None}
 """By name, the day of operators that came as a whole."""
 LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
@@ -207,10 +203,11 @@ def operators_of(model: Model) -> Iterator[Operator]:
 
 def arrivals_of(operator: Operator) -> Iterator[Arrival]:
     """Yield what came to TFLM that an operator needs."""
-    activation = operator.operand(kind_of(operator).tflm.activation)
-    of_type = (None, None if activation is None else activation.dtype)
-    known = _BY_OPERATOR.get(operator.opcode.label, ())
-    return (each for each in known if each.dtype in of_type and each.meets(operator))
+    for each in _BY_OPERATOR.get(operator.opcode.label, ()):
+        activation = operator.operand(kind_of(operator).tflm.activation)
+        is_of_type = each.dtype is None or (activation is not None and activation.dtype is each.dtype)
+        if is_of_type and each.meets(operator):
+            yield each
 
 
 def lacking(operator: Operator, build: TflmBuild) -> Arrival | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Literal
 
 from ..model.ir.editor import Editor
@@ -93,7 +94,7 @@ class Arrival:
     cure: str = ""
     operator: str = ""
 
-    @property
+    @cached_property
     def day(self) -> date:
         """The day that it came."""
         return date.fromisoformat(self.came.partition(" ")[0])
