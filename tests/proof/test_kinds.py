@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 def test_the_table_has_every_kind_that_tflm_has() -> None:
     builtin = {name for name in REFERENCE if name == name.upper() and name not in ("CIRCULAR_BUFFER", "TFLM_DECODE")}
-    assert builtin - set(KINDS) - EFFECTS == set(), "not in evidence/proof/kinds.py"
+    assert builtin - set(KINDS) - EFFECTS == set(), "not in evidence/proof/contracts.py"
     assert set(KINDS) & EFFECTS == set()
 
 

@@ -11,8 +11,8 @@ Code that cuts operators or lays them along another axis asks the table, and kno
    sets to VALID. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
    operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``, ``keeps_scale``, ``scale``. Optional:
    ``by_phase`` and ``along_h``; without them sequences with this operator are not cut that way.
-2. In ``evidence/proof/``: what it computes, in ``kinds.py``, which has every kind of TFLM, and in ``contracts.py``; one
-   that is ``whole`` needs no contract, is equal to the same operator on equal inputs alone, and cannot be cut. If
+2. In ``evidence/proof/``: its row in ``contracts.py``, how it is evaluated and what it must be; one that is ``whole``
+   has its name in ``kinds.py`` instead, is equal to the same operator on equal inputs alone, and cannot be cut. If
    ``overwrites`` is set, the order in which its kernel reads and writes, in ``orders.py``: the proof refuses a plan
    without it.
 3. ``python -m scripts.makers.reference``: docs/reference.md takes the docstring of its rows.

@@ -23,6 +23,12 @@ import numpy as np
 from ...model.ir.check import called_subgraphs, reachable
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
+from . import moves, sums
+from .call import Call
+from .ring import Value
+from .sums import elementwise, reduction
+
+Evaluated = Callable[[Call], list[Value]]
 
 _TYPES = {"res": DType.RESOURCE, **{each.label[0] + "".join(filter(str.isdigit, each.label)): each for each in DType}}
 """By their names in signatures: ``i8`` for int8, ``b`` for bool."""
@@ -45,11 +51,15 @@ class Clause:
 
 @dataclass(frozen=True)
 class Contract:
-    """``signatures``: one of which its types must fit. ``table``: of its options, where it reads any."""
+    """``signatures``: one of which its types must fit. ``table``: of its options, where it reads any.
+
+    ``evaluated``: how it is evaluated on random values; None for effects beyond outputs (``run.py``).
+    """
 
     signatures: tuple[str, ...]
     clauses: tuple[Clause, ...] = ()
     table: str | None = None
+    evaluated: Evaluated | None = None
 
 
 # ---------------------------------------------------------------------------------------------------------- clauses
@@ -331,12 +341,12 @@ def _quantization(tensor: Tensor | None) -> object:
 # ------------------------------------------------------------------------------------------------------------ table
 
 
-def _rows(names: str, *terms: str | Clause) -> dict[str, Contract]:
+def _rows(names: str, evaluated: Evaluated, *terms: str | Clause) -> dict[str, Contract]:
     """``names``: of kinds, and behind a colon of their table of options. ``terms``: signatures and clauses."""
     kinds, _, table = names.partition(": ")
     signatures = tuple(each for each in terms if isinstance(each, str))
     clauses = tuple(each for each in terms if isinstance(each, Clause))
-    return dict.fromkeys(kinds.split(), Contract(signatures, clauses, table or None))
+    return dict.fromkeys(kinds.split(), Contract(signatures, clauses, table or None, evaluated))
 
 
 _ANY = "f32 f16 f64 i4 i8 i16 i32 i64 u8 u16 u32 b"
@@ -353,6 +363,7 @@ _NUMBERED = range(18)
 """Types by their number in the schema: of another one runtimes refuse the file."""
 _CAST = (SAME_SHAPE, *(one_of(option, *_NUMBERED) for option in ("inDataType", "outDataType")))
 _BLOCKS = (ranks(4, 4), at_least(1, "blockSize"))
+_BATCHES = ("T i32 i32 > T | T: f32 i8 i16 i32 i64 u8", ranks(3, 4), like_output(0))
 _POOL = (ranks(4, 4), at_least(1, "filterHeight", "filterWidth", "strideH", "strideW"))
 _DEPTHWISE = (ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS)
 _DENSE = (ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE)
@@ -360,73 +371,85 @@ _CUT = (ranks(1, 5), CUT, *(one_of(option, 0) for option in ("ellipsisMask", "ne
 _OF_TURNED = ("f32 | W: f32 | B: f32", "i8 | W: i8 | B: i32", "u8 | W: u8 | B: i32", "i16 | W: i8 | B: i32 i64")
 _TURNED = (ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2), _OF_BIAS)
 CONTRACTS: Mapping[str, Contract] = {
-    **_rows("ABS", "T > T | T: f32 i8 i16 i32", SAME_SHAPE),
-    **_rows("CEIL COS FLOOR SIN ROUND SQUARE", "f32 > f32", SAME_SHAPE),
-    **_rows("ELU GELU", f"T > T | T: {_REAL}", SAME_SHAPE),
-    **_rows("EXP LOG RSQRT SQRT SIGN", "T > T | T: f32 i8 i16 i32 f64", SAME_SHAPE),
-    **_rows("HARD_SWISH LOGISTIC RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 TANH", f"T > T | T: {_REAL}", SAME_SHAPE),
-    **_rows("LEAKY_RELU: LeakyReluOptions", f"T > T | T: {_REAL}", SAME_SHAPE),
-    **_rows("LOGICAL_NOT", "b > b", SAME_SHAPE),
-    **_rows("NEG", "T > T | T: f32 i8 i16 i32 i64", SAME_SHAPE),
-    **_rows("ADD_N", "T* > T | T: f32 i8 i32", SAME_SHAPE),
-    **_rows("ATAN2", "T T > T | T: f32 f64", SAME_SHAPE),
-    **_rows("DIV: DivOptions", "T T > T | T: f32 i8 i32 u8", BROADCAST),
-    **_rows("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", f"T T > b | T: {_DATA}", BROADCAST),
-    **_rows("FLOOR_DIV FLOOR_MOD", "T T > T | T: f32 i8 i16 i32 i64", BROADCAST),
-    **_rows("LOGICAL_AND LOGICAL_OR", "b b > b", BROADCAST),
-    **_rows("MAXIMUM MINIMUM", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
-    **_rows("POW", "T T > T | T: f32 i32", BROADCAST),
-    **_rows("PRELU", "T T > T | T: f32 i8 u8", BROADCAST),
-    **_rows("SQUARED_DIFFERENCE", "T T > T | T: f32 i8 i32", BROADCAST),
-    **_rows("ADD: AddOptions", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
-    **_rows("SUB: SubOptions", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
-    **_rows("MUL: MulOptions", "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
-    **_rows("AVERAGE_POOL_2D MAX_POOL_2D: Pool2DOptions", f"T > T | T: {_REAL}", *_POOL),
-    **_rows("L2_POOL_2D: Pool2DOptions", "f32 > f32", ranks(4, 4)),
-    **_rows("MEAN SUM: ReducerOptions", f"T i32 > T | T: {_REAL} i32 i64", REDUCED),
-    **_rows("REDUCE_MAX REDUCE_MIN REDUCE_PROD: ReducerOptions", f"T i32 > T | T: {_REAL} i32 i64", REDUCED),
-    **_rows("REDUCE_ALL REDUCE_ANY: ReducerOptions", "b i32 > b", REDUCED),
-    **_rows("SOFTMAX: SoftmaxOptions", f"T > T | T: {_REAL}", "i8 > i16", ranks(1, 4), SAME_SHAPE),
-    **_rows("LOG_SOFTMAX", "T > T | T: f32 i8 u8", ranks(1, 4), SAME_SHAPE),
-    **_rows("L2_NORMALIZATION: L2NormOptions", "T > T | T: f32 i8 u8", ranks(1, 4), SAME_SHAPE),
-    **_rows("ARG_MAX: ArgMaxOptions", _POSITIONS, type_of("outputType"), REDUCED),
-    **_rows("ARG_MIN: ArgMinOptions", _POSITIONS, type_of("outputType"), REDUCED),
-    **_rows("RESHAPE: ReshapeOptions", f"T > T {_MOVED}", f"T i32 > T {_MOVED}"),
-    **_rows("SQUEEZE: SqueezeOptions", f"T > T {_MOVED}", ranks(1, 8)),
-    **_rows("EXPAND_DIMS", f"T I > T {_MOVED} | I: {_INDEX}"),
-    **_rows("SPLIT: SplitOptions", f"i32 T > T* | T: {_DATA}"),
-    **_rows("SPLIT_V: SplitVOptions", f"T I i32 > T* | T: {_DATA} | I: {_INDEX}"),
-    **_rows("PAD", f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0)),
-    **_rows("PADV2", f"T I T > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0, 2)),
-    **_rows("SELECT", f"b T T > T | T: {_DATA}", like_output(1, 2)),
-    **_rows("SELECT_V2", f"b T T > T | T: {_DATA}", BROADCAST, like_output(1, 2)),
-    **_rows("CAST: CastOptions", f"S > T | S: {_ANY} | T: {_ANY}", *_CAST),
-    **_rows("DEQUANTIZE", "T > f32 | T: i4 i8 i16 u8 f16", SAME_SHAPE, HAS_SCALES),
-    **_rows("QUANTIZE", "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", SAME_SHAPE, HAS_SCALES),
-    **_rows("SHAPE: ShapeOptions", f"T > J | T: {_ANY} | J: {_INDEX}", type_of("outType")),
-    **_rows("RANK", f"T > i32 | T: {_ANY}"),
-    **_rows("BATCH_MATMUL: BatchMatMulOptions", "T T > T | T: f32 i8 i16 i32", "f32 i8 > f32"),
+    **_rows("ABS", elementwise, "T > T | T: f32 i8 i16 i32", SAME_SHAPE),
+    **_rows("CEIL COS FLOOR SIN ROUND SQUARE", elementwise, "f32 > f32", SAME_SHAPE),
+    **_rows("ELU GELU", elementwise, f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("EXP LOG RSQRT SQRT SIGN", elementwise, "T > T | T: f32 i8 i16 i32 f64", SAME_SHAPE),
+    **_rows("HARD_SWISH LOGISTIC RELU RELU_0_TO_1 RELU_N1_TO_1 TANH", elementwise, f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("RELU6", sums.clamped, f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("LEAKY_RELU: LeakyReluOptions", elementwise, f"T > T | T: {_REAL}", SAME_SHAPE),
+    **_rows("LOGICAL_NOT", elementwise, "b > b", SAME_SHAPE),
+    **_rows("NEG", elementwise, "T > T | T: f32 i8 i16 i32 i64", SAME_SHAPE),
+    **_rows("ADD_N", elementwise, "T* > T | T: f32 i8 i32", SAME_SHAPE),
+    **_rows("ATAN2", elementwise, "T T > T | T: f32 f64", SAME_SHAPE),
+    **_rows("DIV: DivOptions", elementwise, "T T > T | T: f32 i8 i32 u8", BROADCAST),
+    **_rows("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", elementwise, f"T T > b | T: {_DATA}", BROADCAST),
+    **_rows("FLOOR_DIV FLOOR_MOD", elementwise, "T T > T | T: f32 i8 i16 i32 i64", BROADCAST),
+    **_rows("LOGICAL_AND LOGICAL_OR", elementwise, "b b > b", BROADCAST),
+    **_rows("MAXIMUM MINIMUM", elementwise, "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("POW", elementwise, "T T > T | T: f32 i32", BROADCAST),
+    **_rows("PRELU", elementwise, "T T > T | T: f32 i8 u8", BROADCAST),
+    **_rows("SQUARED_DIFFERENCE", elementwise, "T T > T | T: f32 i8 i32", BROADCAST),
+    **_rows("ADD: AddOptions", sums.sum_of, "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("SUB: SubOptions", sums.sum_of, "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("MUL: MulOptions", sums.product_of, "T T > T | T: f32 i8 i16 i32 i64 u8", BROADCAST),
+    **_rows("AVERAGE_POOL_2D MAX_POOL_2D: Pool2DOptions", sums.pool, f"T > T | T: {_REAL}", *_POOL),
+    **_rows("L2_POOL_2D: Pool2DOptions", sums.pool, "f32 > f32", ranks(4, 4)),
+    **_rows("MEAN SUM: ReducerOptions", reduction, f"T i32 > T | T: {_REAL} i32 i64", REDUCED),
+    **_rows("REDUCE_MAX REDUCE_MIN REDUCE_PROD: ReducerOptions", reduction, f"T i32 > T | T: {_REAL} i32 i64", REDUCED),
+    **_rows("REDUCE_ALL REDUCE_ANY: ReducerOptions", reduction, "b i32 > b", REDUCED),
+    **_rows("SOFTMAX: SoftmaxOptions", sums.row_map_of, f"T > T | T: {_REAL}", "i8 > i16", ranks(1, 4), SAME_SHAPE),
+    **_rows("LOG_SOFTMAX", sums.row_map_of, "T > T | T: f32 i8 u8", ranks(1, 4), SAME_SHAPE),
+    **_rows("L2_NORMALIZATION: L2NormOptions", sums.row_map_of, "T > T | T: f32 i8 u8", ranks(1, 4), SAME_SHAPE),
+    **_rows("ARG_MAX: ArgMaxOptions", sums.position_of, _POSITIONS, type_of("outputType"), REDUCED),
+    **_rows("ARG_MIN: ArgMinOptions", sums.position_of, _POSITIONS, type_of("outputType"), REDUCED),
+    **_rows("RESHAPE: ReshapeOptions", moves.reshaped, f"T > T {_MOVED}", f"T i32 > T {_MOVED}"),
+    **_rows("SQUEEZE: SqueezeOptions", moves.reshaped, f"T > T {_MOVED}", ranks(1, 8)),
+    **_rows("EXPAND_DIMS", moves.reshaped, f"T I > T {_MOVED} | I: {_INDEX}"),
+    **_rows("SPLIT: SplitOptions", moves.split, f"i32 T > T* | T: {_DATA}"),
+    **_rows("SPLIT_V: SplitVOptions", moves.split, f"T I i32 > T* | T: {_DATA} | I: {_INDEX}"),
+    **_rows("PAD", moves.padded, f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0)),
+    **_rows("PADV2", moves.padded, f"T I T > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0, 2)),
+    **_rows("SELECT", moves.selected, f"b T T > T | T: {_DATA}", like_output(1, 2)),
+    **_rows("SELECT_V2", moves.selected, f"b T T > T | T: {_DATA}", BROADCAST, like_output(1, 2)),
+    **_rows("CAST: CastOptions", moves.converted, f"S > T | S: {_ANY} | T: {_ANY}", *_CAST),
+    **_rows("DEQUANTIZE", moves.converted, "T > f32 | T: i4 i8 i16 u8 f16", SAME_SHAPE, HAS_SCALES),
+    **_rows("QUANTIZE", moves.converted, "S > T | S: f32 i8 i16 i32 u8 | T: i8 i16 i32 u8", SAME_SHAPE, HAS_SCALES),
+    **_rows("SHAPE: ShapeOptions", moves.shape_of, f"T > J | T: {_ANY} | J: {_INDEX}", type_of("outType")),
+    **_rows("RANK", moves.shape_of, f"T > i32 | T: {_ANY}"),
+    **_rows("BATCH_MATMUL: BatchMatMulOptions", sums.matrix_product, "T T > T | T: f32 i8 i16 i32", "f32 i8 > f32"),
+    **_rows("BATCH_TO_SPACE_ND", moves.batch_to_space, *_BATCHES),
+    **_rows("SPACE_TO_BATCH_ND", moves.space_to_batch, *_BATCHES),
+    **_rows("BROADCAST_ARGS", moves.broadcast_shape, f"I I > I | I: {_INDEX}"),
     **_rows(
-        "BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND", "T i32 i32 > T | T: f32 i8 i16 i32 i64 u8", ranks(3, 4), like_output(0)
+        "BROADCAST_TO", moves.broadcast, f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(0, 5), vector(1), says_output(1)
     ),
-    **_rows("BROADCAST_ARGS", f"I I > I | I: {_INDEX}"),
-    **_rows("BROADCAST_TO", f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(0, 5), vector(1), says_output(1)),
     **_rows(
         "CONCATENATION: ConcatenationOptions",
+        moves.joined,
         f"T* > T | T: {_DATA}",
         axis_within(),
         one_of("fusedActivationFunction", 0),
     ),
-    **_rows("CONV_2D: Conv2DOptions", *_SUMS, *_SUMS_16, *_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS),
-    **_rows("CUMSUM: CumsumOptions", "T i32 > T | T: f32 i8 i32 i64", SAME_SHAPE),
-    **_rows("DEPTHWISE_CONV_2D: DepthwiseConv2DOptions", *_SUMS, *_SUMS_16, *_DEPTHWISE, MULTIPLIED, SCALED_FOR_FLOATS),
-    **_rows("DEPTH_TO_SPACE: DepthToSpaceOptions", "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
-    **_rows("SPACE_TO_DEPTH: SpaceToDepthOptions", "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
-    **_rows("DYNAMIC_UPDATE_SLICE", f"T T I > T | T: {_DATA} | I: {_INDEX}", SAME_SHAPE),
-    **_rows("EMBEDDING_LOOKUP", "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
-    **_rows("FILL", f"I T > T | T: {_DATA} | I: {_INDEX}", says_output(0), vector(0), ranks(0, 0, 1)),
+    **_rows("CONV_2D: Conv2DOptions", sums.convolution, *_SUMS, *_SUMS_16, *_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS),
+    **_rows("CUMSUM: CumsumOptions", sums.by_position, "T i32 > T | T: f32 i8 i32 i64", SAME_SHAPE),
+    **_rows(
+        "DEPTHWISE_CONV_2D: DepthwiseConv2DOptions",
+        sums.depthwise,
+        *_SUMS,
+        *_SUMS_16,
+        *_DEPTHWISE,
+        MULTIPLIED,
+        SCALED_FOR_FLOATS,
+    ),
+    **_rows("DEPTH_TO_SPACE: DepthToSpaceOptions", moves.depth_to_space, "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
+    **_rows("SPACE_TO_DEPTH: SpaceToDepthOptions", moves.space_to_depth, "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
+    **_rows("DYNAMIC_UPDATE_SLICE", moves.updated, f"T T I > T | T: {_DATA} | I: {_INDEX}", SAME_SHAPE),
+    **_rows("EMBEDDING_LOOKUP", moves.looked_up, "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
+    **_rows("FILL", moves.filled, f"I T > T | T: {_DATA} | I: {_INDEX}", says_output(0), vector(0), ranks(0, 0, 1)),
     **_rows(
         "FULLY_CONNECTED: FullyConnectedOptions",
+        sums.dense,
         *_SUMS,
         "i16 W B? > i16 | W: i8 i4 | B: i32 i64",
         *_DENSE,
@@ -434,32 +457,45 @@ CONTRACTS: Mapping[str, Contract] = {
         one_of("weightsFormat", 0),
         _OF_BIAS,
     ),
-    **_rows("GATHER: GatherOptions", f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within()),
-    **_rows("GATHER_ND", f"T I > T | T: {_DATA} | I: i16 i32 i64"),
+    **_rows("GATHER: GatherOptions", moves.gathered, f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within()),
+    **_rows("GATHER_ND", moves.gathered_at, f"T I > T | T: {_DATA} | I: i16 i32 i64"),
     **_rows(
         "MIRROR_PAD: MirrorPadOptions",
+        moves.mirrored,
         f"T I > T | T: {_DATA} | I: {_INDEX}",
         ranks(1, 5),
         PAIRS,
         one_of("mode", 0, 1),
         like_output(0),
     ),
-    **_rows("PACK: PackOptions", f"T* > T | T: {_DATA}", axis_within(1), LIKE_OUTPUT),
-    **_rows("UNPACK: UnpackOptions", f"T > T* | T: {_DATA}", ranks(1, 8), axis_within(), LIKE_INPUT),
-    **_rows("RANGE", "T T T > T | T: f32 i32 i64"),
+    **_rows("PACK: PackOptions", moves.stacked, f"T* > T | T: {_DATA}", axis_within(1), LIKE_OUTPUT),
+    **_rows("UNPACK: UnpackOptions", moves.unstacked, f"T > T* | T: {_DATA}", ranks(1, 8), axis_within(), LIKE_INPUT),
+    **_rows("RANGE", moves.counted, "T T T > T | T: f32 i32 i64"),
     **_rows(
-        "RESIZE_BILINEAR: ResizeBilinearOptions", "T i32 > T | T: f32 i8 i16 u8", ranks(4, 4), NO_CORNERS_OF_HALVES
+        "RESIZE_BILINEAR: ResizeBilinearOptions",
+        sums.resized_bilinearly,
+        "T i32 > T | T: f32 i8 i16 u8",
+        ranks(4, 4),
+        NO_CORNERS_OF_HALVES,
     ),
-    **_rows("RESIZE_NEAREST_NEIGHBOR: ResizeNearestNeighborOptions", "T i32 > T | T: f32 i8 i16 u8", ranks(4, 4)),
-    **_rows("REVERSE_V2", f"T i32 > T | T: {_DATA}", ranks(1, 8), vector(1), SAME_SHAPE),
-    **_rows("SLICE", f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", ranks(1, 5), vector(1), vector(2)),
-    **_rows("STRIDED_SLICE: StridedSliceOptions", f"T i32 i32 i32 > T | T: {_DATA} u32", *_CUT),
-    **_rows("TILE", f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 8)),
-    **_rows("TRANSPOSE", f"T i32 > T | T: {_DATA} i4", ranks(0, 6)),
     **_rows(
-        "TRANSPOSE_CONV: TransposeConvOptions", *(f"i32 W T B? > T | T: {types}" for types in _OF_TURNED), *_TURNED
+        "RESIZE_NEAREST_NEIGHBOR: ResizeNearestNeighborOptions",
+        moves.resized_by_nearest,
+        "T i32 > T | T: f32 i8 i16 u8",
+        ranks(4, 4),
     ),
-    **_rows("ZEROS_LIKE", f"T > T | T: {_DATA}", SAME_SHAPE),
+    **_rows("REVERSE_V2", moves.reversed_along, f"T i32 > T | T: {_DATA}", ranks(1, 8), vector(1), SAME_SHAPE),
+    **_rows("SLICE", moves.cut, f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", ranks(1, 5), vector(1), vector(2)),
+    **_rows("STRIDED_SLICE: StridedSliceOptions", moves.strided_cut, f"T i32 i32 i32 > T | T: {_DATA} u32", *_CUT),
+    **_rows("TILE", moves.tiled, f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 8)),
+    **_rows("TRANSPOSE", moves.transposed, f"T i32 > T | T: {_DATA} i4", ranks(0, 6)),
+    **_rows(
+        "TRANSPOSE_CONV: TransposeConvOptions",
+        sums.transposed_convolution,
+        *(f"i32 W T B? > T | T: {types}" for types in _OF_TURNED),
+        *_TURNED,
+    ),
+    **_rows("ZEROS_LIKE", moves.zeros, f"T > T | T: {_DATA}", SAME_SHAPE),
     "IF": Contract((), (), "IfOptions"),
     "WHILE": Contract((), (), "WhileOptions"),
     "CALL_ONCE": Contract((">",), (), "CallOnceOptions"),
@@ -467,7 +503,8 @@ CONTRACTS: Mapping[str, Contract] = {
     "READ_VARIABLE": Contract((f"res > T {_MOVED}",)),
     "ASSIGN_VARIABLE": Contract((f"res T > {_MOVED}",)),
 }
-"""By kind. The kinds that proof/kinds.py takes as functions of everything have none: all of them is hashed."""
+"""By kind: how it is evaluated, and its contract. Those that ``kinds.py`` takes as functions of everything have none,
+since all of them is hashed."""
 
 
 # ------------------------------------------------------------------------------------------------------------ check

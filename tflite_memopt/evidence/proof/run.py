@@ -1,4 +1,4 @@
-"""One model, invoked on random values: subgraphs, loops and state; kinds.py has what each operator computes.
+"""One model, invoked on random values: subgraphs, loops and state; contracts.py has what each operator computes.
 
 A loop whose condition is known runs, iteration after iteration. One whose condition depends on data is a function of
 what it is given and of what its condition and its body compute: both are run once on values that stand for any.

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...operators.window import CONVOLUTIONS, POOLS
 from ..ir.model import DType, Graph, Operator, Tensor
 from ..ir.tensors import Affine, affine_of, integers, quantized_alike, values
 
@@ -225,9 +224,9 @@ def _moved(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
 
 _Rule = Callable[[Operator, Mapping[Tensor, Range]], "Range | None"]
 RULES: Mapping[str, _Rule] = {
-    **dict.fromkeys((*CONVOLUTIONS, "FULLY_CONNECTED"), _summed),
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"), _summed),
     **dict.fromkeys(("MEAN", "QUANTIZE", "RELU"), _requantized),
-    **dict.fromkeys((*POOLS, "RELU6"), _kept),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "RELU6"), _kept),
     "ADD": _added,
     "PAD": _padded,
     "RESHAPE": _moved,
