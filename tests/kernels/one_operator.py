@@ -196,7 +196,7 @@ LAYERS: Mapping[str, MakeLayer] = {
 MAKERS: Mapping[str, Make] = {
     **{name: _same(make) for name, make in LAYERS.items()},
     **{name: _elementwise(name, 1) for name in UNARY},
-    **{name: _elementwise(name, 2) for name in BINARY},
+    **{name: _elementwise(name, 2) for name in BINARY if name != "ADD_N"},  # which takes any number
     **{name: _compare(name) for name in COMPARED},
     **{name: _with(name, "Pool2DOptions", [], (1, 2, 2, 4), **_POOL) for name in ALL_POOLS},
     **{
