@@ -10,7 +10,7 @@ Loops: image, result and kept rows, and the largest operator of an iteration. By
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
+from ...kernels.prices import Prices
 from ...kernels.profile import KernelProfile
 from ...memory.figures import ArenaTerms, params_bytes
 from ...memory.loops import least_distance
@@ -27,11 +28,11 @@ from ...model.ir.model import Buffer, DType, OpCode, Operator, OperatorOptions, 
 from ...operators.overrides import ShapeOperand
 from ...operators.requests import ILP32
 from ...operators.rows import RowMap, Rows
-from ...operators.table import PORTABLE_REUSES, SHARED_CODE, kind_of, operator_macs, portable_relations, row_map_of
+from ...operators.table import SHARED_CODE, kind_of, operator_macs, row_map_of
 from ...operators.window import CONVOLUTIONS
 from ...solvers.graph.alignment import aligned
 from .loop import LoopRows
-from .loop_rows import Clamped
+from .loop_rows import Clamped, Masked
 from .lower import row_bytes
 from .region import Region
 from .select import Figures
@@ -43,30 +44,25 @@ _NO_DATA = Buffer()
 class MayShare:
     """Says of an operator under one kernel profile whether the same operator on fewer rows may share bytes.
 
-    False is certain, True is not: a rule that asks for more than the operator's name may refuse. Only views are asked
-    one by one: bytes that are one run in several rows are one run in a single row, too. ``has_reuse``: whether the
-    profile lets any output overwrite an input.
+    An operator on all rows and on a single one are asked: rules look at types, windows and channels, and at whether
+    there is more than one row. ``pads_in_place``: whether the result of a PAD may lie on what it pads.
     """
 
     def __init__(self, profile: KernelProfile) -> None:
-        self._profile = profile
-        self.has_reuse = any(reuse.kind != "view" for reuse in profile.relations(_second_row()))
-        self._views: dict[Operator, bool] = {}
+        self._relations = profile.relations
+        self.pads_in_place = bool(profile.relations(_padded_row()))
+        self._known: dict[Operator, bool] = {}
 
     def __call__(self, operator: Operator) -> bool:
         """Tell whether the output of the operator, on whatever rows, may lie on an input."""
-        if operator.name in SHARED_CODE:
-            if operator not in self._views:
-                self._views[operator] = self._may_be_view(operator)
-            return self._views[operator]
-        if self._profile.relations is portable_relations:
-            return operator.name in PORTABLE_REUSES
-        return self.has_reuse
+        if operator not in self._known:
+            self._known[operator] = self._may(operator)
+        return self._known[operator]
 
-    def _may_be_view(self, operator: Operator) -> bool:
+    def _may(self, operator: Operator) -> bool:
         if any(len(tensor.shape) != 4 for tensor in (operator.inputs[0], *operator.outputs) if tensor is not None):
             return True
-        return any(self._profile.relations(each) for each in (operator, one_row(operator)))
+        return any(self._relations(each) for each in (operator, one_row(operator)))
 
 
 def one_row(operator: Operator) -> Operator:
@@ -90,10 +86,10 @@ def _row_of(like: Tensor) -> Tensor:
     return Tensor(like.name, (like.shape[0], 1, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
 
 
-def _second_row() -> Operator:
-    image, cut = (Tensor("", (1, rows, 1, 1), DType.INT8, _NO_DATA) for rows in (4, 2))
-    begin, size = _integers((0, 1, 0, 0)), _integers((1, 2, 1, 1))
-    return Operator(OpCode("SLICE"), (image, begin, size), (cut,), OperatorOptions("SliceOptions", {}))
+def _padded_row() -> Operator:
+    row, padded = (Tensor("", (1, 1, columns, 1), DType.INT8, _NO_DATA) for columns in (1, 2))
+    paddings = replace(_integers((0, 0, 0, 0, 0, 1, 0, 0)), shape=(4, 2))
+    return Operator(OpCode("PAD"), (row, paddings), (padded,), OperatorOptions("PadOptions", {}))
 
 
 def _integers(values: tuple[int, ...]) -> Tensor:
@@ -286,7 +282,7 @@ class StripeBounder:
         padded = up((rows.read.count + rows.above + rows.below) * line)
         shared = np.minimum(padded, computed) if shares else 0
         # First the rows and their padded copy, then that copy and its result.
-        padding = padded - np.minimum(padded, dying) if self._costs.shares.has_reuse else padded
+        padding = padded - np.minimum(padded, dying) if self._costs.shares.pads_in_place else padded
         most = np.maximum(padding, padded + computed - shared - dying)
         return np.where(rows.pads, computed - most, saved)
 
@@ -390,7 +386,7 @@ class StripeBounder:
 def loop_bounds(
     region: Region, loop: LoopRows, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]
 ) -> Figures:
-    """The least that a loop takes, from the operators of its iterations alone: the rows that it copies come on top."""
+    """The least that a loop takes: the operators of its iterations, and what is certain of those that move rows."""
     count, tail, work = len(loop.writes), 0, 0.0
     for operator, _, _, rows in _work(region, loop):
         cost, made = costs.of(operator), float(rows)
@@ -400,15 +396,66 @@ def loop_bounds(
         work += _CERTAIN_ROWS * count * (cost.work * made + cost.call) - cost.whole_work
         tail += cost.tail - cost.whole_tail
     kept = 0 if isinstance(loop, Clamped) else len(loop.iteration.kept())
-    tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept)
+    joins = () if isinstance(loop, Clamped) else tuple(_joins(loop))
+    masks = sum(each.is_masked for each in joins)
+    tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept) + masks
     # Kept rows are joined with new ones and cut out again; a PAD that adds nothing may be left out.
-    operators = _OPERATORS_OF_LOOP + 2 * kept - sum(kind_of(operator).is_pad for operator in region.operators)
+    operators = _OPERATORS_OF_LOOP + 2 * kept + masks - sum(kind_of(each).is_pad for each in region.operators)
+    work += count * (_work_of_result(region, loop, costs.profile.prices) + _work_of_joins(joins, costs.profile.prices))
     structures, temporaries = terms.more(operators, tensors, 1, 0)
     macs = loop_macs(region, loop) - sum(operator_macs(operator) for operator in region.operators)
     head = least_head(region, loop, costs.shares, lives_on)
     return Figures(head, tail + structures, temporaries, macs, operators, int(work))
 
 
+def _work_of_result(region: Region, loop: LoopRows, prices: Prices) -> int:
+    """What an iteration takes at least to cut out rows, to write the result, and to count."""
+    exit_ = prices_of(region.exit, prices)
+    rows = loop.rows * region.exit.shape[0]
+    written = exit_.call + rows * region.exit.shape[2] * (exit_.updated * region.exit.shape[3] + exit_.updated_run)
+    return written + _OPERATORS_THAT_COUNT * prices.call
+
+
+@dataclass(frozen=True)
+class _Join:
+    """Rows of a tensor that an iteration joins: kept and new ones; where it is masked, as many as are new once more.
+
+    ``nbytes``: of them together, ``new`` of the new ones, in columns as wide as they are kept.
+    """
+
+    tensor: Tensor
+    nbytes: int
+    new: int
+    is_masked: bool
+
+
+def _joins(loop: Masked) -> Iterator[_Join]:
+    for piece, masks in zip(loop.pieces, loop.masks, strict=True):
+        for tensor, window in piece.windows.items():
+            held, new = window.kept.count, window.made.count
+            is_masked = not {held, held + new}.issuperset(masks.get(tensor, ()))
+            if new and (held or is_masked):
+                row = _wide_row(loop, tensor)
+                yield _Join(tensor, (held + new + is_masked * new) * row, new * row, is_masked)
+
+
+def _wide_row(loop: Masked, tensor: Tensor) -> int:
+    return row_bytes(tensor) // tensor.shape[2] * (tensor.shape[2] + sum(loop.wide.get(tensor, (0, 0))))
+
+
+def _work_of_joins(joins: Iterable[_Join], prices: Prices) -> int:
+    """What an iteration takes at least to join rows and to write the zero point over some."""
+    found = 0
+    for each in joins:
+        price = prices_of(each.tensor, prices)
+        found += price.call + price.joined * each.nbytes
+        if each.is_masked:
+            found += price.call + price.updated * each.new // each.tensor.dtype.arena_bytes
+    return found
+
+
+_OPERATORS_THAT_COUNT = 3
+"""The counter of the next iteration, the condition, and the place of the new rows in the result."""
 _TENSORS_OF_LOOP = 15
 """Result, counter, loop condition, and outputs, without the tensors that several loops share."""
 _OPERATORS_OF_LOOP = 5
@@ -429,9 +476,12 @@ def least_head(
 
     ``lives_on``: inputs that are read after the loop.
     """
-    kept = {} if isinstance(loop, Clamped) else loop.iteration.kept()
-    held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
-    working = 0
+    kept, held, working = dict[Tensor, Rows](), 0, 0
+    if isinstance(loop, Masked):
+        kept = loop.iteration.kept()
+        bytes_of = {tensor: aligned(rows.count * _wide_row(loop, tensor)) for tensor, rows in kept.items()}
+        held = sum(bytes_of.values())
+        working = max((aligned(each.nbytes) - bytes_of.get(each.tensor, 0) for each in _joins(loop)), default=0)
     for operator, row_map, read, made in _work(region, loop):
         rows = _rows_beside(region, loop, kept, operator, row_map, read)
         before = sum(aligned(count * row_bytes(tensor)) for tensor, count in rows.items())

@@ -197,7 +197,7 @@ _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 2
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
 """Number of operators that are measured in the time that planning one takes."""
-_PROMISING = 1.01
+_PROMISING = 1.05
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
 """Sets are looked for up to a sixteenth of the way from the least possible need to the present one, and on."""
