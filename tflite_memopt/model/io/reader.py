@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -57,7 +57,7 @@ def read_model(data: bytes) -> Model:
         raise UnsupportedModelError(
             f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it", ErrorKind.TOO_LARGE
         )
-    root = _followed(body, schema.ModelT.InitFromObj)
+    root = _unpacked(body)
     try:
         model = _Reader(root, body).model()
     except _WRONG_VALUES as error:
@@ -66,6 +66,11 @@ def read_model(data: bytes) -> Model:
         associated_files.refuse_cut_archive(body, [buffer.data for buffer in model.buffers if buffer.data is not None])
     model.associated_files = files
     return model
+
+
+@lru_cache(maxsize=4)  # a run reads its two files again and again: nothing here changes what is unpacked
+def _unpacked(body: bytes) -> Any:
+    return _followed(body, schema.ModelT.InitFromObj)
 
 
 def _followed(body: bytes, follow: Callable[[Any], _T]) -> _T:
