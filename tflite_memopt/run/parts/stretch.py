@@ -9,7 +9,7 @@ from functools import cached_property
 from ...kernels.arena import arena_beside_head
 from ...kernels.profile import KernelProfile
 from ...memory.figures import least_tail
-from ...memory.reserve import needs_by_library
+from ...memory.reserve import LibraryNeed, needs_by_library
 from ...memory.work import construction, instructions, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
@@ -30,11 +30,10 @@ _SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
 
 @dataclass(frozen=True)
 class PartFacts:
-    """Of a part as it is: bytes of TFLM's structures, and instructions to make its interpreter and to run it."""
+    """Of a part as it is: bytes of TFLM's structures, and instructions to make its interpreter."""
 
     tail: int
     construction: Mapping[str, int]
-    instructions: Mapping[str, int]
 
 
 @dataclass
@@ -57,6 +56,7 @@ class StretchCosts:
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=Cache)
     _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
+    _work: dict[Stretch, Mapping[str, int]] = field(default_factory=dict, init=False)
 
     @cached_property
     def most_work(self) -> int:
@@ -115,14 +115,16 @@ class StretchCosts:
 
     def own_work(self, stretch: Stretch) -> Mapping[str, int]:
         """Return the instructions of the operators as they are, by kernel library."""
-        return self._as_it_is(stretch).instructions
+        if stretch not in self._work:
+            self._work[stretch] = instructions(part_of(self.model, *stretch), self._profile)
+        return self._work[stretch]
 
     def _as_it_is(self, stretch: Stretch) -> PartFacts:
         """Compute the facts of a part once."""
         if stretch not in self._facts:
             part, profile = part_of(self.model, *stretch), counted_library(self._profile)
             tail = arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
-            self._facts[stretch] = PartFacts(tail, self._construction(stretch, part), instructions(part, self._profile))
+            self._facts[stretch] = PartFacts(tail, self._construction(stretch, part))
         return self._facts[stretch]
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
@@ -135,9 +137,8 @@ class StretchCosts:
             return None  # the inputs of the model come later
         part = part_of(self.model, *stretch)
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
-        before, clock = needs_by_library(part, {}, self._profile), StageClock()
         data, quiet = write_model(part), lambda _: None
-        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache)
+        run = RunContext(data, part, self._profile, self.most_needed(part), StageClock(), quiet, self.cache)
         # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
         limits = (limit,) if limit else (limit, _SHARE_LIMIT)
         made = [known_or_made(run, self.options_for(stretch, each).search) for each in limits]
@@ -145,6 +146,10 @@ class StretchCosts:
             ((self._price(stretch, part, each), each) for each in made), key=lambda pair: (pair[0].need, pair[0].work)
         )
         return price
+
+    def most_needed(self, part: Model) -> Mapping[str, LibraryNeed] | None:
+        """Return what no library may need more than; None where nothing is searched that could."""
+        return needs_by_library(part, {}, self._profile)
 
     def _price(self, stretch: Stretch, part: Model, found: Candidate) -> Price:
         own = instructions(part, self._profile)
@@ -232,3 +237,6 @@ class ResultCosts(StretchCosts):
         """Bytes: the head of the operator that needs most, and TFLM's structures."""
         first, end = stretch
         return max(self.steps[first:end]) + self.least_tail(stretch)
+
+    def most_needed(self, part: Model) -> None:
+        """Nothing is searched."""
