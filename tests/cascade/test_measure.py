@@ -22,7 +22,7 @@ from tflite_memopt.memory.figures import arena_terms, operator_count
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.work import model_work
 from tflite_memopt.model.ir.copying import copy_model, share_constants
-from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.model.ir.model import Buffer, DType, Model
 from tflite_memopt.search.cascade import measure as measuring
 from tflite_memopt.search.cascade.measure import CONSTANT, Measure, Measured, _RegionKeys
 from tflite_memopt.search.cascade.select import Figures
@@ -167,15 +167,20 @@ def test_keys_tell_regions_apart() -> None:
     def keys(model: Model, profile: int = 0) -> _RegionKeys:
         return _RegionKeys(model, profile, known)
 
+    heavier = chain()
+    weights = heavier.main.operators[0].inputs[1]
+    assert weights is not None
+    assert weights.buffer.data is not None
+    weights.buffer = Buffer(weights.buffer.data ^ 1)
     others = [
-        keys(chain()).of(0, 2),
+        keys(heavier).of(0, 2),
         keys(another_output(model, 1)).of(0, 4),
         keys(model, 1).of(0, 2),
         keys(model).of(1, 3),
         keys(model).of(0, 3),
     ]
     assert len({keys(model).of(0, 2), *others}) == 1 + len(others)
-    assert keys(copy_model(model)).of(0, 2) == keys(model).of(0, 2)
+    assert keys(chain()).of(0, 2) == keys(copy_model(model)).of(0, 2) == keys(model).of(0, 2)
 
 
 def test_a_region_that_cannot_be_written_is_known_as_such() -> None:

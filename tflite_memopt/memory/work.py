@@ -80,7 +80,11 @@ class WorkLimit:
 
     def is_kept_by(self, model: Model) -> bool:
         """Tell whether no library gets slower by more than that with this model instead."""
-        return slowest(self.before, instructions(model, self.profile)) <= self.extra
+        return self.allows(instructions(model, self.profile))
+
+    def allows(self, work: Mapping[str, int]) -> bool:
+        """Tell the same of a model's ``instructions``."""
+        return slowest(self.before, work) <= self.extra
 
     def left_for(self, model: Model) -> float:
         """Return the run time that may still be added to a model, as a fraction of its own, from 0 to 1."""

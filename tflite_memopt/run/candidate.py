@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ..evidence.equivalence.shapes import InferredModel
 from ..kernels.faults import new_faults
 from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
@@ -23,7 +24,7 @@ from ..model.ir.check import check_model
 from ..model.ir.copying import copy_model, drop_unused_codes
 from ..model.ir.model import Model
 from ..options import SearchOptions
-from ..search.cascade.measure import Measured
+from ..search.cascade.measure import Key, Measured
 from ..search.cascade.search import OtherForm, cascade
 from ..search.rewrite.in_one_row import in_one_row
 from ..search.rewrite.planes import planes_along_h
@@ -98,11 +99,15 @@ class Candidate:
 class Cache:
     """What runs under several limits, and those of parts of one model, have in common.
 
+    ``shaped``: files with the shapes that LiteRT infers, by the file as it came, where no run verifies it.
     ``originals``: models, which nobody changes, by their bytes, which begin all other keys. ``candidates``: by kernels
-    and limits, and the need that was to be beaten. ``rewritten``: by what rewrites depend on.
+    and limits, and the need that was to be beaten. ``rewritten``: by what rewrites depend on; its models are in
+    ``equals``, each once.
     """
 
+    shaped: dict[bytes, InferredModel] = field(default_factory=dict)
     originals: dict[bytes, Model] = field(default_factory=dict)
+    equals: dict[Key, Model] = field(default_factory=dict)
     rewritten: dict[tuple[bytes, KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
     candidates: dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate] = field(default_factory=dict)
     measured: Measured = field(default_factory=Measured)
@@ -171,7 +176,10 @@ def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
     if key not in known:
         found = rewrite(_given(run, options), run.profile, options, run.progress)
         plan_label.detach(found.model)
-        known[key] = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
+        found = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
+        # What is known of one model is known of its equals, which other limits lead to.
+        same = run.cache.equals.setdefault(run.cache.measured.whole(found.model, run.profile), found.model)
+        known[key] = replace(found, model=same)
     return known[key]
 
 

@@ -71,7 +71,7 @@ def optimize(
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, asked = StageClock(), options
+    clock, asked, known = StageClock(), options, Cache() if cache is None else cache
     with clock.stage("read"):
         progress("reading")
         given = read_given(source, options, progress)
@@ -84,7 +84,9 @@ def optimize(
     with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
             baseline = inspect(data, options, progress, running, None if data is given.original else given.original)
-            shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
+            if baseline is None and data not in known.shaped:
+                known.shaped[data] = infer_shapes(data, options, progress)
+            shapes = known.shaped[data] if baseline is None else baseline.shaped
             is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
             if shapes.wrong:
                 model = read_planned(shapes.data)
@@ -94,7 +96,7 @@ def optimize(
         # What is mended may need more than what was wrong.
         is_faulty = not profile.libraries and bool(faults_in(model, profile))
         before = given.libraries if is_right and not is_faulty and not given.came.wrong else None
-        known, worth = Cache() if cache is None else cache, 0.0 if options.every_byte else WORTH
+        worth = 0.0 if options.every_byte else WORTH
         kept = known.originals.setdefault(shapes.data, model)
         run = RunContext(shapes.data, kept, profile, before, clock, progress, known, worth)
         candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))

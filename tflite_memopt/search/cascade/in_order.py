@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -67,17 +67,42 @@ def as_it_is(model: Model, _: KernelProfile) -> Model:
     return model
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A set of tilings that is written: its ``operators``, and its ``work`` by library; None where it cannot be.
+
+    ``cost``: where it is planned, in the ``order`` that is best; None where none may be below what was to be beaten.
+    """
+
+    operators: int
+    work: Mapping[str, int] | None = None
+    is_planned: bool = False
+    cost: Cost | None = None
+    order: Order | None = None
+
+
 class Plans:
     """Costs of sets of tilings of one model, each computed once. The model stays as it is.
 
     Sets are chosen by an estimate of their run time with one library; here the limit is that of the options with each
-    library, and what is beyond it has no cost.
+    library, and what is beyond it has no cost. ``measured``: has the plans of searches before, under any limit.
     """
 
-    def __init__(self, model: Model, profile: KernelProfile, options: SearchOptions, finish: Finish = as_it_is) -> None:
+    def __init__(
+        self,
+        model: Model,
+        profile: KernelProfile,
+        options: SearchOptions,
+        measured: Measured,
+        finish: Finish = as_it_is,
+    ) -> None:
         self._model, self._profile, self._options, self._finish = model, profile, options, finish
         self._wrong = {each.form for each in faults_in(model, profile)}
         self._work = WorkLimit(instructions(finish(model, profile), profile), options.max_slowdown, profile)
+        self._known = measured.plans.setdefault(
+            (measured.whole(model, profile), finish, options.planner, options.effort, options.objective, options.seed),
+            {},
+        )
         self.effort = 0
         """The operators of all models that have been planned."""
         self.drafts: dict[Tilings, Cost | None] = {}
@@ -105,27 +130,37 @@ class Plans:
         return (need, cost.macs, cost.operators, cost.head) if need > cost.need else astuple(cost)
 
     def _add(self, known: dict[Tilings, Cost | None], every: Sequence[Tilings], below: int, is_full: bool) -> None:
-        new = [chosen for chosen in dict.fromkeys(every) if chosen not in known]
+        asked = [chosen for chosen in dict.fromkeys(every) if chosen not in known]
+        new = [chosen for chosen in asked if self._is_new(self._known.get((chosen, below, is_full)))]
         is_much = len(new) * len(self._model.main.operators) >= _LEAST_AT_ONCE
         plan = partial(self._planned, below=below, is_full=is_full)
         found = side_by_side(plan, new, self._options.jobs if is_much else 1)
-        for chosen, (cost, order, operators) in zip(new, found, strict=True):
-            known[chosen] = cost
-            self.effort += operators
-            if order is not None:
-                self._orders[chosen] = order
+        self._known |= {(chosen, below, is_full): plan for chosen, plan in zip(new, found, strict=True)}
+        for chosen in asked:
+            made = self._known[chosen, below, is_full]
+            known[chosen] = made.cost if self._is_within(made) else None
+            self.effort += made.operators
+            if known[chosen] is not None and made.order is not None:
+                self._orders[chosen] = made.order
 
-    def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
-        """Return the cost of a set, the order in which it is planned, and the operators of its model.
+    def _is_new(self, known: Planned | None) -> bool:
+        """Tell whether there is more to find out: what was beyond another limit has not been planned."""
+        return known is None or (not known.is_planned and self._is_within(known))
 
-        A set that cannot be written has no cost.
-        """
+    def _is_within(self, made: Planned) -> bool:
+        """Return whether it can be written, and keeps the limit on run time."""
+        return made.work is not None and self._work.allows(made.work)
+
+    def _planned(self, chosen: Tilings, below: int, is_full: bool) -> Planned:
         try:
             model = self._written(chosen)
         except InfeasibleError:
-            return None, None, 0
-        cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
-        return cost, order, operator_count(model)
+            return Planned(0)
+        made = Planned(operator_count(model), instructions(model, self._profile))
+        if not self._is_within(made):
+            return made
+        cost, order = self._cost(model, below, is_full)
+        return replace(made, is_planned=True, cost=cost, order=order)
 
     def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
         """Return the least cost of the orders that are planned, and the order; None where none may be below."""
@@ -150,10 +185,6 @@ class Plans:
             head = solve(layout.joined.problem, options.planner, limit).arena_bytes
         macs = model_macs(model, layout.loops.loops)
         return Cost(need_at(head, beside, options), head, macs, operator_count(model))
-
-    def _is_within(self, made: Model) -> bool:
-        """Return whether it keeps the limit on run time."""
-        return self._work.is_kept_by(made)
 
     def _in_other_order(self, model: Model, own: MemoryLayout) -> Iterator[MemoryLayout]:
         """The scheduler's order, where that is not the one in which the tilings are written."""
@@ -217,7 +248,7 @@ class OrderSearch:
         finish: Finish = as_it_is,
     ) -> None:
         self.model, self._options, self._untiled = model, options, untiled
-        self.plans = Plans(model, profile, options, finish)
+        self.plans = Plans(model, profile, options, measured, finish)
         # Bounds and measurements are of columns; what is planned is in the form in which it will be written.
         profile = profile if finish is as_it_is else profile.with_columns_as_rows
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
@@ -246,7 +277,7 @@ class OrderSearch:
             self.space.tilings.keep_measured()
             best = self._descended(best, families[-1], None, part + _AFTERWARDS, progress)
             self.least = least
-        best = self._simpler(self._nearby(best, part))
+        best = self._nearby(best, part)
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -349,7 +380,8 @@ class OrderSearch:
         found = [(cost, chosen) for cost, chosen in full if cost is not None]
         for cost, chosen in found:
             _LOG.info("    planned %d bytes: %s", cost.need, text_of(chosen))
-        return min((best, *found), key=lambda each: price(each[0]))
+        first = min((best, *found), key=lambda each: price(each[0]))
+        return best if first is best else self._simpler(first)
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""

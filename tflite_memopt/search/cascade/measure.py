@@ -7,8 +7,11 @@ which nothing changes in place: each has a number, by which it is the same or an
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, TypeVar
 
 from ...errors import InfeasibleError
 from ...kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
@@ -18,14 +21,16 @@ from ...kernels.profile import KernelProfile
 from ...memory.figures import arena_terms
 from ...memory.layout import memory_layout
 from ...memory.work import model_work
+from ...model.io.writer import write_model
 from ...model.ir.copying import unlinked_twin
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...solvers.plan.bounds import max_breadth
 from .select import Figures
-from .tiling import Form, Tiling, apply_tilings
+from .tiling import Tiling, apply_tilings
 
 CONSTANT = (EVAL_TENSOR, ALLOCATION_INFO)
 """The tail and the planner temporaries of a constant."""
+Bounds = TypeVar("Bounds")
 Key = tuple[object, ...]
 """Equal for regions whose forms need the same. It pickles: numbers, shapes and types."""
 
@@ -34,17 +39,30 @@ Key = tuple[object, ...]
 class Measured:
     """``found``: by the region, its kernel profile and its form; None where it cannot be written in that form.
 
-    ``bounds``: by the region, its kernel profile and forms that were asked about together, of those that are possible.
+    ``bounds``: by the region, its kernel profile and the forms that were asked about together. ``plans``: by the whole
+    model, its kernel profile and what the planner is told; and then by the set of tilings and what was to be beaten.
     An object that has a number is kept, so that no other one takes its place in memory.
     """
 
     found: dict[Key, Figures | None] = field(default_factory=dict)
-    bounds: dict[Key, Mapping[Form, Figures]] = field(default_factory=dict)
+    bounds: dict[Key, Any] = field(default_factory=dict)
+    plans: dict[Key, dict[Key, Any]] = field(default_factory=dict)
     _numbered: dict[int, tuple[int, object]] = field(default_factory=dict)
+    _by_value: dict[object, int] = field(default_factory=dict)
 
     def number(self, shared: object) -> int:
-        """Return the number of an object that copies of a model share."""
-        return self._numbered.setdefault(id(shared), (len(self._numbered), shared))[0]
+        """Return the number of a part of a model, or of a profile: equal ones have the same."""
+        if id(shared) not in self._numbered:
+            value = shared if isinstance(shared, KernelProfile) else pickle.dumps(shared)
+            self._numbered[id(shared)] = self._by_value.setdefault(value, len(self._by_value)), shared
+        return self._numbered[id(shared)][0]
+
+    def whole(self, model: Model, profile: KernelProfile) -> Key:
+        """Return a key that is equal for models that are one and the same, with what files do not say."""
+        marks = [(each.is_placeholder, each.fixed_offset, each.is_piece) for each in model.main.tensors]
+        marked = tuple((at, *each) for at, each in enumerate(marks) if each != (False, None, False))
+        value = sha256(write_model(model)).digest(), model.ties, marked
+        return self._by_value.setdefault(value, len(self._by_value)), self.number(profile)
 
 
 class Measure:
@@ -73,14 +91,13 @@ class Measure:
             self._measured.found[key] = self._added(tiling)
         return self._measured.found[key]
 
-    def bounds(
-        self, first: int, end: int, forms: tuple[Form, ...], compute: Callable[[], Mapping[Form, Figures]]
-    ) -> Mapping[Form, Figures]:
-        """Return the result of ``compute`` for a region in these forms, once for all orders that have the region."""
-        key = *self._keys.of(first, end), forms
+    def bounds(self, first: int, end: int, asked: Key, compute: Callable[[], Bounds]) -> Bounds:
+        """Return the result of ``compute`` for a region and what is asked of it, once for all that have the region."""
+        key = *self._keys.of(first, end), asked
         if key not in self._measured.bounds:
             self._measured.bounds[key] = compute()
-        return self._measured.bounds[key]
+        found: Bounds = self._measured.bounds[key]
+        return found
 
     def read_later(self, end: int) -> frozenset[Tensor]:
         """Return the tensors that step ``end`` or a later one reads, or that the graph returns."""

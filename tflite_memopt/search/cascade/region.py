@@ -41,11 +41,13 @@ class Region:
         return self.operators[-1].outputs[0]
 
 
-def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
-    """Return the region of these operators, given in execution order, or the reason why they are no region."""
+def region_of(graph: Graph, operators: Sequence[Operator], known: Sequence[RowMap | str] | None = None) -> Region | str:
+    """Return the region of these operators, given in execution order, or the reason why they are no region.
+
+    ``known``: their row maps, where they are.
+    """
     row_maps = []
-    for operator in operators:
-        row_map = row_map_of(operator)
+    for operator, row_map in zip(operators, map(row_map_of, operators) if known is None else known, strict=True):
         if isinstance(row_map, str):
             return f"{operator.name} '{operator.outputs[0].name if operator.outputs else ''}': {row_map}"
         row_maps.append(row_map)

@@ -162,7 +162,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
                 f"the order of the decision is none of {len(variant.order)} operators", ErrorKind.DECISION
             )
         variant = variant.in_order(decision.order)
-    plans = Plans(variant.model, profile, variant.options, variant.finish)
+    plans = Plans(variant.model, profile, variant.options, Measured(), variant.finish)
     plans.tiled(chosen)  # says what does not fit
     if plans.full([chosen], ANY) == [None]:
         raise InfeasibleError(

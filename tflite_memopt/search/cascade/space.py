@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -27,7 +27,7 @@ from .lower import row_bytes
 from .measure import CONSTANT, Measure, Measured
 from .region import region_of, start_of_region
 from .select import Base, Figures, Limits
-from .stripes import Demand, Edges, Halo, ways_to_cut
+from .stripes import Demand, Edges, Flags, Halo, Integers, ways_to_cut
 from .table import Forms, OrderNeeds, TilingSets, TilingTable
 from .tiling import NAME_OF, ClampedLoop, Form, MaskedLoop, PhaseLoop, RowLoop, Tiling, Unrolled, loop_rows_for
 
@@ -180,7 +180,9 @@ class TilingBounds:
             self._fill_above(exit_, below)
         if MaskedLoop in self._modes.loops:
             for first, end in self._long_regions():
-                self._add_loop(first, end, MaskedLoop, below, is_causal=True)
+                height = self._graph.operators[end - 1].outputs[0].shape[1]
+                rows = [each for each in range(1, height) if height % each == 0]
+                self._add_loops(first, end, (MaskedLoop,), rows, below, is_causal=True)
 
     def least_by_rows(self) -> int:
         """Return a bound on the objective of every set of tilings by rows, from TFLM's structures alone.
@@ -205,40 +207,65 @@ class TilingBounds:
         for mode in self._modes.unrolled:
             self._add_unrolled(first, exit_, *mode, below)
         for start in range(first, exit_ + 1):
-            if needs.whole(start, exit_ + 1) > needs.floor:
-                for kind in self._modes.loops:
-                    self._add_loop(start, exit_ + 1, kind, below)
+            if self._modes.loops and needs.whole(start, exit_ + 1) > needs.floor:
+                self._add_loops(start, exit_ + 1, self._modes.loops, ROWS, below)
 
     def _add_unrolled(self, first: int, exit_: int, halo: Halo, edges: Edges, below: int) -> None:
-        operators, image = self._graph.operators, self._graph.operators[exit_].outputs[0]
+        image = self._graph.operators[exit_].outputs[0]
         cuts = ways_to_cut(image.shape[1], COUNTS, ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row_bytes(image)))
         if cuts is None:
             return
-        demand, needs = Demand(cuts, halo, edges), self._table.needs
-        bounder = StripeBounder(cuts, demand, self._costs, self._measure.read_later(exit_ + 1), exit_ + 1 - first)
-        for step in range(exit_, first - 1, -1):
-            row_map = self._row_maps[step]
-            assert isinstance(row_map, RowMap)
-            bounder.add(demand.add(operators[step], row_map))
-            if not demand.possible.any():
-                return
-            if row_map.passes_on:
-                continue
+        needs = self._table.needs
+        # A reshape is no end of a region.
+        firsts = [
+            step
+            for step in range(exit_, first - 1, -1)
+            if not self._passes_on(step) and needs.whole(step, exit_ + 1) > needs.floor
+        ]
+        asked = halo, edges, *(exit_ - step for step in firsts)
+        bounds = self._measure.bounds(
+            first, exit_ + 1, asked, lambda: self._stripe_bounds(first, exit_, firsts, Demand(cuts, halo, edges))
+        )
+        for step, (possible, figures) in zip(firsts, bounds, strict=False):
             whole, across = needs.whole(step, exit_ + 1), self._alive.across(step, exit_ + 1)
-            if whole <= needs.floor:
-                continue
             self.looked_at += len(cuts.ways)
-            possible, figures = bounder.bounds(self._terms)
             is_of_use = possible & (figures[:, 0] + across < whole) & needs.limits.allow_each(figures)
             for number in np.flatnonzero(is_of_use):
                 head, *others = figures[number].tolist()
                 tiling = Tiling(step, exit_ + 1, Unrolled(cuts.ways[number], halo, edges))
                 self._table.add(tiling, Figures(head + across, *others), below)
 
-    def _add_loop(self, first: int, end: int, kind: type[RowLoop], below: int, is_causal: bool = False) -> None:
+    def _passes_on(self, step: int) -> bool:
+        row_map = self._row_maps[step]
+        return isinstance(row_map, RowMap) and row_map.passes_on
+
+    def _stripe_bounds(
+        self, first: int, exit_: int, firsts: Collection[int], demand: Demand
+    ) -> list[tuple[Flags, Integers]]:
+        """Return the bounds of the regions from each of ``firsts``, until no way to cut is possible."""
+        lives_on, found = self._measure.read_later(exit_ + 1), list[tuple[Flags, Integers]]()
+        bounder = StripeBounder(demand.cuts, demand, self._costs, lives_on, exit_ + 1 - first)
+        for step in range(exit_, first - 1, -1):
+            row_map = self._row_maps[step]
+            assert isinstance(row_map, RowMap)
+            bounder.add(demand.add(self._graph.operators[step], row_map))
+            if not demand.possible.any():
+                break
+            if step in firsts:
+                found.append(bounder.bounds(self._terms))
+        return found
+
+    def _add_loops(
+        self,
+        first: int,
+        end: int,
+        kinds: Sequence[type[RowLoop]],
+        numbers: Sequence[int],
+        below: int,
+        is_causal: bool = False,
+    ) -> None:
         height = self._graph.operators[end - 1].outputs[0].shape[1]
-        numbers = [rows for rows in range(1, height) if height % rows == 0] if is_causal else ROWS
-        forms = tuple(kind(rows) for rows in numbers if rows < height)
+        forms = tuple(kind(rows) for kind in kinds for rows in numbers if rows < height)
         # Causal regions are longer than all others (LONGEST): bounds of one kind are never taken for the other's.
         bounds = self._measure.bounds(first, end, forms, lambda: self._loop_bounds(first, end, forms, is_causal))
         self.looked_at += len(bounds)
@@ -248,7 +275,8 @@ class TilingBounds:
 
     def _loop_bounds(self, first: int, end: int, forms: Sequence[RowLoop], is_causal: bool) -> dict[Form, Figures]:
         """Return the bounds of those loops that can be written; empty where the steps are not a region."""
-        region, found = region_of(self._graph, self._graph.operators[first:end]), dict[Form, Figures]()
+        region = region_of(self._graph, self._graph.operators[first:end], self._row_maps[first:end])
+        found = dict[Form, Figures]()
         if isinstance(region, str):
             return found
         for form in forms:

@@ -213,13 +213,13 @@ class TilingSets:
                     continue
                 if any(region.first < other.end and other.first < region.end for other in rest):
                     continue
+                beside = self._together(rest, region)
                 for other in sorted(region.known, key=lambda each: (not self._table[each].is_measured, each)):
-                    changed = tuple(sorted((*rest, other)))
-                    figures = self._together(changed)
+                    figures = beside.beside(self._table[other].figures)
                     least = needs.base.least(figures)
-                    if self._kind(other) not in alike and least < below and needs.limits.allow(figures):
+                    if least < below and self._kind(other) not in alike and needs.limits.allow(figures):
                         alike.add(self._kind(other))
-                        found.append((least, changed))
+                        found.append((least, tuple(sorted((*rest, other)))))
         return [changed for _, changed in sorted(found)]
 
     def _kind(self, tiling: Tiling) -> tuple[object, ...]:
@@ -227,8 +227,9 @@ class TilingSets:
         ends = tiling.form.ends if isinstance(tiling.form, Unrolled) else tiling.form
         return tiling.first, tiling.end, ends, self._table[tiling].figures
 
-    def _together(self, chosen: Tilings) -> Figures:
-        """Add up the figures of a set."""
+    def _together(self, chosen: Tilings, region: RegionTilings) -> Figures:
+        """Add up the figures of a set, and of the steps that are neither in it nor in the region."""
         covered = {step for each in chosen for step in range(each.first, each.end)}
+        covered.update(range(region.first, region.end))
         bare = next((self._table.needs.of_steps[step] for step in self._by_need if step not in covered), 0)
         return reduce(Figures.beside, (self._table[each].figures for each in chosen), Figures(bare, 0, 0, 0, 0, 0))
