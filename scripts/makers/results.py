@@ -152,7 +152,16 @@ def converters() -> Iterator[str]:
 
     counts = {kind: moved(kind) for kind in COUNTED}
     named: Columns = {"proof": lambda run: run("proof"), "s": lambda run: run("processor, s")}
-    return _table(_runs("converters"), {**_MODEL, **_BEFORE, "RAM": Run.cut, **counts, **named})
+    plain = (run for run in _runs("converters") if not run.target and not run.options)
+    return _table(plain, {**_MODEL, **_BEFORE, "RAM": Run.cut, **counts, **named})
+
+
+def turned() -> Iterator[str]:
+    """RAM and run time of networks of PyTorch for targets, and with channels last."""
+    runs = (run for run in _runs("converters") if run.target or run.options)
+    where: Columns = {"target": lambda run: run.target or "any kernels", "options": lambda run: run.options}
+    figures: Columns = {"RAM": Run.cut, "run time": Run.percent, "proof": lambda run: run("proof")}
+    return _table(runs, {**_MODEL, **where, **_BEFORE, **figures})
 
 
 def strangers() -> Iterator[str]:
@@ -301,6 +310,7 @@ TABLES = (
         people,
         strangers,
         converters,
+        turned,
         layers,
         in_parts,
         windows,
