@@ -20,7 +20,7 @@ from tflite_memopt.model.ir.model import Buffer, DType, Model, Tensor
 from tflite_memopt.model.ir.tensors import nibbles, packed, per_tensor, values
 from tflite_memopt.search.rewrite.channels import channel_tiles, tile_sizes
 from tflite_memopt.search.rewrite.engine import Driver
-from tflite_memopt.search.rewrite.tiles import TileSearch
+from tflite_memopt.search.rewrite.tiles import KnownTiles, TileSearch
 
 BIASES = {F32: np.float32, I8: np.int32, I16: np.int64}
 
@@ -258,6 +258,20 @@ def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
     assert dump_model(first.model) == dump_model(again.model) == dump_model(anew.model)
     assert len(known.known.gone) == len(known.known.found) == 1
     assert first.model is not again.model
+
+
+def test_what_is_known_of_tiles_is_not_the_answer_under_other_options() -> None:
+    """One cache may serve runs whose rewritten models are equal, whatever they were asked."""
+    model, known = text_model(), KnownTiles()
+    options = Options(objective="head", kernels="reference", verify=False)
+    work = instructions(model, options.profile)
+    slower = {name: 2 * each for name, each in work.items()}
+    others = [replace(options, **each) for each in ({"objective": "total"}, {"seed": 1}, {"allow_approximate": True})]
+    for asked, before in ((options, work), (options, work), (options, slower), *((each, work) for each in others)):
+        limit = WorkLimit(before, 1.0, asked.profile)
+        run = asked.profile, lambda *_: Changed(model, (), ()), asked.search, None, 0, limit, lambda _: None, known
+        TileSearch(*run).find_tiles(model, model, (2, 3, 8), 10_000)
+    assert (len(known.gone), len(known.found)) == (2, 5)
 
 
 def expanded(dtype: DType) -> Model:

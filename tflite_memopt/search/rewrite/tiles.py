@@ -25,7 +25,7 @@ from ...memory.problems import schedule_problem
 from ...memory.reserve import LibraryNeed
 from ...memory.work import WorkLimit
 from ...model.analysis.macs import model_macs
-from ...model.ir.change import Changed, RewriteUse
+from ...model.ir.change import Changed, Exactness, RewriteUse
 from ...model.ir.copying import copy_model, drop_dead_tensors, share_constants
 from ...model.ir.editor import label
 from ...model.ir.model import Model, Operator
@@ -63,14 +63,14 @@ class Striped:
 
 @dataclass
 class KnownTiles:
-    """What searches of one run, which share their rewritten models, have found.
+    """What searches under any options, which share equal rewritten models, have found.
 
-    ``gone``: by a model's operators and a number of tiles, the tensors that tiles of the operator at each position
-    remove. ``found``: by the candidates' positions, the numbers of tiles that were compared, the need that was to be
-    beaten, and the operators around which it counts.
+    ``gone``: by a model's operators, a number of tiles, and how much values may change, the tensors that tiles of the
+    operator at each position remove. ``found``: by the candidates' positions, the numbers of tiles that were compared,
+    the need that was to be beaten, the operators around which it counts, and the options that a cost depends on.
     """
 
-    gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict)
+    gone: dict[tuple[_Operators, int, tuple[Exactness, ...]], dict[int, set[str]]] = field(default_factory=dict)
     found: dict[tuple[object, ...], TakenApart] = field(default_factory=dict)
 
 
@@ -204,7 +204,14 @@ class TileSearch:
         def cost(each: Model) -> Cost:
             return within(self.work, each, _cost_around(focus, labels, each, self.profile, options), below)
 
-        key = tuple(model.main.operators), frozenset(names), focus, tiles, below, self.profile, self.work.extra
+        asked = (
+            tuple(start.allowed),
+            options.objective,
+            options.seed,
+            *sorted(self.work.before.items()),
+            self.work.extra,
+        )
+        key = tuple(model.main.operators), frozenset(names), focus, tiles, below, self.profile, *asked
         if key not in self.known.found:
             limit = SiteLimit(_EFFORT if names else 0, below, options.jobs)
             self.known.found[key] = search(replace(start, names=names), cost, limit)
@@ -220,7 +227,7 @@ class TileSearch:
         names: dict[int, str] = {}
         focus: set[str] = set()
         operators, above = start.model.main.operators, _above(start.model, peak)
-        known = self.known.gone.setdefault((tuple(operators), start.tiles[0]), {})
+        known = self.known.gone.setdefault((tuple(operators), start.tiles[0], tuple(start.allowed)), {})
         positions = [at for at, each in enumerate(operators) if each in above and _is_whole_fan_out(each)]
         positions = positions[-(_COPIED // max(1, len(operators))) :]
         new = [position for position in positions if position not in known]
