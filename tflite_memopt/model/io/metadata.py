@@ -35,9 +35,9 @@ any case. Source: tensorflow/compiler/mlir/lite/experimental/remat/metadata_util
 def detach_if_moved(model: Model, original: Model) -> tuple[str, ...]:
     """Remove metadata that names operators by position where they are not those of the original, one after the other.
 
-    Returns the removed names; buffers that only they used are gone too.
+    Returns the names that the original has and the model has no more; buffers that only they used are gone too.
     """
-    found = tuple(name for name in _BY_POSITION if any(name == each for each, _ in model.metadata))
+    found = tuple(name for name in _BY_POSITION if any(name == each for each, _ in original.metadata))
     if _operators(model) == _operators(original):
         return ()
     for name in found:
