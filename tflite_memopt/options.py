@@ -460,7 +460,7 @@ def as_labeled(options: Options, label: PlanLabel) -> Options:
         if getattr(options, name) == getattr(default, name)
     }
     if options.target is None and options.kernels is None:
-        own |= {"target": label.target, "kernels": label.kernels}
+        own |= {"target": label.target, "kernels": label.kernels, "device": label.device}
     try:
         return replace(options, **own)
     except OptionError as error:

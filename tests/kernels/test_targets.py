@@ -385,7 +385,8 @@ def test_the_file_of_a_board_says_which_tflm_it_is_for() -> None:
         assert analysis.answer.reserve == result.report.answer.reserve
         label = plan_label.decode(read_model(result.model))
         assert label is not None
-        assert as_labeled(Options(), label).tflm == options.tflm
+        again = as_labeled(Options(), label)
+        assert (again.tflm, again.device) == (options.tflm, board)
         says = [sum("arduino-2023" in each for each in made.warnings) for made in (result.report, analysis)]
         assert says == ([1, 1] if tflm is None else [0, 0])
     assert analyze(data, target=board).tflm_build == "arduino-2023"
