@@ -412,6 +412,15 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
     assert "'other'" in (costs.why_none() or "")
 
 
+def test_a_reshape_of_the_input_alone_is_no_front_to_give_the_reason() -> None:
+    b = ModelBuilder()
+    image = b.reshape(b.input("x", (1, 1960)), (1, 49, 40, 1))
+    y = b.reshape(b.conv(image, 2, kernel=3), (1, 49 * 40 * 2))
+    costs = FeedCosts(b.finish(b.dense(y, 4)), PLAIN, lambda _: None)
+    costs.most = 16
+    assert "bytes at least" in (costs.why_none() or "")
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),

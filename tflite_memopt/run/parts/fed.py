@@ -31,6 +31,9 @@ from ...search.cascade.region import Region, region_of
 from ...search.rewrite.in_one_row import lay_in_one_row
 from ...search.rewrite.sequences_along_h import image_given
 
+NO_OPERATORS = "it has no operators"
+"""Beside those that only give the image its shape."""
+
 
 @dataclass(frozen=True)
 class Fed:
@@ -80,7 +83,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int] | str:
     if len(image.shape) != 4 or image.shape[0] != 1:
         return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
     if not graph.operators:
-        return "it has no operators"
+        return NO_OPERATORS
     edit = Editor(model, graph, 0)
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)

@@ -27,7 +27,7 @@ from ...solvers.graph.alignment import aligned
 from ..streamed import fed_input, in_rows
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
-from .fed import Fed, fed, least_rows
+from .fed import NO_OPERATORS, Fed, fed, least_rows
 from .files import MANIFEST
 from .space import counted_library, part_space
 from .stretch import StretchCosts
@@ -102,13 +102,13 @@ class FeedCosts(StretchCosts):
         return bool(stretch[0]) and super().keeps_to(stretch, price)
 
     def why_none(self) -> str | None:
-        """Return why no front can be fed; None where one can."""
+        """Return why no front can be fed, of the first one that has operators; None where one can."""
         reasons = []
         for end in self.positions[1:]:
             if self._fronts((0, end)):
                 return None
             reasons.append(self.reasons[0, end])
-        return next(iter(reasons), "it has no operators")
+        return next((each for each in reasons if each != NO_OPERATORS), NO_OPERATORS)
 
     def _fronts(self, stretch: Stretch) -> list[Fed]:
         """Return the ways to feed a front, those that make fewer rows first."""
