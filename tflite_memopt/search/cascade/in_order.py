@@ -7,10 +7,9 @@
 
 Work is counted, not timed. A search begins with sets far below the present need, of which there are few.
 
-``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, ordered and planned. A
-set gets a *draft* first: one order and a short plan. What comes off well is planned in full: in the order in which it
-is written and in the scheduler's, with more effort. The plan that is written comes of the same planner with a wider
-limit: it is no worse.
+``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, and planned in the order in
+which it is written and in the scheduler's. The plan that is written comes of the same planner with a wider limit: it is
+no worse.
 """
 
 from __future__ import annotations
@@ -35,11 +34,10 @@ from ...memory.work import WorkLimit, instructions, model_work
 from ...model.analysis.macs import model_macs
 from ...model.ir.copying import copy_model
 from ...model.ir.model import Model
-from ...options import PLAN_EFFORT, Effort, SearchOptions
+from ...options import Effort, SearchOptions
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.plan.bounds import max_breadth
-from ...solvers.plan.methods import solve
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
 from .measure import Measured
@@ -50,8 +48,8 @@ from .tiling import Tilings, apply_tilings, has_loop, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
-_FULL = 4.0
-"""The planner's effort for a full plan; a draft gets 1."""
+_EFFORT_OF_PLAN = 4.0
+"""The planner's effort for a set. What is written gets more."""
 _EFFORT_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
 ANY = 1 << 62
@@ -105,43 +103,34 @@ class Plans:
         )
         self.effort = 0
         """The operators of all models that have been planned."""
-        self.drafts: dict[Tilings, Cost | None] = {}
-        self._full: dict[Tilings, Cost | None] = {}
+        self.costs: dict[Tilings, Cost | None] = {}
         self._orders: dict[Tilings, Order] = {}
         """In which a set is best planned."""
 
-    def draft(self, every: Sequence[Tilings], below: int) -> None:
-        """Draft those without a measurement."""
-        self._add(self.drafts, every, below, is_full=False)
-
-    def full(self, every: Sequence[Tilings], below: int) -> list[Cost | None]:
-        """The costs in full of those whose objective may be less than ``below`` bytes."""
-        self._add(self._full, every, below, is_full=True)
-        return [self._full[chosen] for chosen in every]
-
     @property
     def planned(self) -> list[tuple[Cost, Tilings]]:
-        """The sets that are planned in full, with their costs."""
-        return [(cost, chosen) for chosen, cost in self._full.items() if cost is not None]
+        """The sets that have a cost."""
+        return [(cost, chosen) for chosen, cost in self.costs.items() if cost is not None]
 
     def price(self, cost: Cost) -> tuple[int, ...]:
         """Return a key to compare costs by. Under a budget all that meet it need as much, and fewest MACs are best."""
         need = cost.need if self._options.budget is None else max(cost.need, self._options.budget)
         return (need, cost.macs, cost.operators, cost.head) if need > cost.need else astuple(cost)
 
-    def _add(self, known: dict[Tilings, Cost | None], every: Sequence[Tilings], below: int, is_full: bool) -> None:
-        asked = [chosen for chosen in dict.fromkeys(every) if chosen not in known]
-        new = [chosen for chosen in asked if self._is_new(self._known.get((chosen, below, is_full)))]
+    def of(self, every: Sequence[Tilings], below: int) -> list[Cost | None]:
+        """Return the costs of sets whose objective may be less than ``below`` bytes; None for the others."""
+        asked = [chosen for chosen in dict.fromkeys(every) if chosen not in self.costs]
+        new = [chosen for chosen in asked if self._is_new(self._known.get((chosen, below)))]
         is_much = len(new) * len(self._model.main.operators) >= _LEAST_AT_ONCE
-        plan = partial(self._planned, below=below, is_full=is_full)
-        found = side_by_side(plan, new, self._options.jobs if is_much else 1)
-        self._known |= {(chosen, below, is_full): plan for chosen, plan in zip(new, found, strict=True)}
+        found = side_by_side(partial(self._planned, below=below), new, self._options.jobs if is_much else 1)
+        self._known |= {(chosen, below): plan for chosen, plan in zip(new, found, strict=True)}
         for chosen in asked:
-            made = self._known[chosen, below, is_full]
-            known[chosen] = made.cost if self._is_within(made) else None
+            made = self._known[chosen, below]
+            self.costs[chosen] = made.cost if self._is_within(made) else None
             self.effort += made.operators
-            if known[chosen] is not None and made.order is not None:
+            if made.order is not None:
                 self._orders[chosen] = made.order
+        return [self.costs[chosen] for chosen in every]
 
     def _is_new(self, known: Planned | None) -> bool:
         """Tell whether there is more to find out: what was beyond another limit has not been planned."""
@@ -151,7 +140,7 @@ class Plans:
         """Return whether it can be written, and keeps the limit on run time."""
         return made.work is not None and self._work.allows(made.work)
 
-    def _planned(self, chosen: Tilings, below: int, is_full: bool) -> Planned:
+    def _planned(self, chosen: Tilings, below: int) -> Planned:
         try:
             model = self._written(chosen)
         except InfeasibleError:
@@ -159,30 +148,25 @@ class Plans:
         made = Planned(operator_count(model), instructions(model, self._profile))
         if not self._is_within(made):
             return made
-        cost, order = self._cost(model, below, is_full)
+        cost, order = self._cost(model, below)
         return replace(made, is_planned=True, cost=cost, order=order)
 
-    def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
+    def _cost(self, model: Model, below: int) -> tuple[Cost | None, Order | None]:
         """Return the least cost of the orders that are planned, and the order; None where none may be below."""
         own = memory_layout(model, self._profile, range(len(model.main.operators)))
-        layouts = [own, *self._in_other_order(model, own)] if is_full else [own]
-        costs = [(self._cost_in(model, layout, below, is_full), layout.order) for layout in layouts]
+        layouts = [own, *self._in_other_order(model, own)]
+        costs = [(self._cost_in(model, layout, below), layout.order) for layout in layouts]
         known = [(cost, order) for cost, order in costs if cost is not None]
         return min(known, key=lambda each: each[0], default=(None, None))
 
-    def _cost_in(self, model: Model, layout: MemoryLayout, below: int, is_full: bool) -> Cost | None:
+    def _cost_in(self, model: Model, layout: MemoryLayout, below: int) -> Cost | None:
         """Return the cost in the order of a layout; None where its bound is not below."""
         profile, options = self._profile, self._options
         beside = arena_beside_head(model, profile.requests, profile.abi, layout.order)
         if need_at(max_breadth(layout.joined.problem), beside, options) >= below:
             return None
-        worth = below if is_full else _cutoff(_PROMISING * below)
-        limit = options.plan_limit(_FULL / PLAN_EFFORT[options.effort]) if is_full else options.search_limit()
-        limit = replace(limit, below=head_below(worth, beside, options))
-        if is_full:
-            head = head_if_planned(model, layout, options, limit)
-        else:
-            head = solve(layout.joined.problem, options.planner, limit).arena_bytes
+        limit = replace(options.search_limit(_EFFORT_OF_PLAN), below=head_below(below, beside, options))
+        head = head_if_planned(model, layout, options, limit)
         macs = model_macs(model, layout.loops.loops)
         return Cost(need_at(head, beside, options), head, macs, operator_count(model))
 
@@ -213,11 +197,9 @@ _LOG = logging.getLogger(__name__)
 PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
 """The number of plans without a better one, after which the search goes on with larger needs."""
 _AT_ONCE = 8
-"""Sets that are measured or drafted together."""
-_IN_FULL = 1
-"""Of the sets that are drafted together, those that are planned in full."""
+"""Sets that are measured or planned together."""
 _NEAR = 12
-"""Sets next to another one that are drafted."""
+"""Sets next to another one that are planned."""
 _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
@@ -228,8 +210,6 @@ _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 2
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
 """Number of operators that are measured in the time that planning one takes."""
-_PROMISING = 1.05
-"""A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
 """Sets are looked for up to a sixteenth of the way from the least possible need to the present one, and on."""
 
@@ -257,7 +237,7 @@ class OrderSearch:
 
     @property
     def without_loops(self) -> int:
-        """Return the bytes of the objective of the best set without loops, of those that are planned in full."""
+        """Return the bytes of the objective of the best set without loops, of those that are planned."""
         needs = (cost.need for cost, chosen in self.plans.planned if not has_loop(chosen))
         return min(needs, default=self._untiled.need)
 
@@ -272,7 +252,7 @@ class OrderSearch:
         steps = list(product(budgets, families))  # by run time where there is a budget, then by RAM
         for number, (budget, forms) in enumerate(steps, 1):  # each leaves its share of the effort to those behind it
             best = self._descended(best, forms, budget, part * number / len(steps), progress)
-        if not self.plans.drafts:  # bounds far below what fits have taken all iterations
+        if not self.plans.costs:  # bounds far below what fits have taken all iterations
             least = self.least
             self.space.tilings.keep_measured()
             best = self._descended(best, families[-1], None, part + _AFTERWARDS, progress)
@@ -328,14 +308,14 @@ class OrderSearch:
                 break
             centers.append(center)
             below = _cutoff(best[0].need)
-            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.drafts]
+            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.costs]
             self.space.measurements.take([tiling for chosen in near[:_NEAR] for tiling in chosen])
-            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.drafts]
-            best = self._best_of(best, list(filter(self.space.tilings.is_measured, near))[:_NEAR], _NEAR)
+            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.costs]
+            best = self._best_of(best, list(filter(self.space.tilings.is_measured, near))[:_NEAR])
         return best
 
     def _best_by_head(self) -> list[Tilings]:
-        """The best set with each head, of those that are planned in full; the best of all first."""
+        """The best set with each head, of those that are planned; the best of all first."""
         first: dict[int, Tilings] = {}
         for cost, chosen in sorted(self.plans.planned, key=lambda each: (self.plans.price(each[0]), each[1])):
             first.setdefault(self._alike(cost.head), chosen)
@@ -355,10 +335,10 @@ class OrderSearch:
         self.least = found[0][1].least if found else below
         if budget is not None:
             found.sort(key=lambda pair: (pair[1].least > budget, self._run_time(pair[1])))
-            return [chosen for chosen, _ in found if chosen not in self.plans.drafts][:1], 1
+            return [chosen for chosen, _ in found if chosen not in self.plans.costs][:1], 1
         first, others = dict[int, Tilings](), list[Tilings]()
         for chosen, choice in found:
-            if chosen not in self.plans.drafts and first.setdefault(self._alike(choice.figures.head), chosen) != chosen:
+            if chosen not in self.plans.costs and first.setdefault(self._alike(choice.figures.head), chosen) != chosen:
                 others.append(chosen)
         return [*first.values(), *others][:_AT_ONCE], len(first)
 
@@ -367,21 +347,17 @@ class OrderSearch:
         figures = choice.figures
         return 100 * figures.work // max(1, self._work), figures.operators, figures.macs
 
-    def _best_of(
-        self, best: tuple[Cost, Tilings], others: Sequence[Tilings], most: int = _IN_FULL
-    ) -> tuple[Cost, Tilings]:
-        """Draft these sets, and plan in full ``most`` of them: one that costs less than ``best``, or ``best``."""
-        below, price = _cutoff(best[0].need), self.plans.price
-        self.plans.draft(others, below)
-        drafts = [(cost, chosen) for chosen in others if (cost := self.plans.drafts[chosen]) is not None]
-        drafts.sort(key=lambda each: (price(each[0]), each[1]))
-        good = [chosen for cost, chosen in drafts[:most] if cost.need <= _PROMISING * best[0].need]
-        full = zip(self.plans.full(good, below), good, strict=True)
-        found = [(cost, chosen) for cost, chosen in full if cost is not None]
+    def _best_of(self, best: tuple[Cost, Tilings], others: Sequence[Tilings]) -> tuple[Cost, Tilings]:
+        """Plan these sets; the best one that costs less than ``best``, or ``best``."""
+        found = self._better(best, others)
+        return best if found is best else self._simpler(found)
+
+    def _better(self, best: tuple[Cost, Tilings], others: Sequence[Tilings]) -> tuple[Cost, Tilings]:
+        costs = self.plans.of(others, _cutoff(best[0].need))
+        found = [(cost, chosen) for cost, chosen in zip(costs, others, strict=True) if cost is not None]
         for cost, chosen in found:
             _LOG.info("    planned %d bytes: %s", cost.need, text_of(chosen))
-        first = min((best, *found), key=lambda each: price(each[0]))
-        return best if first is best else self._simpler(first)
+        return min((best, *found), key=lambda each: self.plans.price(each[0]))
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
@@ -389,12 +365,9 @@ class OrderSearch:
         while len(best[1]) > 1 and left:
             fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))][:left]
             left -= len(fewer)
-            found = zip(self.plans.full(fewer, _cutoff(best[0].need)), fewer, strict=True)
-            cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]
-            first = min(cheaper, key=lambda each: self.plans.price(each[0]), default=best)
-            if self.plans.price(first[0]) >= self.plans.price(best[0]):
+            before, best = best, self._better(best, fewer)
+            if best is before:
                 break
-            best = first
         return best
 
     def _sets_afterwards(self, best: Cost) -> int:

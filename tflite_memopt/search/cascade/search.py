@@ -164,7 +164,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
         variant = variant.in_order(decision.order)
     plans = Plans(variant.model, profile, variant.options, Measured(), variant.finish)
     plans.tiled(chosen)  # says what does not fit
-    if plans.full([chosen], ANY) == [None]:
+    if plans.of([chosen], ANY) == [None]:
         raise InfeasibleError(
             "the decision exceeds the limits on run time and operators: raise them", ErrorKind.DECISION
         )
@@ -284,9 +284,9 @@ class _Cascade:
     def _uses(self, search: OrderSearch, chosen: Tilings) -> Iterator[RewriteUse]:
         """Describe each region; it saves the bytes that are added without it."""
         without = [chosen[:at] + chosen[at + 1 :] for at in range(len(chosen))]
-        search.plans.draft([rest for rest in without if rest], ANY)
+        search.plans.of([rest for rest in without if rest], ANY)
         for tiling, rest in zip(chosen, without, strict=True):
-            cost = search.plans.drafts[rest] if rest else self._untiled
+            cost = search.plans.costs[rest] if rest else self._untiled
             saved = 0 if cost is None else max(0, cost.need - self._incumbent().need)
             yield use_of(search.model, tiling, saved)
 
@@ -296,7 +296,7 @@ class _Cascade:
             yield self._no_region()
         elif self._options.budget is None:
             looked_at = sum(search.space.bounds.looked_at for search in self._searches)
-            planned = sum(len(search.plans.drafts) for search in self._searches)
+            planned = sum(len(search.plans.costs) for search in self._searches)
             said = f"{looked_at:,} ways to cut a region looked at, {planned} sets of them planned"
             orders = len(self._searches)
             yield Refusal(_RULE, "the search", said if orders == 1 else f"{said} in {orders} orders")
