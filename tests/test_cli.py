@@ -322,6 +322,22 @@ def test_an_interrupted_start_says_so_and_nothing_else() -> None:
 def test_the_command_starts_where_ctrl_c_is_heeded() -> None:
     setup = (Path(__file__).parent.parent / "setup.cfg").read_text()
     assert "tflite-memopt = tflite_memopt.__main__:main" in setup
+
+
+@pytest.mark.parametrize(("theirs", "wanted"), [(None, "1"), ("3", "3")])
+def test_the_command_runs_numpy_on_one_thread(theirs: str | None, wanted: str) -> None:
+    """Before numpy is loaded, and unless the user says otherwise."""
+    script = (
+        "import os, sys, tflite_memopt.__main__ as entry\n"
+        "assert 'numpy' not in sys.modules\n"
+        "sys.argv[1:] = ['--version']\n"
+        "try: entry.main()\n"
+        "except SystemExit: print(os.environ['OPENBLAS_NUM_THREADS'])\n"
+    )
+    environment = {name: each for name, each in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if theirs is None else {"OPENBLAS_NUM_THREADS": theirs}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.split()[-1] == wanted
     assert _INTERRUPTED == INTERRUPTED
 
 

@@ -18,6 +18,8 @@ def main() -> NoReturn:
     """Load the command line and run it. An interrupt during loading also ends with one line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+    # The proof's matrices are small: threads of numpy's BLAS, which wait for each other, take five times as long.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(_OBJECTS)  # this process is the command's own, and a search makes many objects that live long
     from .cli import load
     from .cli import main as run
