@@ -15,8 +15,12 @@ from tests.models import dense_model, mobile_chain
 from tests.test_slide import keywords
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.errors import ErrorKind
+from tflite_memopt.evidence.equivalence.verdict import Verdict
+from tflite_memopt.evidence.equivalence.verification import verdict_of
+from tflite_memopt.evidence.proof import Proof, Status
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
+from tflite_memopt.report.documents import verdict_line
 from tflite_memopt.report.warnings import warnings_for
 
 
@@ -47,6 +51,13 @@ def test_verify_answers_in_its_first_line(quiet: tuple[str, ...], folder: Path) 
     different = run("verify", *quiet, "m.tflite", "other.tflite", folder=folder)
     assert (different.returncode, different.stdout.startswith("DIFFERENT by proof")) == (1, True), different.stdout
     assert max(map(len, different.stdout.splitlines()[1:]), default=0) <= 120
+
+
+def test_the_answer_says_what_a_proof_is_limited_to() -> None:
+    ran = Verdict(3, True, 0.0, None)
+    verdicts = {"proof": verdict_of(Proof(Status.PROVED, is_finite=True)), "tflm": ran}
+    limit = "proved for all inputs, for finite values that do not overflow, and bit-exact"
+    assert verdict_line(verdicts) == f"equal: {limit} on 3 inputs (TFLM)"
 
 
 def test_what_saves_nothing_is_not_flashed(folder: Path) -> None:

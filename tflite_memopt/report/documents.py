@@ -284,7 +284,7 @@ def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
         return "NOT verified: no runtime could run both models"
     samples, words = max(verdicts[name].samples for name in ran), {_word(verdicts[name]) for name in ran}
     proof = verdicts.get(PROOF)
-    proved = "proved for all inputs" if proof is not None and proof.equal else "not proved"
+    proved = (proof.reason or "proved for all inputs") if proof is not None and proof.equal else "not proved"
     approximate = "APPROXIMATE" in words
     how = "APPROXIMATE" if approximate else "bit-exact" if words == {"equal"} else "equal within a stated tolerance"
     verdict = "compared: outputs" if approximate else f"equal: {proved}, and"
