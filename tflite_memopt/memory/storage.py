@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 from ..kernels.profile import KernelProfile
 from ..model.analysis.lifetimes import Timeline
@@ -46,7 +46,8 @@ def storages(reuses: Iterable[KernelReuse]) -> list[Storage]:
         theirs = {tensor: (start + shift, tensor.nbytes) for tensor, start in moved.items()}
         ours = {tensor: (start, tensor.nbytes) for tensor, start in kept.items()}
         linked = _common(theirs[reuse.input], ours[reuse.output])
-        if any(not _within(_common(x, y), linked) for x in theirs.values() for y in ours.values()):
+        beyond = ([at for at in each.values() if not _within(_common(at, at), linked)] for each in (theirs, ours))
+        if any(not _within(_common(x, y), linked) for x, y in product(*beyond)):
             continue
         kept.update((tensor, start) for tensor, (start, _) in theirs.items())
         home.update(dict.fromkeys(theirs, kept))
