@@ -133,7 +133,7 @@ class Plans:
         return [self.costs[chosen] for chosen in every]
 
     def _is_new(self, known: Planned | None) -> bool:
-        """Tell whether there is more to find out: what was beyond another limit has not been planned."""
+        """Tell whether a set has yet to be planned: one that exceeded the limit of another search was only written."""
         return known is None or (not known.is_planned and self._is_within(known))
 
     def _is_within(self, made: Planned) -> bool:
@@ -205,7 +205,8 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """The most iterations of the search."""
 _AFTERWARDS = 0.5
-"""The part of the limit on effort that each step after the search may take."""
+"""The part of the limit on effort that trying a new incumbent with fewer tilings may take; and a last descent, where
+nothing was planned before."""
 _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
@@ -371,7 +372,7 @@ class OrderSearch:
         return best
 
     def _sets_afterwards(self, best: Cost) -> int:
-        """Return the number of sets like the best one that a step after the search may plan."""
+        """Return the number of sets like the best one that may be planned to try it with fewer tilings."""
         return int(_AFTERWARDS * _EFFORT[self._options.effort]) // max(1, best.operators)
 
     def _has_effort(self, share: float) -> bool:

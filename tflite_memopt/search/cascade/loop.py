@@ -151,7 +151,7 @@ class IterationGraph:
 
 
 def is_written_flat(result: Tensor, rows: int) -> bool:
-    """Tell whether so many rows are written into a result as pixels with all of their channels: the same bytes.
+    """Tell whether an iteration writes its ``rows`` rows of the result as one run of channels: the same bytes.
 
     DYNAMIC_UPDATE_SLICE calls memcpy for each pixel (dynamic_update_slice.cc). A RESHAPE costs a call and a copy.
     """

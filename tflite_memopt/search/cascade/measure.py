@@ -1,8 +1,9 @@
 """Measure the needs of a region in some form, written into a copy of the region alone.
 
 One measure for all forms. A region is known by its operators, so that other orders and other models, which have many of
-the same regions, find the figures of one. Copies of a model share operator codes, options, buffers and quantization,
-which nothing changes in place: each has a number, by which it is the same or another one.
+the same regions, find the figures of one. Operator codes, options, buffers and quantization, which nothing changes in
+place, have numbers: equal ones have the same, whether copies of a model share them or rewrites under another limit made
+them anew.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ class TilingBounds:
         if cuts is None:
             return
         needs = self._table.needs
-        # A reshape is no end of a region.
+        # A region does not begin with a reshape.
         firsts = [
             step
             for step in range(exit_, first - 1, -1)
