@@ -25,6 +25,7 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
 
 EQUAL, UNKNOWN = Verdict(0, True, 0.0, None), Verdict(0, None, 0.0, "not followed")
+FINITE = Verdict(0, True, 0.0, None, finite_only=True)
 SAME = Verdict(3, True, 0.0, None)
 OTHER = Verdict(3, False, 2.0, "output 0 differs", differing_share=0.5)
 REFUSED = Verdict(3, False, 0.0, "it does not run")
@@ -36,6 +37,7 @@ REFUSED = Verdict(3, False, 0.0, "it does not run")
         ({PROOF: EQUAL, "litert": SAME, "tflm": SAME}, None),
         ({PROOF: EQUAL, "litert": OTHER, "tflm": SAME}, "litert"),
         ({PROOF: EQUAL, "litert": SAME, "tflm": OTHER}, "tflm"),
+        ({PROOF: FINITE, "litert": OTHER}, None),
         ({PROOF: UNKNOWN, "litert": OTHER}, None),
         ({PROOF: OTHER, "litert": OTHER}, None),
         ({PROOF: EQUAL, "litert": REFUSED}, None),
@@ -63,6 +65,20 @@ def test_verify_prints_a_contradiction_first_and_has_an_exit_code_for_it(
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == CONTRADICTED
     assert result.stderr.startswith("the proof says equal, and litert differ: a fault of this program")
+
+
+def test_inputs_that_overflow_contradict_no_proof_of_finite_values(tmp_path: Path) -> None:
+    first, second, inputs = (tmp_path / name for name in ("a.tflite", "b.tflite", "x.npz"))
+    first.write_bytes(write_model(float_sum(True)))
+    second.write_bytes(write_model(float_sum(False)))
+    large = np.full((1, 500), 3e38, np.float32)
+    np.savez(inputs, x=large, y=large, z=-large, other=np.zeros((1, 8), np.int8))
+    arguments = ["verify", str(first), str(second), "--runtime", "litert", "--inputs", str(inputs), "--quiet"]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == NOT_EQUAL
+    assert result.stdout.startswith("DIFFERENT by litert: output 0")
+    assert result.stdout.endswith("; the proof is of finite values that do not overflow\n")
+    assert "fault of this program" not in result.stderr
 
 
 def other_dense(seed: int) -> Model:

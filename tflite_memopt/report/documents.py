@@ -277,8 +277,9 @@ def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
     """Return the answer of ``verify`` in one line: whether anything differs, what is proved, and what ran."""
     differing = [name for name, verdict in verdicts.items() if verdict.equal is False]
     if differing:
-        first = verdicts[differing[0]]
-        return f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}"
+        first, proof = verdicts[differing[0]], verdicts.get(PROOF)
+        limit = "; the proof is of finite values that do not overflow" if proof and proof.finite_only else ""
+        return f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}{limit}"
     ran = [name for name, verdict in verdicts.items() if verdict.equal and verdict.samples]
     if not ran:
         return "NOT verified: no runtime could run both models"

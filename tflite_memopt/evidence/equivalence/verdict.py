@@ -42,15 +42,18 @@ class Verdict:
     """Signal-to-noise ratio of an approximation, in decibels; null otherwise."""
     kernels: str | None = None
     """Kernels of the runtime that ran, if it has several; null: its only ones."""
+    finite_only: bool = False
+    """True for a proof that holds for finite floats that do not overflow on the way; false: for any."""
 
 
 def contradiction(verdicts: Mapping[str, Verdict]) -> str | None:
     """Return how a runtime contradicts the proof, in words; None where nothing does.
 
-    One that refuses a file does not; nor does a difference on TFLM, where the memory plan is not proved.
+    One that refuses a file does not; nor does a difference on TFLM, where the memory plan is not proved, nor any where
+    the proof is of finite values alone: values on the way, which no runtime gives, may have overflowed.
     """
     proved = all(verdicts[name].equal is not False for name in (PROOF, PLAN) if name in verdicts)
-    if PROOF not in verdicts or not verdicts[PROOF].equal or not proved:
+    if PROOF not in verdicts or not verdicts[PROOF].equal or verdicts[PROOF].finite_only or not proved:
         return None
     has_plan = PLAN not in verdicts or verdicts[PLAN].equal
     runs = {name: each for name, each in verdicts.items() if name not in (PROOF, PLAN, FILE, ON_TFLM)}

@@ -211,8 +211,9 @@ def _windows(model: Model, slide: Model, stream: Streamed, options: Options) -> 
 def verdict_of(proof: Proof) -> Verdict:
     """Return a proof as a verdict: none where something was not followed."""
     equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
-    reason = None if proof.status is Status.PROVED and not proof.is_finite else str(proof)
-    return Verdict(0, equal, 0.0, reason, exactness_of(proof))
+    finite_only = proof.proved and proof.is_finite
+    reason = None if proof.status is Status.PROVED and not finite_only else str(proof)
+    return Verdict(0, equal, 0.0, reason, exactness_of(proof), finite_only=finite_only)
 
 
 def verdict_in_file(differences: Sequence[str]) -> Verdict:
