@@ -452,6 +452,7 @@ def test_what_meets_a_fault_is_told_so_first_and_check_fails(tmp_path: Path) -> 
         done = CliRunner().invoke(cli, arguments)
         assert done.exit_code == code, done.output
         assert ("COMPUTES WRONGLY with esp-nn-s3 kernels" in done.output) == bool(code)
+        assert ("; optimize fixes that" in done.output) == bool(code)
         assert ("(esp-nn 30" in done.output) == ("cortex-m4" not in arguments and arguments[:3:2] != ["check"])
     found = analyze(file, target="esp32s3")
     assert [(each.operator, each.fault, each.library) for each in found.faults] == [

@@ -19,6 +19,7 @@ from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.copying import copy_model
 from tflite_memopt.model.ir.model import DType, Model, Signature, Tensor
+from tflite_memopt.report.summary import wrong_in_words
 from tflite_memopt.search.rewrite.loadable import mended
 
 F32, I8, I32 = DType.FLOAT32, DType.INT8, DType.INT32
@@ -174,6 +175,7 @@ def test_the_answer_says_that_it_could_not_be_loaded_before() -> None:
     analysis = tflite_memopt.analyze(data)
     assert analysis.summary.headline.startswith("TFLM cannot load this file as it is: ")
     assert analysis.mends
+    assert wrong_in_words(analysis).endswith("; optimize fixes that")  # what check prints
     report = tflite_memopt.optimize(data, Options(samples=2, effort="quick")).report
     assert report.summary.headline.startswith("TFLM cannot load the file as it came")
     assert " -> " not in report.summary.headline

@@ -12,7 +12,8 @@ from ..kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame
 from ..kernels.boards import device_named
 from ..kernels.code_size import flash_of
 from ..kernels.esp_nn import said_of_releases
-from ..kernels.faults import faults_of, right_releases
+from ..kernels.faults import faults_in, faults_of, right_releases
+from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
 from ..kernels.since import TflmBuild, needed_since
 from ..kernels.support import TflmSupport, newer_alone, support_of
@@ -22,6 +23,7 @@ from ..memory.figures import Bounds, MemoryUse, StepUse, bounds_of
 from ..memory.file import label_in_force
 from ..memory.work import slowest
 from ..model.analysis.loops import cleared_inputs
+from ..model.ir.copying import copy_model
 from ..model.ir.model import Model
 from ..options import Options, options_used
 from ..solvers.schedule.check import peak_of
@@ -204,6 +206,8 @@ def _of_model(name: str | None, model: Model, profile: KernelProfile, device: De
 
 def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
     """Return the operators that the kernels of a profile compute wrongly."""
+    mended = mend(copy_model(model), profile, kept_forms(model, profile)).model
+    left = {(met.form, met.fault.name) for met in faults_in(mended, profile)}
     return tuple(
         FaultUse(
             subgraph=subgraph,
@@ -215,6 +219,7 @@ def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
             library=met.library,
             releases=met.releases,
             source=met.fault.source,
+            mends=(met.form, met.fault.name) not in left,
         )
         for subgraph, graph in enumerate(model.graphs)
         for index, operator in enumerate(graph.operators)

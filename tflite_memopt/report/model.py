@@ -74,6 +74,8 @@ class FaultUse(OperatorName):
     """Releases in which this operator meets it."""
     source: str
     """Issue, pull request, or file that it is known from."""
+    mends: bool = False
+    """True if optimize writes the operator so that the kernels compute it rightly."""
 
 
 EndedBy = Literal["proof", "work_limit", "clock"]

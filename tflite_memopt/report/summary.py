@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from ..errors import printable
 from ..evidence.equivalence.verdict import Verdict
-from ..kernels.as_it_came import said_of_behind, said_of_file, said_of_wrong
+from ..kernels.as_it_came import said_of_file, said_of_wrong
 from ..kernels.faults import FORGETS
 from ..kernels.mend import CLAMP, NAMES, PADDING
 from ..kernels.support import said_of
@@ -36,6 +36,7 @@ _MOST_CHANGES = 6
 _MOST_NAMES = 3
 _LINKED = {"reference": "TFLM's own kernels"}
 _IF_IT_COULD = "If it could: "
+_MENDS = "; optimize fixes that"
 _WITH_ANY = "COMPUTES WRONGLY with TFLM, whatever kernels it links"
 
 
@@ -57,7 +58,7 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
     )
     first = joined(*first_words, *_notes(answer, analysis.target))
     if analysis.mends:
-        first = f"{said_of_file(analysis.as_it_came, mended=True)}; optimize fixes that. Once fixed: {first}"
+        first = f"{wrong_in_words(analysis)}. Once fixed: {first}"
         text = "makes a model that TFLM can load and read, and proves it equal"
         advice = (*advice, Advice("tflite-memopt optimize", text))
     elif answer.judgement == "cannot run":
@@ -81,6 +82,8 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
 
 def wrong_in_words(analysis: Analysis) -> str:
     """Say why firmware does not compute what the file says; empty where it does."""
+    if analysis.mends:
+        return f"{said_of_file(analysis.as_it_came, mended=True)}{_MENDS}"
     target, label = analysis.target, analysis.planned_for
     where = f"{analysis.kernels} kernels{'' if target is None else f' ({target})'}"
     match analysis.answer.judgement:
@@ -93,17 +96,16 @@ def wrong_in_words(analysis: Analysis) -> str:
             )
         case "wrong plan":
             return f"COMPUTES WRONGLY with {where}: the plan in the file is not of this graph; optimize it again"
-        case "no weights":
-            return f"{_WITH_ANY}: {said_of_behind(analysis.as_it_came.constants_behind)}"
         case "faulty kernels" if analysis.as_it_came.wrong:
             return f"{_WITH_ANY}: {said_of_wrong(analysis.as_it_came.wrong)}"
         case "faulty kernels":
-            met = next(fault for fault in analysis.faults if fault.effect != FORGETS)
+            wrong = [fault for fault in analysis.faults if fault.effect != FORGETS]
+            met = wrong[0]
             does = "gets wrong values" if met.effect == "wrong values" else met.effect
             right = f"; right with {analysis.right_with}" if analysis.right_with else ""
             return (
                 f"COMPUTES WRONGLY with {where}: {met.operator} '{short_name(met.output)}' {does} "
-                f"({met.fault}: {met.releases}){right}"
+                f"({met.fault}: {met.releases}){right}{_MENDS if all(fault.mends for fault in wrong) else ''}"
             )
         case "cannot run":
             return said_of(analysis.tflm)
