@@ -69,6 +69,21 @@ def test_what_saves_nothing_is_not_flashed(folder: Path) -> None:
     assert "flash o2.tflite: " in smaller.stdout
 
 
+def test_every_command_says_that_a_file_was_planned_with_another_target(folder: Path) -> None:
+    run("optimize", "m.tflite", "-o", "o.tflite", "--target", "cortex-m4", "--effort", "quick", folder=folder)
+    said = "the file was planned with --target cortex-m4: "
+    again = ("optimize", "o.tflite", "--effort", "quick", "--no-verify", "-o")
+    done = run(*again, "any.tflite", folder=folder)
+    assert done.stdout.count(said) == 1
+    assert "than the original with" not in done.stdout
+    assert "flash any.tflite: " in done.stdout
+    assert said not in run(*again, "same.tflite", "--target", "cortex-m4", folder=folder).stdout
+    assert run(*again, "parts", "--parts", "2", folder=folder).stdout.count(said) == 1
+    assert run("explore", "o.tflite", "--effort", "quick", folder=folder).stdout.count(said) == 1
+    batch = ("batch", "o.tflite", "-o", "out", "-j", "1", "--no-models", "--effort", "quick")
+    assert f"o.tflite: {said}" in run(*batch, folder=folder).stderr
+
+
 def test_kernels_that_were_only_read_give_an_estimate_in_every_command(folder: Path) -> None:
     optimized = run("optimize", "m.tflite", "-o", "o.tflite", "--target", "esp32s3", "--effort", "quick", folder=folder)
     analyzed = run("analyze", "o.tflite", "--target", "esp32s3", folder=folder)

@@ -19,6 +19,7 @@ from ..memory.work import slowest
 from ..model.io.files import read_file
 from ..options import Options
 from ..report.model import Report, to_json
+from ..report.warnings import of_former_plan
 from .cluster import answers_of
 from .find import FoundModel
 from .results import DONE, FAILED, LOST, REFUSED, UNRUNNABLE, Line, Results
@@ -105,6 +106,7 @@ def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None
         "before": before.required_for_target if report.as_it_came.has_size else None,
         "after": after.required_for_target,
         "slowdown": slowest(before.instructions, after.instructions),
+        "warning": next(of_former_plan(report.planned_for), None),
         "report": json.loads(to_json(report)),
     }
     return line, result.model

@@ -86,6 +86,8 @@ def batch(
                 say(f"{done:,} of {total:,}")
                 if line["status"] != DONE:
                     click.echo(f"{printable(line['model'])}: {line['status']}: {line['error']}", err=True)
+                elif line.get("warning"):
+                    click.echo(f"{printable(line['model'])}: {line['warning']}", err=True)
 
             counts, before = run_batch(client, work, models, options, results, watch)
     except KeyboardInterrupt:

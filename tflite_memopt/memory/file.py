@@ -108,6 +108,12 @@ def label_in_force(model: Model) -> PlanLabel | None:
     return plan_label.decode(model) if offline_plan.decode(model) else None
 
 
+def label_of_others(model: Model, profile: KernelProfile) -> PlanLabel | None:
+    """Return the label of a plan for some kernels, where a run is for any library; None elsewhere."""
+    label = _label_before(model)
+    return label if label is not None and profile.libraries and label.kernels != profile.name else None
+
+
 def check_label(model: Model, original: Model | None = None) -> None:
     """Raise ModelFormatError where a label of ``--step`` or ``--slide`` says other rows or states than the model has.
 

@@ -20,9 +20,10 @@ from ..kernels.support import TflmSupport, newer_alone, support_of
 from ..memory.arrange import Arrangement, Declined, ModelPlacement, reuse_in_force
 from ..memory.facts import ModelFacts, bound_of_any_order, facts_in_file
 from ..memory.figures import Bounds, MemoryUse, StepUse, bounds_of
-from ..memory.file import label_in_force
+from ..memory.file import label_in_force, label_of_others
 from ..memory.work import slowest
 from ..model.analysis.loops import cleared_inputs
+from ..model.io.plan_label import PlanLabel
 from ..model.ir.copying import copy_model
 from ..model.ir.model import Model
 from ..options import Options, options_used
@@ -53,13 +54,14 @@ from .warnings import of_cleared, of_estimate, of_faults, of_npu, of_open_sides,
 class Original(NamedTuple):
     """The model as it was read, or as TFLM can load it, recorded first: later stages change the model.
 
-    ``data``: the file that was read.
+    ``data``: the file that was read. ``planned_for``: the label of a plan for some kernels, where the run is for any.
     """
 
     name: str | None
     data: bytes
     facts: ModelFacts
     warnings: tuple[str, ...]
+    planned_for: PlanLabel | None
 
     def per_call(self, calls: int) -> Original:
         """Return the original with the run time of one of so many calls."""
@@ -70,7 +72,8 @@ class Original(NamedTuple):
 
 def original_of(model: Model, name: str | None, data: bytes, profile: KernelProfile, verified: bool = True) -> Original:
     """Record the original under the offline plan in its file, if any; ``verified``: whether the result will be."""
-    return Original(name, data, facts_in_file(model, profile), (*of_npu(model, verified), *of_open_sides(model)))
+    warnings = (*of_npu(model, verified), *of_open_sides(model))
+    return Original(name, data, facts_in_file(model, profile), warnings, label_of_others(model, profile))
 
 
 class Outcome(NamedTuple):
@@ -136,6 +139,7 @@ def build_report(original: Original, outcome: Outcome, run: RunFacts, came: AsIt
         arena={"before": was.arena, "after": made.arena},
         tflm=support,
         as_it_came=came,
+        planned_for=original.planned_for,
     )
     advice = advice_for(report, model, profile, options, outcome.advice)
     cleared = cleared_inputs(model, placement.offsets)

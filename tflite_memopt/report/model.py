@@ -375,6 +375,8 @@ class Report(ModelRecord, RunFacts):
     """Location and lifetime of every tensor in the head, "before" and "after"."""
     ways: tuple[Way, ...] = ()
     """Size in parts and fed row by row, if the budget is missed."""
+    planned_for: PlanLabel | None = None
+    """Target and kernels of the plan in the file as it came, if the run is for any; null otherwise."""
 
     @property
     def saves_nothing(self) -> bool:

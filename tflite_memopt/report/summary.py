@@ -136,8 +136,8 @@ def headline(report: Report) -> str:
 
 
 def keeps_original(report: Report) -> bool:
-    """Return whether firmware keeps the original, which the result is no smaller than and which runs rightly."""
-    return report.saves_nothing and report.as_it_came.makes == "runs"
+    """Return whether firmware keeps the original: the result is no smaller, and it runs rightly with any kernels."""
+    return report.saves_nothing and report.as_it_came.makes == "runs" and report.planned_for is None
 
 
 def mended_first(report: Report) -> str:

@@ -14,6 +14,7 @@ from ..kernels.profile import KernelProfile
 from ..kernels.since import TflmBuild
 from ..memory.figures import MemoryUse
 from ..memory.work import slowdowns
+from ..model.io.plan_label import PlanLabel
 from ..model.ir.change import BOUNDARY, CHANNELS_LAST, UNCALLED
 from ..model.ir.check import NPU_HAS_ADDRESSES, first_on_npu
 from ..model.ir.model import Model
@@ -31,6 +32,7 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     """Return the warnings of a report, most general first."""
     return (
         *of_usual_tflm(report.device, options.build),
+        *of_former_plan(report.planned_for),
         *_of_basis(report),
         *_of_proofs(report),
         *_of_kernels(report, profile, options),
@@ -89,6 +91,13 @@ def of_usual_tflm(device: DeviceUse | None, build: TflmBuild) -> Iterator[str]:
     if device is not None and usual_tflm(device.name) == build.name:
         kernels = ", and planned for any kernels, since its own were not measured" if build.kernels else ""
         yield f"counted for {build.name}, the usual TFLM of this board{kernels}: --tflm names another one"
+
+
+def of_former_plan(label: PlanLabel | None) -> Iterator[str]:
+    """``label``: of the plan in a file as it came, where a run is for any kernels and the plan is not."""
+    if label is not None:
+        made_with = f"--kernels {label.kernels}" if label.target is None else f"--target {label.device or label.target}"
+        yield f"the file was planned with {made_with}: without it the result is for any kernels, and may need more RAM"
 
 
 def of_estimate(memory: MemoryUse) -> Iterator[str]:
@@ -166,7 +175,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     elif not profile.is_portable:
         yield f"the size to reserve holds for these kernels: {profile.description}"
     # What is kept of a window may take RAM for run time, and what is right now more than what was wrong.
-    is_alike = report.slide is None and report.as_it_came.makes == "runs"
+    is_alike = report.slide is None and report.as_it_came.makes == "runs" and report.planned_for is None
     for name, (was, need) in report.answer.more_than_before.items() if is_alike else ():
         advice = "; name your chip by --target" if report.target is None else ""
         yield f"needs more than the original with {name} kernels: {was:,} -> {need:,} bytes{advice}"

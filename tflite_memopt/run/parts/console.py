@@ -15,6 +15,7 @@ from ...model.io.reader import read_model
 from ...report.answer import Answer, answer_of
 from ...report.document import Document, Lines, TextTable
 from ...report.summary import flash_in_words, joined, mended_first, sentences_of, sizes_of
+from ...report.warnings import of_former_plan
 from ...report.words import counted, file_name, in_short, percent
 from .files import read_program
 from .fronts import with_ties
@@ -91,6 +92,7 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[Lines]:
     if report.objective == "head":
         arena = f"with TFLM's own structures and the tensors that cross cuts it needs {program.arena:,} bytes"
         yield Lines("arena", "", [arena])
+    yield Lines("warning", "", [*of_former_plan(report.planned_for)])
     profile = PROFILES[program.kernels]
     if not profile.is_portable:
         yield Lines("warning", "", [f"correct only with firmware that links these kernels: {profile.description}"])
