@@ -260,6 +260,7 @@ def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_pa
     assert_refused(run("optimize", source, "-o", tmp_path / "a.json", "--report", tmp_path / "a.json"), "one file")
     assert_refused(run("optimize", source, "-o", output, "--report", tmp_path / "x.pdf"), "must end with .json or ")
     assert_refused(run("analyze", source, "--report", source), "the name must end with")
+    assert_refused(run("optimize", source, "-o", tmp_path / "x.html"), "x.html: a model is written there; for a report")
     assert_refused(run("compare", source, "--offsets", "luck"), "greedy_by_size")
     assert_refused(run("optimisze", source), "'optimize'")
     assert_refused(run("something", source), "something")

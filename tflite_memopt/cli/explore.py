@@ -13,7 +13,7 @@ import click
 from ..solvers.graph.side_by_side import usable_cores
 from .exit_codes import OVER_BUDGET
 from .flags import GroupedCommand, flag, flag_of, flags_of, options_from
-from .reports import report_option, reports_of
+from .reports import RESULT_PATH, report_option, reports_of
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath, Value, part_count, row_counts
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     group="Result",
-    type=ModelPath,
+    type=RESULT_PATH,
     metavar="OUT.tflite",
     help="Write the point that --budget selects, verified; without a budget, the smallest one.",
 )

@@ -19,7 +19,7 @@ from .exit_codes import code_of
 from .flags import GroupedCommand, command_again, flag, flags_of, options_from
 from .networks import network_table
 from .pairs import refuse_pairs
-from .reports import report_option, reports_of
+from .reports import RESULT_PATH, report_option, reports_of
 from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
 from .types import ModelPath, Value, fed_rows, part_count
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--output",
     group="Result",
     required=True,
-    type=ModelPath,
+    type=RESULT_PATH,
     metavar="OUT.tflite",
     help="Output file; with --parts, a folder.",
 )

@@ -35,6 +35,19 @@ class _ReportPath(FilePath):
         return path
 
 
+class _ResultPath(FilePath):
+    """A file for a model: no name that ends as that of a report."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = super().convert(value, param, ctx)
+        if path.suffix in _FORMATS:
+            self.fail(f"{path}: a model is written there; for a report, --report {path}", param, ctx)
+        return path
+
+
+RESULT_PATH = _ResultPath(path_type=Path)
+
+
 def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option of a command that writes reports of these formats."""
     known = ", ".join(f"{ending} ({_FORMATS[ending]})" for ending in endings)
