@@ -187,6 +187,16 @@ def test_state_leaves_a_model_whole() -> None:
         optimize_in_parts(data, QUIET, 2)
 
 
+def test_one_part_says_by_whose_planner_it_needs_less_than_the_plain_run(tmp_path: Path) -> None:
+    source = tmp_path / "m.tflite"
+    source.write_bytes(write_model(ALL["streaming_model"]()))
+    whole = optimize(source, QUIET).report.after.required_for_target
+    options = ("--no-verify", "--parts", "auto")
+    done = CliRunner().invoke(cli, ["optimize", str(source), "-o", str(tmp_path / "parts"), *options])
+    assert "as one model with codegen's planner at " in done.output.splitlines()[0]
+    assert f"as one model it needs {whole:,} bytes with TFLM's own planner\n" in done.output
+
+
 def test_a_model_without_operators_is_optimized_and_stays_whole() -> None:
     b = ModelBuilder()
     data = write_model(b.finish(b.input("x", (1, 8))))

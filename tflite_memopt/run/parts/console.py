@@ -36,7 +36,7 @@ def headline_of(result: ProgramResult) -> str:
     what, before, after = "RAM", report.before.required_for_target, program.arena
     if is_head:
         what, before, after = "head of the arena", report.before.arena_bytes, program.head
-    count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
+    count = "as one model with codegen's planner" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
     price = in_short({"": max(program.slowdown.values(), default=0.0)})
     sizes = f"{mended_first(report)}{what} {sizes_of(report, before, after)}"
     first = f"{sizes} {count} at {price}, {program.equality}"
@@ -88,7 +88,9 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[Lines]:
         yield Lines(
             "feed", "", [f"{feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"]
         )
-    yield Lines("whole", "", [f"as one model it needs {program.whole_bytes:,} bytes"])
+    own = f"{report.after.required_for_target:,} bytes with TFLM's own planner"
+    whole = own if result.why_whole else f"{program.whole_bytes:,} bytes"
+    yield Lines("whole", "", [f"as one model it needs {whole}"])
     if report.objective == "head":
         arena = f"with TFLM's own structures and the tensors that cross cuts it needs {program.arena:,} bytes"
         yield Lines("arena", "", [arena])
