@@ -580,3 +580,26 @@ def test_faults_that_are_known_are_those_that_an_operator_meets(profile: KernelP
         assert all(each.output == y.name for each in found)
         met.add(bool(found))
     assert met == {False, True}
+
+
+def test_what_is_smaller_and_declined_for_a_fault_of_a_library_is_said() -> None:
+    """Along H, convolutions of a sequence have another form, which esp-nn pads wrongly."""
+    b, draw = ModelBuilder(), np.random.default_rng(0)
+    x, y, z = b.input("x", (1, 1, 96, 1)), b.tensor("y", (1, 1, 48, 16)), b.tensor("z", (1, 1, 96, 32))
+    end, shape = b.tensor("end", (1, 1, 48, 1)), b.constant("shape", np.asarray(z.shape, np.int32))
+    first, second, third = (
+        b.constant(f"w{depth}", draw.integers(-99, 99, (channels, 1, 7, depth)).astype(np.int8), per_tensor(0.002, 0))
+        for depth, channels in ((1, 16), (16, 32), (32, 1))
+    )
+    b.operator("CONV_2D", (x, first, None), (y,), "Conv2DOptions", strideW=2, strideH=1, padding=0)
+    b.operator("TRANSPOSE_CONV", (shape, second, y), (z,), "TransposeConvOptions", strideW=2, strideH=1, padding=0)
+    b.operator("CONV_2D", (z, third, None), (end,), "Conv2DOptions", strideW=2, strideH=1, padding=0)
+    data = write_model(b.finish(end))
+
+    def said(**options: Any) -> list[str]:
+        report = optimize(data, Options(verify=False, max_slowdown=1.0, **options)).report
+        return [each.reason for each in report.refused if "computes wrongly" in each.reason]
+
+    (reason,) = said()
+    assert "in a form that esp-nn-s3 computes wrongly (esp-nn 31: " in reason
+    assert not said(kernels="reference")

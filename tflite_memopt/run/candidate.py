@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..evidence.equivalence.shapes import InferredModel
-from ..kernels.faults import new_faults
+from ..kernels.faults import FaultMet, new_faults
 from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
 from ..kernels.since import operators_of, runs_on
@@ -19,7 +19,7 @@ from ..memory.work import WorkLimit, instructions
 from ..model.analysis.macs import model_macs
 from ..model.io import plan_label
 from ..model.io.writer import write_model
-from ..model.ir.change import Changed, Decision, Exactness, loosest
+from ..model.ir.change import Changed, Decision, Exactness, Refusal, loosest
 from ..model.ir.check import check_model
 from ..model.ir.copying import copy_model, drop_unused_codes
 from ..model.ir.model import Model
@@ -52,7 +52,8 @@ class Candidate:
     """A model that may be the result, ordered, with a place for every tensor.
 
     ``rewritten`` is the model before stripes, ``unplanned`` its file. ``is_no_worse``: no library of the profile needs
-    more than for the original, and none gets slower than the limit allows.
+    more than for the original, none gets slower than the limit allows, and there are no ``faults``: of kernels, met by
+    operators in forms that the original does not have.
     """
 
     rewritten: Changed
@@ -60,6 +61,7 @@ class Candidate:
     cascaded: Changed
     arrangement: Arrangement
     is_no_worse: bool
+    faults: tuple[FaultMet, ...]
 
     @property
     def model(self) -> Model:
@@ -229,13 +231,21 @@ def _placed(run: RunContext, options: SearchOptions, found: Striped, unplanned: 
         model.main.reorder(arrangement.placement.order)
         drop_unused_codes(model)
         check_model(model)
-    is_no_worse = _is_no_worse(run, options, model, fits)
-    return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse)
-
-
-def _is_no_worse(run: RunContext, options: SearchOptions, model: Model, fits: bool) -> bool:
-    """As ``Candidate`` says. ``fits``: no library needs more."""
     # A rewrite must not lead to an operator that a kernel library computes wrongly, or that the firmware's TFLM lacks.
-    if not runs_on(operators_of(model), options.build) or new_faults(model, run.original, run.profile):
-        return False
-    return fits and run.work_limit(options).is_kept_by(model)
+    faults = new_faults(model, run.original, profile)
+    is_right = not faults and runs_on(operators_of(model), options.build)
+    is_no_worse = is_right and fits and run.work_limit(options).is_kept_by(model)
+    return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse, faults)
+
+
+def declined_for_faults(run: RunContext, options: SearchOptions, chosen: Candidate) -> Iterator[Refusal]:
+    """Yield why a smaller candidate was declined, if a library computes one of its operators wrongly."""
+    known = run.cache.candidates.items()
+    faulty = [each for key, each in known if key[:2] == (run.data, run.profile) and each.faults]
+    kept = [each for each in faulty if run.work_limit(options).is_kept_by(each.model)]
+    least = min([*kept, chosen], key=lambda each: cost_in(each.placement.memory, options))
+    for met in least.faults[:1]:
+        need = cost_in(least.placement.memory, options).need
+        advice = "; --target leaves out other libraries" if run.profile.libraries else ""
+        said = f"{met.library} computes wrongly ({met.fault.name}: {met.releases})"
+        yield Refusal("cascade", met.output, f"{need:,} bytes in a form that {said}{advice}")

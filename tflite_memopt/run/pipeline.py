@@ -29,7 +29,7 @@ from ..report.words import NOT_COMPUTED, change_in_percent
 from ..search.rewrite.boundary import take_channels_last, take_integers
 from ..solvers.graph.limits import StageClock
 from .attempts import WORTH
-from .candidate import Cache, Progress, RunContext, least_as_one
+from .candidate import Cache, Progress, RunContext, declined_for_faults, least_as_one
 from .checking import Check, first_right, turned_in
 from .given import check_runs, read_given
 
@@ -126,7 +126,11 @@ def optimize(
     run_facts = RunFacts(
         decision=str(candidate.decision),
         rewrites=(*inferred, *given.uses, *candidate.rewritten.uses, *candidate.cascaded.uses),
-        refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
+        refused=(
+            *candidate.rewritten.refused,
+            *candidate.cascaded.refused,
+            *declined_for_faults(run, options.search, candidate),
+        ),
         declined=declined_use(declined, original.facts.memory.instructions),
         least_as_one=least_as_one(run, options.search),
         least_in_stripes=candidate.cascaded.least,
