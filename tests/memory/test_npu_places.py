@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
-from tflite_memopt import Options, analyze, optimize
+from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.errors import EquivalenceError, ErrorKind, ModelFormatError, UnsupportedModelError
 from tflite_memopt.evidence.proof import Status, prove, prove_plan
 from tflite_memopt.kernels.profiles import PROFILES
@@ -19,6 +19,7 @@ from tflite_memopt.model.io import offline_plan
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model, OpCode, Operator
+from tflite_memopt.report.documents import verdict_line
 
 UNPROVED = Options(verify=False)
 WORK = 2048
@@ -115,6 +116,14 @@ def test_an_npu_is_named_before_any_search(model: Callable[[], Model], names: tu
     with raises(EquivalenceError, ErrorKind.NOT_RUN, *names):
         optimize(write_model(model()), Options(samples=1), steps.append)
     assert steps == ["reading"]
+
+
+def test_verify_names_the_npu_and_says_what_is_proved() -> None:
+    data = write_model(accelerated("NeutronGraph"))
+    verdicts = verify(data, optimize(data, UNPROVED).model)
+    said = verdict_line(verdicts)
+    assert said.startswith("NOT verified, proved for all inputs: subgraph 0, operator 1 (NeutronGraph, ")
+    assert said.endswith(") runs on NXP's Neutron alone")
 
 
 @pytest.mark.parametrize("code", ["edgetpu-custom-op", "NeutronGraph"])

@@ -281,11 +281,13 @@ def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
         limit = "; the proof is of finite values that do not overflow" if proof and proof.finite_only else ""
         return f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}{limit}"
     ran = [name for name, verdict in verdicts.items() if verdict.equal and verdict.samples]
-    if not ran:
-        return "NOT verified: no runtime could run both models"
-    samples, words = max(verdicts[name].samples for name in ran), {_word(verdicts[name]) for name in ran}
     proof = verdicts.get(PROOF)
     proved = (proof.reason or "proved for all inputs") if proof is not None and proof.equal else "not proved"
+    if not ran:
+        reasons = {verdict.reason or "" for name, verdict in verdicts.items() if name in _RUNTIMES}
+        why = (reasons.pop() if len(reasons) == 1 else "") or "no runtime could run both models"
+        return f"NOT verified, {proved}: {why}"
+    samples, words = max(verdicts[name].samples for name in ran), {_word(verdicts[name]) for name in ran}
     approximate = "APPROXIMATE" in words
     how = "APPROXIMATE" if approximate else "bit-exact" if words == {"equal"} else "equal within a stated tolerance"
     verdict = "compared: outputs" if approximate else f"equal: {proved}, and"

@@ -166,7 +166,11 @@ def verify(
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judged(baseline, _candidate(subject, baseline, models[1], interface), interpreters)
     in_file = verdict_in_file(interface_differences(*models))
-    verdicts = {PROOF: verdict_of(proof), FILE: in_file, **{name: each.verdict for name, each in results.items()}}
+    runs, on_npu = {name: each.verdict for name, each in results.items()}, first_on_npu(models[0])
+    if on_npu is not None and options.runner is None:
+        said = f"{on_npu[0]} runs on {on_npu[1].name} alone"
+        runs = {name: replace(each, reason=said) if each.equal is None else each for name, each in runs.items()}
+    verdicts = {PROOF: verdict_of(proof), FILE: in_file, **runs}
     if baseline.between is not None:  # it says nothing of the second model
         between = baseline.between
         verdicts[BETWEEN] = Verdict(between.samples, None, reason=str(between), **between.gap.figures)
