@@ -228,3 +228,22 @@ def test_an_operand_without_elements_has_its_values() -> None:
     model = b.finish(y)
     assert support_of(model).runs
     assert on_tflm({"model": model})["model"].ran
+
+
+@pytest.mark.parametrize(("axes", "kinds"), [((1, -4), []), ((1, 6), ["axis"]), ((-5,), ["axis"])])
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.INT8])
+def test_no_axis_is_reduced_that_the_input_does_not_have(axes: tuple[int, ...], kinds: list[str], dtype: DType) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 2), dtype), b.tensor("y", (1, 1, 4, 2), dtype)
+    b.operator("MEAN", (x, b.constant("axes", np.asarray(axes, np.int32))), (y,), "ReducerOptions", keepDims=True)
+    assert [each.kind for each in support_of(b.finish(y)).reasons] == kinds
+
+
+def test_what_moves_values_gives_them_in_their_own_type() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4)), b.tensor("y", (1, 4), DType.INT16)
+    begin, size = (b.constant(f"c{at}", np.asarray(values, np.int32)) for at, values in enumerate(((0, 0), (1, 4))))
+    b.operator("SLICE", (x, begin, size), (y,), "SliceOptions")
+    support = support_of(b.finish(y))
+    assert [each.kind for each in support.reasons] == ["types"]
+    assert "TFLM has no kernel for these types" in said_of(support)

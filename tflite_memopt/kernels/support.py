@@ -14,15 +14,16 @@ from typing import Literal
 from ..errors import printable
 from ..model.ir.check import reachable
 from ..model.ir.model import DType, Graph, Model, Operator, Tensor
-from ..model.ir.tensors import quantized_alike
+from ..model.ir.tensors import integers, quantized_alike
 from ..operators.kind import F32, I4, I8, I16, I64, U8, Arrival
+from ..operators.reduce import REDUCTIONS
 from ..operators.table import BY_LABEL, REFERENCE, kind_of
 from .profiles import PORTABLE
 from .since import PRESENT, TflmBuild, lacking
 
 _OfNumbers = Literal["int2", "int4", "int4_channels", "blocks", "weights_only", "uint8", "float16", "int16"]
 _OfTypes = Literal["positions", "masks", "types"]
-_OfShapes = Literal["shapes", "computed_size", "computed", "dimensions", "index", "scales", "bias"]
+_OfShapes = Literal["shapes", "computed_size", "computed", "dimensions", "index", "axis", "scales", "bias"]
 _OfOperators = Literal["flex", "missing", "unassigned", "uncalled", "parts", "newer"]
 ObstacleKind = Literal[_OfNumbers, _OfTypes, _OfShapes, _OfOperators]
 
@@ -37,10 +38,11 @@ class Obstacle:
     "int16", "types": no kernel for this type of activations. "positions": of a maximum, in 64 bits. "masks": of truth
     values. "shapes": an operator that computes shapes. "computed_size": the size of its output depends on values.
     "computed": an operand that its kernel takes as a constant alone. "dimensions": more or fewer than its kernel takes.
-    "index": a way to index that its kernel does not know. "scales": the output has others than its kernel takes.
-    "bias": it has none. "flex": one of TensorFlow's own. "missing": no kernel at all. "unassigned": it reads a variable
-    that nothing assigns. "uncalled": it is in a subgraph that nothing calls, and a kernel of it asks for scratch
-    memory. "parts": more inputs than a CONCATENATION has. "newer": it came to TFLM after the day of the firmware's."""
+    "index": a way to index that its kernel does not know. "axis": one that its input does not have. "scales": the
+    output has others than its kernel takes. "bias": it has none. "flex": one of TensorFlow's own. "missing": no
+    kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph that
+    nothing calls, and a kernel of it asks for scratch memory. "parts": more inputs than a CONCATENATION has.
+    "newer": it came to TFLM after the day of the firmware's."""
     subgraph: int
     """Number of the first operator's subgraph in the file, from 0."""
     index: int
@@ -113,6 +115,7 @@ _ADVICE: Mapping[ObstacleKind, tuple[str, str]] = {
         "TFLM's kernel knows neither Ellipsis nor a new axis",
         "index all dimensions, and reshape (keras.ops.reshape)",
     ),
+    "axis": ("TFLM's kernel reduces no axis that its input does not have", "give axes of the input"),
     "scales": (
         "TFLM's kernel asks for one scale: that of its input, or one for the whole tensor",
         "give its output the quantization of its input, and requantize behind it",
@@ -255,6 +258,8 @@ def _kind(operator: Operator) -> ObstacleKind | None:
         return kind_by_types(operator)
     if operator.outputs and operator.outputs[0].dtype not in tflm.outputs.get(activation.dtype, DType):
         return kind_by_types(operator)
+    if kind_of(operator).keeps_scale and operator.outputs and operator.outputs[0].dtype is not activation.dtype:
+        return "types"  # its kernel moves values as they are
     least, most, types = tflm.rank
     if activation.dtype in types and not least <= len(activation.shape) <= most:
         return "dimensions"
@@ -270,6 +275,8 @@ def _kind_of_operands(operator: Operator, activation: Tensor) -> ObstacleKind | 
         return of_weights
     if operator.name == "STRIDED_SLICE" and (operator.option("ellipsisMask", 0) or operator.option("newAxisMask", 0)):
         return "index"
+    if operator.name in (*REDUCTIONS, "REDUCE_ALL") and _lacks_axis(operator, activation):
+        return "axis"
     if _has_other_scales(operator, activation):
         return "scales"
     is_without_bias = operator.name == "SVDF" and activation.dtype is F32 and operator.operand(3) is None
@@ -311,6 +318,11 @@ def _has_other_scales(operator: Operator, activation: Tensor) -> bool:
         return _lists_scales(output)
     is_copied = kind_of(operator).tflm.one_scale and activation.dtype is not F32
     return is_copied and not quantized_alike(activation.quantization, output.quantization)
+
+
+def _lacks_axis(operator: Operator, activation: Tensor) -> bool:
+    axes, rank = integers(operator.operand(1)), len(activation.shape)
+    return axes is not None and bool(((axes < -rank) | (axes >= max(1, rank))).any())
 
 
 def _asks_for_scratch(operator: Operator) -> bool:
