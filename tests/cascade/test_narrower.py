@@ -12,6 +12,7 @@ from tests.cells import cell_network
 from tests.models import mobile_chain
 from tests.test_explore import striped
 from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.memory.reserve import LibraryNeed
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -20,7 +21,7 @@ from tflite_memopt.model.ir.model import Model
 from tflite_memopt.options import Options, SearchOptions
 from tflite_memopt.run import attempts, candidate
 from tflite_memopt.run.attempts import NOTHING_BETTER, attempts_of
-from tflite_memopt.run.candidate import Cache, RunContext
+from tflite_memopt.run.candidate import Cache, RunContext, known_or_made
 from tflite_memopt.run.pipeline import optimize
 from tflite_memopt.search.cascade.in_order import OrderSearch
 from tflite_memopt.search.cascade.search import cascade
@@ -69,6 +70,15 @@ def narrower(options: Options) -> list[SearchOptions]:
 def tried(options: Options) -> list[SearchOptions]:
     run = RunContext(b"", mobile_chain(32), options.profile, None, StageClock(), lambda _: None, Cache())
     return [each.limits for each in attempts_of(run, options.search)]
+
+
+def test_a_candidate_is_known_for_what_each_library_may_need() -> None:
+    """What runs wrongly as it came is compared with nothing, and a run without verification may not see that."""
+    options, model = replace(PLAIN, cascade=False, rewrite=False), mobile_chain(12)
+    anything = RunContext(b"", model, options.profile, None, StageClock(), lambda _: None, Cache())
+    nothing = replace(anything, before={"reference": LibraryNeed(0, 0, measured=True)})
+    assert known_or_made(anything, options.search).is_no_worse
+    assert not known_or_made(nothing, options.search).is_no_worse
 
 
 def without_label(data: bytes) -> bytes:

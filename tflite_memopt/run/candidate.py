@@ -97,21 +97,24 @@ class Candidate:
         return max(sizes, default=cost_in(self.placement.memory, options).need)
 
 
+_Asked = tuple[bytes, KernelProfile, SearchOptions, int | None, tuple[tuple[str, LibraryNeed], ...] | None]
+
+
 @dataclass
 class Cache:
     """What runs under several limits, and those of parts of one model, have in common.
 
     ``shaped``: files with the shapes that LiteRT infers, by the file as it came, where no run verifies it.
     ``originals``: models, which nobody changes, by their bytes, which begin all other keys. ``candidates``: by kernels
-    and limits, and the need that was to be beaten. ``rewritten``: by what rewrites depend on; its models are in
-    ``equals``, each once.
+    and limits, the need that was to be beaten, and what each library may need. ``rewritten``: by what rewrites depend
+    on; its models are in ``equals``, each once.
     """
 
     shaped: dict[bytes, InferredModel] = field(default_factory=dict)
     originals: dict[bytes, Model] = field(default_factory=dict)
     equals: dict[Key, Model] = field(default_factory=dict)
     rewritten: dict[tuple[bytes, KernelProfile, SearchOptions], Changed] = field(default_factory=dict)
-    candidates: dict[tuple[bytes, KernelProfile, SearchOptions, int | None], Candidate] = field(default_factory=dict)
+    candidates: dict[_Asked, Candidate] = field(default_factory=dict)
     measured: Measured = field(default_factory=Measured)
     tiles: KnownTiles = field(default_factory=KnownTiles)
 
@@ -148,7 +151,7 @@ def known_or_made(run: RunContext, options: SearchOptions, below: int | None = N
 
     ``below``: stripes that need as much or more bytes of the objective are not looked for.
     """
-    key = run.data, run.profile, options, below
+    key = run.data, run.profile, options, below, None if run.before is None else tuple(run.before.items())
     if key not in run.cache.candidates:
         run.cache.candidates[key] = _made(run, options, below)
     return run.cache.candidates[key]
