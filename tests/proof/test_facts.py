@@ -282,6 +282,65 @@ def not_clamped(dtype: DType) -> tuple[Model, Model]:
     return clamped_after(dtype, 6 / 255, -128, ("RELU",))
 
 
+def table(dtype: DType, new: float = 0.0213) -> tuple[Model, Model]:
+    """RELU6 of floats between integers, and integers that are quantized anew and limited."""
+    del dtype
+    ends, limit = [], np.asarray(min(127, round(6 / new) - 100), np.int8)
+    for is_wide in (True, False):
+        b = ModelBuilder()
+        q = b.input("q", (1, 256), scale=0.0371, zero_point=3)
+        r = b.tensor("r", q.shape, I8, new, -100)
+        if is_wide:
+            x, y = b.tensor("x", q.shape, F32), b.tensor("y", q.shape, F32)
+            b.operator("DEQUANTIZE", (q,), (x,), "DequantizeOptions")
+            b.operator("RELU6", (x,), (y,))
+            b.operator("QUANTIZE", (y,), (r,), "QuantizeOptions")
+        else:
+            kinds = {"MAXIMUM": np.asarray(-100, np.int8), "MINIMUM": limit}
+            wide = b.tensor("wide", q.shape, I8, new, -100)
+            b.operator("QUANTIZE", (q,), (wide,), "QuantizeOptions")
+            low = b.tensor("low", q.shape, I8, new, -100)
+            for kind, source, target in zip(kinds, (wide, low), (low, r), strict=True):
+                bound = b.constant(kind, kinds[kind], r.quantization)
+                b.operator(kind, (source, bound), (target,), "MaximumMinimumOptions")
+        ends.append(b.finish(r))
+    return ends[0], ends[1]
+
+
+def undone(dtype: DType) -> tuple[Model, Model]:
+    """DEQUANTIZE and QUANTIZE with one scale."""
+    one, other = ModelBuilder(), ModelBuilder()
+    x = image(one, I8)
+    wide, y = one.tensor("wide", x.shape, F32), one.tensor("y", x.shape, I8, **quantized(I8))
+    one.operator("DEQUANTIZE", (x,), (wide,), "DequantizeOptions")
+    one.operator("QUANTIZE", (wide,), (y,), "QuantizeOptions")
+    z = other.tensor("y", x.shape, I8, **quantized(I8))
+    other.operator("RESHAPE", (image(other, I8), other.constant("shape", np.asarray(x.shape, np.int32))), (z,))
+    del dtype
+    return one.finish(y), other.finish(z)
+
+
+def chosen(dtype: DType, name: str = "REDUCE_MAX", kinds: Sequence[str] = ()) -> tuple[Model, Model]:
+    """The largest of numbers, and the number of the largest integer; ``kinds``: between integers and numbers."""
+    del dtype
+    ends = []
+    for is_wide in (True, False):
+        b = ModelBuilder()
+        at = image(b, I8)
+        for kind in ("DEQUANTIZE", *kinds, name) if is_wide else (name, "DEQUANTIZE", *kinds):
+            is_stored, is_reduced = kind == name and not is_wide, kind == name or at.shape == (1, 3)
+            shape = (1, 3) if is_reduced else at.shape
+            y = b.tensor(
+                f"y{len(b.graph.tensors)}", shape, I8 if is_stored else F32, **quantized(I8 if is_stored else F32)
+            )
+            axes = [b.constant("axes", np.asarray([1, 2], np.int32))] if kind == name else []
+            options = {name: "ReducerOptions", "DEQUANTIZE": "DequantizeOptions"}.get(kind)
+            b.operator(kind, (at, *axes), (y,), options)
+            at = y
+        ends.append(b.finish(at))
+    return ends[0], ends[1]
+
+
 def dense_of_zeros(dtype: DType) -> tuple[Model, Model]:
     """A dense layer, alone and with what another one makes of zeros added."""
     ends = []
@@ -358,6 +417,8 @@ CASES: dict[str, tuple[Callable[[DType], tuple[Model, Model]], ...]] = {
     facts.ROUNDED_ONCE: (rounded_once,),
     facts.CLAMPED_AFTER: (clamped_after, not_clamped),
     facts.RESCALED: (rescaled,),
+    facts.TABLE: (table, undone),
+    facts.CHOSEN: (chosen,),
 }
 ON_LITERT = (wider_float, rounded_once, clamped_after, not_clamped)
 FLOATS_TOO = (padding, window_of_one, same_either_way)
@@ -586,6 +647,8 @@ BEYOND: dict[str, Callable[[], tuple[Model, Model]]] = {
     facts.ROUNDED_ONCE: lambda: rounded_once(I8, is_fused=True),
     facts.CLAMPED_AFTER: lambda: clamped_after(I8, kinds=("RELU",)),
     facts.RESCALED: lambda: silent_channel(-40.0),
+    facts.TABLE: lambda: table(I8, 0.0371 * 2.4),
+    facts.CHOSEN: lambda: chosen(I8, kinds=("ABS",)),
 }
 
 

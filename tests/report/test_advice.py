@@ -222,3 +222,27 @@ def test_a_batch_size_that_is_advised_leaves_out_what_computes_shapes(tmp_path: 
     assert followed(analyze(tmp_path / "None.tflite").summary.advice, "batch_size=1")
     assert "batch_size=1" not in {each.option for each in given.summary.advice}
     assert need(given) < need(left_open)
+
+
+def floats_between(*kinds: str) -> Model:
+    """Operators between integers that quantizers leave in floats."""
+    b = ModelBuilder()
+    x = b.input("q", (1, 32, 32, 8), scale=0.0371, zero_point=3)
+    for kind in ("DEQUANTIZE", *kinds, "QUANTIZE"):
+        is_stored: dict[str, Any] = {"scale": 0.0213, "zero_point": -100} if kind == "QUANTIZE" else {}
+        y = b.tensor(f"y{len(b.graph.tensors)}", x.shape, DType.INT8 if is_stored else DType.FLOAT32, **is_stored)
+        options = f"{kind.title()}Options" if kind in ("DEQUANTIZE", "QUANTIZE") else None
+        b.operator(kind, (x,), (y,), options)
+        x = y
+    return b.finish(x)
+
+
+def test_floats_between_integers_are_named_with_their_bytes() -> None:
+    said = followed(analyze(write_model(floats_between("SIN", "ABS"))).summary.advice, "integers")
+    assert said.startswith("SIN and ABS in floats between DEQUANTIZE and QUANTIZE take 65,536 of the 65,536 bytes")
+
+
+def test_floats_that_become_integers_are_not_named() -> None:
+    report = report_of(floats_between("RELU6"), max_slowdown=0.5)
+    assert "integers" not in {each.option for each in report.summary.advice}
+    assert need(report) < 0.5 * report.before.required_for_target

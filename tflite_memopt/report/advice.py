@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..kernels.as_it_came import AsItCame
 from ..kernels.profile import KernelProfile
-from ..memory.figures import MemoryUse
+from ..memory.figures import MemoryUse, TensorUse
+from ..model.analysis.float_islands import float_islands
 from ..model.ir.model import DType, Model
 from ..operators.table import WITH_SCALES
 from ..options import Options
@@ -56,6 +57,7 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
         return
     live = memory.peak.live
     whole = max(1, sum(tensor.bytes for tensor in live))
+    yield from _of_islands(live, model)
     batches = {tensor.shape[0] if tensor.shape else 1 for tensor in (*model.main.inputs, *model.main.outputs)}
     batch = min(batches, default=1)
     if len(batches) == 1 and batch > 1 and sum(t.bytes for t in live if t.shape[:1] == (batch,)) > _MOSTLY * whole:
@@ -72,6 +74,25 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
         "int8",
         f"the model computes in floats; converted with a representative dataset its head, {memory.arena_bytes:,} "
         f"bytes now, would take about {round(memory.arena_bytes * (1 - 0.75 * share)):,} (an estimate)",
+    )
+
+
+def _of_islands(live: Sequence[TensorUse], model: Model) -> Iterator[Advice]:
+    """Yield the advice to quantize what computes in floats between integers, where that is ``live`` at the peak."""
+    makers = {(each.name, each.shape): maker for each, maker in float_islands(model.main).items()}
+    floats = [each for each in live if each.type == "float32" and (each.name, each.shape) in makers]
+    if not floats:
+        return
+    around = [makers[each.name, each.shape] for each in floats]
+    readers = [use.operator for maker in around for output in maker.outputs for use in output.uses]
+    found = dict.fromkeys(each.opcode.label for each in (*around, *readers))
+    kinds = [kind for kind in found if kind not in ("DEQUANTIZE", "QUANTIZE")] or list(found)
+    yield Advice(
+        "integers",
+        f"{' and '.join(kinds)} in floats between DEQUANTIZE and QUANTIZE take {sum(each.bytes for each in floats):,} "
+        f"of the {sum(each.bytes for each in live):,} bytes at the peak, in integers a quarter of that: optimize uses "
+        "these for maxima and clamps where that is exact; replace other layers that the quantizer leaves in floats "
+        "(LeakyReLU by ReLU)",
     )
 
 

@@ -23,6 +23,8 @@ WIDER_FLOAT = "wider float"
 ROUNDED_ONCE = "rounded once"
 CLAMPED_AFTER = "clamped after"
 RESCALED = "rescaled"
+TABLE = "table"
+CHOSEN = "chosen"
 
 FACTS: Mapping[str, str] = {
     WINDOW: "a convolution, pool or dense layer computes an output element from its window, its channel's weights, "
@@ -47,6 +49,11 @@ FACTS: Mapping[str, str] = {
     RESCALED: "int8 sums and averages are rescaled to within two steps of the real number, 0 to the zero point, and "
     "clamped by the activation, so that some channels are the zero point for all inputs: by the proof's derivation "
     "(ranges.py) and by that of rewrites (model/analysis/ranges.py)",
+    TABLE: "DEQUANTIZE, QUANTIZE to no more than twice the scale, RELU, RELU6 and RELU_N1_TO_1 of floats, RELU and "
+    "RELU6 of integers of one scale, and MAXIMUM and MINIMUM of integers and one integer make of each stored integer "
+    "what rounding to the next one gives, where no quotient is within 2**-13 (of 16 bits, 2**-5) of halfway",
+    CHOSEN: "REDUCE_MAX and REDUCE_MIN of one scale give one of the stored integers; and of numbers that do not "
+    "decrease with these the number of it",
     UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
 }
 """Why each holds, by name."""

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
+from . import tables
 from .call import FLOATS, PLAIN, Call, CoarseError, Quant, is_float, quantization_of, zero_point
-from .facts import INTEGER_ARITHMETIC, ROUNDED_ONCE, SAME_EITHER_WAY, SAME_QUANTIZATION, WIDER_FLOAT
+from .facts import INTEGER_ARITHMETIC, ROUNDED_ONCE, SAME_EITHER_WAY, SAME_QUANTIZATION, TABLE, WIDER_FLOAT
 from .outcome import BrokenModelError
 from .ring import Keys, Known, Ring, U, Value, is_ring
 
@@ -465,6 +466,8 @@ def converted(call: Call) -> Values:
     if call.operator.name == "DEQUANTIZE" and not is_ring(value) and value.dtype.kind in "iu":
         call.lean_on(ROUNDED_ONCE)
         return [real_of(value, quantization_of(source))]
+    if tables.conversion_of(call.operator.name, source, output) is not None:
+        call.lean_on(TABLE)
     return [conversion(call.keys, call.operator.name, call.ring(0), source, output)]
 
 
@@ -485,8 +488,13 @@ def conversion(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -
     sides = tuple((tensor.dtype.name, quantization_of(tensor)) for tensor in (source, target))
     if any(max(len(scales), len(points)) > 1 for _, (scales, points, _) in sides):
         raise CoarseError
-    found = keys.hash(x, "conversion", name, sides)
-    return keys.as_float(found) if is_float(target) else found
+
+    def unknown(element: Ring) -> Ring:
+        found = keys.hash(element, "conversion", name, sides)
+        return keys.as_float(found) if is_float(target) else found
+
+    function = tables.conversion_of(name, source, target)
+    return unknown(x) if function is None else tables.mapped(keys, x, source.dtype, function, unknown)
 
 
 INTEGERS = {dtype: plain for dtype, plain in PLAIN.items() if dtype not in FLOATS}

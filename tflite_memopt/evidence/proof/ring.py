@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .images import Images
 from .outcome import UndecidedError
 
 Ring = npt.NDArray[np.uint64]
@@ -172,6 +173,7 @@ class Keys:
         self._factors = [U(self.word("factor", number) | 1) for number in range(3)]
         self._order: Ring = np.zeros(0, U)
         self.minus_zero = self.as_float(np.full(1, self.word("minus zero"), U))[0]
+        self.images = Images()
         self.zero_weight = U(self.word("zero weight") | 1)
 
     def of(self, floats: Floats) -> Keys:

@@ -9,14 +9,14 @@ its first element to its last, and floats in another order give another sum. In 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, log2, prod
 from typing import Any
 
 import numpy as np
 
-from ...model.ir.model import DType, OpCode, Operator
-from . import facts
+from ...model.ir.model import DType, OpCode, Operator, Tensor
+from . import facts, tables
 from .call import Call, CoarseError, is_float, quantization_of, zero_point
 from .moves import activated, axis_of, is_plain_integer, sizes_of
 from .outcome import BrokenModelError
@@ -415,30 +415,57 @@ def elementwise(call: Call) -> Values:
 
 
 def clamped(call: Call) -> Values:
-    """RELU6. Between other scales or zero points it is RELU, and then RELU6 of that, unless 6 is no limit."""
-    source, output = call.tensor(0), call.output
+    """RELU, RELU6, and RELU_N1_TO_1.
+
+    RELU6 between integers of other scales or zero points is RELU, and then RELU6 of that, unless 6 is no limit.
+    """
+    name, source, output = call.operator.name, call.tensor(0), call.output
     is_alike = quantization_of(source) == quantization_of(output)
-    if is_alike or output.dtype not in _LARGEST or source.dtype is not output.dtype:
-        return elementwise(call)
+    if name != "RELU6" or is_alike or output.dtype not in _LARGEST or source.dtype is not output.dtype:
+        return [_clamped(call, call.ring(0), source)]
     call.lean_on(facts.CLAMPED_AFTER)
-    rectified, limited = call.kept("clamped", lambda: _words_of_clamps(call))
+    rectified, is_limited = call.kept("clamped", lambda: _of_clamps(call))
     found = call.hashed(call.ring(0), rectified)
-    return [found if limited is None else call.hashed(found, limited)]
+    return [_clamped(call, found, output) if is_limited else found]
 
 
-def _words_of_clamps(call: Call) -> tuple[int, int | None]:
-    """The word of a RELU between the quantizations of a RELU6, and that of a RELU6 behind it; None for no such."""
+def _clamped(call: Call, x: Ring, source: Tensor) -> Ring:
+    """An activation of what is like ``source``, by its table where it has one."""
+    function = tables.clamp_of(call.operator.name, source, call.output)
+    word = Call(replace(call.operator, inputs=(source,)), call.values, call.keys, call.notes).parameters()
+    if function is None:
+        return call.hashed(x, word)
+    call.lean_on(facts.TABLE)
+    return tables.mapped(call.keys, x, source.dtype, function, lambda element: call.hashed(element, word))
+
+
+def _of_clamps(call: Call) -> tuple[int, bool]:
+    """The word of a RELU between the quantizations of a RELU6, and whether 6 is a limit."""
     source, output = call.tensor(0), call.output
     scales, points, _ = quantization_of(output)
     if not len(scales) == len(points) == 1:
         raise CoarseError
-    words = [
-        Call(Operator(OpCode(name), (taken,), (output,)), call.values, call.keys, call.notes).parameters()
-        for name, taken in (("RELU", source), ("RELU6", output))
-    ]
+    rectified = Call(Operator(OpCode("RELU"), (source,), (output,)), call.values, call.keys, call.notes)
     # As LiteRT and TFLM compute the integer for 6: a quotient in float32, rounded half away from zero.
     six = points[0] + floor(float(np.float32(6) / np.float32(scales[0])) + 0.5)
-    return words[0], None if six >= _LARGEST[output.dtype] else words[1]
+    return rectified.parameters(), six < _LARGEST[output.dtype]
+
+
+def limited(call: Call) -> Values:
+    """MAXIMUM and MINIMUM, of integers and a known one by their table."""
+    known = [slot for slot in (0, 1) if not is_ring(call.value(slot))]
+    if len(known) != 1 or call.value(known[0]).size != 1 or call.tensor(1 - known[0]).shape != call.output.shape:
+        return elementwise(call)
+    (at,), source = known, call.tensor(1 - known[0])
+    limit = int(call.value(at).reshape(-1)[0])
+    function = tables.limit_of(call.operator.name, source, call.tensor(at), call.output, limit)
+    if function is None:
+        return elementwise(call)
+    call.lean_on(facts.TABLE)
+    word = call.keys.word("limited", call.parameters(), limit)
+    return [
+        tables.mapped(call.keys, call.ring(1 - at), source.dtype, function, lambda element: call.hashed(element, word))
+    ]
 
 
 _LARGEST = {DType.INT8: 127, DType.INT16: 32767}
@@ -491,9 +518,15 @@ def pool(call: Call) -> Values:
 def reduction(call: Call) -> Values:
     """MEAN, SUM, REDUCE_MAX and the like, over known axes: of the elements, in the order in which they lie."""
     name, x, keep = call.operator.name, call.addend(0), bool(call.option("keepDims", False))
-    axes = sorted({axis_of(axis, x.ndim) for axis in call.known(1).tolist()})
-    kept = [axis for axis in range(x.ndim) if axis not in axes]
-    rows = np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1)
+    if name in ("REDUCE_MAX", "REDUCE_MIN"):
+        source, output = call.tensor(0), call.output
+        if source.dtype in _LARGEST and quantization_of(source) == quantization_of(output):
+            return [_extreme(call, x, source.dtype)]
+        stored = tables.rising(call.keys, x) if call.is_float else None
+        if stored is not None:
+            of, dtype, table = stored
+            return [tables.number_of(call.keys, _extreme(call, of, dtype), table)]
+    rows, axes = _rows(call, x)
     is_sum = name in ("MEAN", "SUM")
     sealed_rows = rows if is_sum else call.keys.hash(rows, "reduced")
     call.loses(log2(4 * max(1, rows.shape[-1])) + (_FLOAT_BITS if call.is_float else 0))
@@ -506,6 +539,23 @@ def reduction(call: Call) -> Values:
     is_of_image = keep and x.ndim == 4 and axes == [1, 2]  # for which kernels have a loop of their own
     total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", is_of_image)
     return [call.hashed(total, call.parameters("keepDims")).reshape(call.output.shape)]
+
+
+def _rows(call: Call, x: Ring) -> tuple[Ring, list[int]]:
+    """What is reduced to one element, along the last axis, and the axes that this was."""
+    axes = sorted({axis_of(axis, x.ndim) for axis in call.known(1).tolist()})
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    return np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1), axes
+
+
+def _extreme(call: Call, x: Ring, dtype: DType) -> Ring:
+    """The largest or smallest of stored integers, whatever they stand for."""
+    call.lean_on(facts.CHOSEN, facts.UNORDERED)
+    rows, _ = _rows(call, x)
+    call.loses(log2(4 * max(1, rows.shape[-1])))
+    total = WRAPPING.total(call.keys.hash(rows, "reduced"))
+    word = call.keys.word("chosen", call.operator.name, dtype.name, rows.shape[-1])
+    return call.keys.hash_by(np.asarray(total), U(word), call.bits).reshape(call.output.shape)
 
 
 def row_map_of(call: Call) -> Values:

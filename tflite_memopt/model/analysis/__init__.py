@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = "lifetimes loops macs ranges side_effects"
+DOOR = "float_islands lifetimes loops macs ranges side_effects"
 """The modules that other folders import; the rest is private to this one."""

@@ -8,9 +8,9 @@ Weights behind the flatbuffer (``Buffer.offset``), where TFLM does not look, are
     [tables | w behind them]        =>        [tables with w]
 
 Beyond the rules of this file, by their names: ``broadcast``, ``repeated_pixels``, ``folded_shapes``,
-``slice_of_concatenation``, ``legal_concatenation``, ``static_lists``, ``widened_constant``. A subgraph that nothing
-calls, usually another signature, is dropped: TFLM runs subgraph 0 alone, and crashes on the tensors of the others,
-which it never places (micro_allocation_info.cc).
+``slice_of_concatenation``, ``legal_concatenation``, ``static_lists``, ``widened_constant``, ``later_dequantize``,
+``integer_clamp``. A subgraph that nothing calls, usually another signature, is dropped: TFLM runs subgraph 0 alone, and
+crashes on the tensors of the others, which it never places (micro_allocation_info.cc).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ...operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule
 from .folding import FOLDED_SHAPES, NEEDED_WIDENING
+from .islands import INTEGER_CLAMP, LATER_DEQUANTIZE
 from .pixels import BROADCAST, REPEATED_PIXELS
 from .slices import SLICE_OF_LONG_CONCATENATION
 from .static_lists import make_lists_static
@@ -292,7 +293,16 @@ def with_dense_products(model: Model, are_real: bool = False) -> Changed:
 
 _RULES: tuple[tuple[Rule, ...], ...] = (
     BROADCAST,
-    (FOLDED_SHAPES, NEEDED_WIDENING, SHIFTED, CHOSEN, *REPEATED_PIXELS, SLICE_OF_LONG_CONCATENATION),
+    (
+        FOLDED_SHAPES,
+        NEEDED_WIDENING,
+        LATER_DEQUANTIZE,
+        INTEGER_CLAMP,
+        SHIFTED,
+        CHOSEN,
+        *REPEATED_PIXELS,
+        SLICE_OF_LONG_CONCATENATION,
+    ),
     (LEGAL_CONCATENATION,),
     (TILES,),
 )

@@ -36,6 +36,7 @@ from .folding import (
     NEEDED_WIDENING,
     WIDENED_CONSTANT,
 )
+from .islands import INTEGER_CLAMP, LATER_DEQUANTIZE
 from .one_shape import ONE_SHAPE
 from .one_split import SPLIT_OF_SLICES
 from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
@@ -76,6 +77,8 @@ CLEAN_UP: tuple[Rule, ...] = (
     CONSECUTIVE_RESHAPES,
     CONSECUTIVE_TRANSPOSES,
     CONSTANT_FOLDING,
+    LATER_DEQUANTIZE,
+    INTEGER_CLAMP,
     *RESTORED_DILATION,
     *FOLDED_BIAS,
     SAME_PADDING,
