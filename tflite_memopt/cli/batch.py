@@ -71,6 +71,7 @@ def batch(
     from ..batch.results import DONE, RESULTS, Results, refuse_mixing
     from ..batch.run import run_batch
     from ..costs.cost import cost_under
+    from ..report.words import counted
     from ..run.pipeline import optimize
 
     if cluster is not None and (workers, worker_memory) != (None, None):
@@ -93,10 +94,10 @@ def batch(
     except KeyboardInterrupt:
         click.echo("tflite-memopt: interrupted; run the same command to continue", err=True)
         sys.exit(INTERRUPTED)
-    counted = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    by_status = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     earlier = f" ({before:,} by an earlier run)" if before else ""
     different = len({model.content for model in models})
     alike = f" ({different:,} different)" if different < len(models) else ""
-    click.echo(f"{len(models):,} models{alike}: {counted}{earlier}. See: {folder / RESULTS}")
+    click.echo(f"{counted(len(models), 'model')}{alike}: {by_status}{earlier}. See: {folder / RESULTS}")
     if counts.total() > counts[DONE]:
         sys.exit(NOT_EQUAL)

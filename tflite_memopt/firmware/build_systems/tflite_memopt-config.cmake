@@ -9,7 +9,7 @@ cmake_minimum_required(VERSION 3.18)
 
 find_program(TFLITE_MEMOPT_EXECUTABLE tflite-memopt DOC "the command of tflite-memopt")
 if(NOT TFLITE_MEMOPT_EXECUTABLE)
-  message(FATAL_ERROR "tflite-memopt is not on the path: pip install tflite-memopt, or set TFLITE_MEMOPT_EXECUTABLE")
+  message(FATAL_ERROR "tflite-memopt is not on the path: activate its environment, or set TFLITE_MEMOPT_EXECUTABLE")
 endif()
 set(_tflite_memopt_version "${CMAKE_CURRENT_LIST_DIR}/../../version.py")
 

@@ -32,7 +32,7 @@ class Memopt(WestCommand):
         """Run both commands; the first that fails gives the exit code."""
         tool, model, folder = shutil.which("tflite-memopt"), Path(args.model), Path(args.directory)
         if tool is None:
-            self.die("tflite-memopt is not on the path: pip install it")
+            self.die("tflite-memopt is not on the path: activate its environment")
         folder.mkdir(parents=True, exist_ok=True)
         small = folder / model.name
         tflm = [] if any(word.split("=")[0] == "--tflm" for word in unknown) else ["--tflm", self._tflm()]
