@@ -77,7 +77,7 @@ def test_inputs_that_overflow_contradict_no_proof_of_finite_values(tmp_path: Pat
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == NOT_EQUAL
     assert result.stdout.startswith("DIFFERENT by litert: output 0")
-    assert result.stdout.endswith("; the proof is of finite values that do not overflow\n")
+    assert result.stdout.endswith("; the proof is of finite values: if none overflows, report both files\n")
     assert "fault of this program" not in result.stderr
 
 

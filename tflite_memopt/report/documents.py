@@ -278,8 +278,9 @@ def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
     differing = [name for name, verdict in verdicts.items() if verdict.equal is False]
     if differing:
         first, proof = verdicts[differing[0]], verdicts.get(PROOF)
-        limit = "; the proof is of finite values that do not overflow" if proof and proof.finite_only else ""
-        return f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}{limit}"
+        said = f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}"
+        is_limited = proof is not None and proof.finite_only
+        return f"{said}; the proof is of finite values: if none overflows, report both files" if is_limited else said
     ran = [name for name, verdict in verdicts.items() if verdict.equal and verdict.samples]
     proof = verdicts.get(PROOF)
     proved = (proof.reason or "proved for all inputs") if proof is not None and proof.equal else "not proved"
