@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
-from tests.rewrite.patterns import F32, I32, LITERT, Branch, assert_same_bits, model_of, refusals
+from tests.rewrite.patterns import F32, I32, LITERT, Branch, assert_exact, assert_same_bits, model_of, refusals
 from tflite_memopt import Options, optimize
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -48,6 +48,38 @@ def test_the_same_bits() -> None:
     Driver(model).apply_everywhere((FOLDED_SHAPES,))
     assert {operator.name for operator in model.main.operators} == {"RESHAPE"}
     assert_same_bits(original, write_model(model), owners, 3, (LITERT,))
+
+
+def moved(branch: Branch) -> None:
+    """A constant of integers, and a product with what one operator moves of it."""
+    b, x = branch.builder, branch.ints(*range(4))
+    kinds: dict[str, tuple[tuple[Tensor, ...], tuple[int, ...], dict[str, Any]]] = {
+        "Reshape": ((x, branch.ints(2, 2)), (2, 2), {}),
+        "Slice": ((x, branch.ints(1), branch.ints(-1)), (3,), {}),
+        "StridedSlice": ((x, branch.ints(2), branch.ints(3), branch.ints(1)), (), {"shrinkAxisMask": 1}),
+        "Concatenation": ((x, branch.ints(7)), (5,), {"axis": branch.random.choice((0, -1))}),
+        "Pack": ((x, x), (4, 2), {"axis": 1, "valuesCount": 2}),
+        "Cast": ((branch.constant(np.asarray([1 << 33, -(1 << 33) - 1], np.int64)),), (2,), {}),
+    }
+    kind = branch.random.choice(list(kinds))
+    inputs, shape, fields = kinds[kind]
+    y, z = branch.tensor(shape, I32), branch.tensor(shape, I32)
+    y.quantization = z.quantization = None
+    b.operator({"StridedSlice": "STRIDED_SLICE"}.get(kind, kind.upper()), inputs, (y,), f"{kind}Options", **fields)
+    branch.run("MUL", (y, branch.input(shape, I32)), z, "MulOptions")
+
+
+def test_integers_are_moved_to_the_same_bits() -> None:
+    assert_exact(FOLDED_SHAPES, moved, 1, 40, (LITERT,))
+
+
+def test_operands_that_do_not_fit_are_left_to_the_kernel() -> None:
+    b = ModelBuilder()
+    y = b.tensor("y", (4,), I32)
+    parts = [b.constant(f"c{size}", np.ones(size, np.int32)) for size in ((2,), (2, 1))]
+    b.operator("CONCATENATION", parts, (y,), "ConcatenationOptions", axis=0)
+    (reason,) = refusals(b.finish(b.add(y, b.input("x", (4,), I32))), FOLDED_SHAPES)
+    assert "arithmetic" in reason
 
 
 def test_tflm_loads_the_model_only_now() -> None:

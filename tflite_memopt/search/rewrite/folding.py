@@ -1,11 +1,10 @@
-"""Rules that compute something now: operators on constants alone, a bias, the layout of a constant."""
+"""Rules that compute something now: shapes, constants in float32, a bias, the layout of a matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, quantized_alike, values, zero_of
+from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, quantized_alike, values
 from ...operators.boxes import axis_of, operands, slice_box, strided_slice_box
 from ...operators.table import OPERATORS
 from ...operators.window import CONVOLUTIONS
@@ -25,57 +24,21 @@ _FOLDED = (*QUANTIZED, DType.INT32, DType.INT64)
 """Types in which constants are computed."""
 
 
-def _constant_folding(match: Match) -> Answer:
-    operator = match.anchor
-    inputs = list(operator.present_inputs())
-    if not inputs or not all(tensor.is_constant for tensor in inputs):
-        return None
-    returned = next((tensor.name for tensor in operator.outputs if match.is_returned(tensor)), None)
-    if returned is not None:
-        return f"it writes '{returned}', which the graph returns"
-    before, after = _freed_bytes(match), sum(each.file_bytes for each in operator.outputs)
-    if after > before:
-        return f"its values would take {after} bytes of flash, and free {before}"
-    found = moved(operator)
-    if found is None:
-        return "its operands, types or quantizations are not those of a plain move of values"
-    return _folded(operator, found)
-
-
-def _folded(operator: Operator, arrays: Sequence[Array]) -> Proposal:
-    """Propose that the outputs are constants of these values."""
-
-    def write(edit: Editor) -> None:
-        for tensor, array in zip(operator.outputs, arrays, strict=True):
-            edit.fill(tensor, array)
-
-    return Proposal(write)
-
-
-def _freed_bytes(match: Match) -> int:
-    """Flash of the constants that only the anchor reads; those that share their bytes with others stay."""
-    own = {t for t in match.anchor.present_inputs() if all(use.operator is match.anchor for use in t.uses)}
-    kept = {id(tensor.buffer) for tensor in match.graph.tensors if tensor not in own}
-    freed = {id(tensor.buffer): tensor.file_bytes for tensor in own}
-    return sum(size for buffer, size in freed.items() if buffer not in kept)
-
-
-def moved(operator: Operator) -> list[Array] | None:
-    """Return the values of the outputs; None unless they are the operator's inputs, moved."""
-    move = _MOVES.get(operator.name)
+def _moved(operator: Operator) -> Array | None:
+    """Return the values of the output; None unless they are the operator's inputs, moved."""
     arrays = _arrays(operator)
-    if move is None or arrays is None:
+    if arrays is None:
         return None
     try:
-        found = move(operator, arrays)
+        return _MOVES[operator.name](operator, arrays)
     except ValueError:  # what numpy raises when operands do not fit each other
         return None
-    return found if [each.shape for each in found] == [tensor.shape for tensor in operator.outputs] else None
 
 
 def _arrays(operator: Operator) -> list[Array] | None:
-    """The values to move; None unless they and the outputs are of one type and quantization, or integers to cast."""
-    data = _data(operator)
+    """The values to move; None unless they and the output are of one type and quantization, or integers to cast."""
+    moved = operator.inputs if operator.name in ("CONCATENATION", "PACK") else operator.inputs[:1]
+    data = [tensor for tensor in moved if tensor is not None]
     found = [array for tensor in data if (array := values(tensor)) is not None]
     if not found or len(found) < len(data) or operator.option("fusedActivationFunction", 0):
         return None
@@ -86,79 +49,23 @@ def _arrays(operator: Operator) -> list[Array] | None:
     return found if all(alike) else None
 
 
-def _data(operator: Operator) -> list[Tensor]:
-    """Return the inputs whose elements are moved."""
-    if operator.name in ("CONCATENATION", "PACK"):
-        return list(operator.present_inputs())
-    first, second = operands(operator, 2)
-    data = second if operator.name == "SPLIT" else first  # SPLIT has its axis first
-    return [] if data is None else [data]
-
-
-def _operand(operator: Operator, slot: int) -> npt.NDArray[np.int64]:
-    found = integers(operands(operator, slot + 1)[slot])
-    if found is None:
-        raise ValueError(f"{operator.name} has no constant integers at input {slot}")
-    return found
-
-
-def _reshaped(operator: Operator, arrays: list[Array]) -> list[Array]:
-    return [arrays[0].reshape(operator.outputs[0].shape)]
-
-
-def _cut(operator: Operator, arrays: list[Array]) -> list[Array]:
+def _cut(operator: Operator, arrays: list[Array]) -> Array:
     box = slice_box(operator) if operator.name == "SLICE" else strided_slice_box(operator)
     if box is None:
         raise ValueError("not a box")
     cut = arrays[0][tuple(slice(first, first + count) for first, count in zip(box.first, box.count, strict=True))]
-    return [cut.reshape(operator.outputs[0].shape)]
+    return cut.reshape(operator.outputs[0].shape)
 
 
-def _split(operator: Operator, arrays: list[Array]) -> list[Array]:
-    (axis,) = _operand(operator, 0 if operator.name == "SPLIT" else 2).tolist()
-    if not -arrays[0].ndim <= axis < arrays[0].ndim:
-        raise ValueError(f"no axis {axis}")
-    ends = list(accumulate(tensor.shape[axis] for tensor in operator.outputs))
-    return np.split(arrays[0], ends[:-1], axis=axis)
-
-
-def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
-    """Zeros around the values; for a quantized tensor, its zero point."""
-    amounts = _operand(operator, 1).reshape(-1, 2).tolist()
-    return [np.pad(arrays[0], amounts, constant_values=zero_of(operator.outputs[0]))]
-
-
-_MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
-    "CAST": lambda operator, arrays: [arrays[0].astype(operator.outputs[0].dtype.label)],
-    "CONCATENATION": lambda operator, arrays: [np.concatenate(arrays, axis=int(operator.option("axis", 0)))],
-    "EXPAND_DIMS": _reshaped,
-    "PACK": lambda operator, arrays: [np.stack(arrays, axis=int(operator.option("axis", 0)))],
-    "PAD": _padded,
-    "RESHAPE": _reshaped,
+_MOVES: Mapping[str, Callable[[Operator, list[Array]], Array]] = {
+    "CAST": lambda operator, arrays: arrays[0].astype(operator.outputs[0].dtype.label),
+    "CONCATENATION": lambda operator, arrays: np.concatenate(arrays, axis=int(operator.option("axis", 0))),
+    "PACK": lambda operator, arrays: np.stack(arrays, axis=int(operator.option("axis", 0))),
+    "RESHAPE": lambda operator, arrays: arrays[0].reshape(operator.outputs[0].shape),
     "SLICE": _cut,
-    "SPLIT": _split,
-    "SPLIT_V": _split,
-    "SQUEEZE": _reshaped,
     "STRIDED_SLICE": _cut,
-    "TILE": lambda operator, arrays: [np.tile(arrays[0], _operand(operator, 1).tolist())],
-    "TRANSPOSE": lambda operator, arrays: [np.transpose(arrays[0], _operand(operator, 1).tolist())],
-    "UNPACK": lambda operator, arrays: list(np.moveaxis(arrays[0], int(operator.option("axis", 0)), 0)),
 }
-"""Outputs from the values to move; ValueError when the operands do not fit."""
-
-CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _constant_folding)
-"""Replace the outputs of an operator that only moves constants by constants.
-
-    constants -- RESHAPE, CONCATENATION, TRANSPOSE ... -- y -- op        =>        y (constant) -- op
-
-Exact: elements are copied, or cut to a narrower integer as C does it (CAST); nothing is computed.
-
-It takes an activation out of the arena, and costs flash. So it is done only where the new constants are not larger than
-the ones that nothing needs any more: not for a PAD or a TILE that makes more of few values, and never for DEQUANTIZE,
-whose float values take two to four times the flash.
-"""
-
-
+"""The output from the values to move; ValueError when the operands do not fit."""
 _MOST = 16
 """Integers in an output: fewer bytes than the entry of an operator takes in the file."""
 _NUMPY = {DType.INT32: np.int32, DType.INT64: np.int64}
@@ -174,10 +81,11 @@ def _folded_shapes(match: Match) -> Answer:
     if match.is_returned(output):
         return f"it writes '{output.name}', which the graph returns"
     compute = _COMPUTED.get(operator.name)
-    found = compute(operator) if compute is not None else (moved(operator) or (None,))[0]
+    found = _moved(operator) if compute is None else compute(operator)
     if found is None or found.shape != output.shape:
         return "its operands are not those of plain arithmetic with shapes"
-    return _folded(operator, [found.astype(_NUMPY[output.dtype])])
+    folded = found.astype(_NUMPY[output.dtype])
+    return Proposal(lambda edit: edit.fill(output, folded))
 
 
 def _shape(operator: Operator) -> Array | None:
@@ -221,9 +129,8 @@ _COMPUTED: Mapping[str, Callable[[Operator], Array | None]] = {
     "SHAPE": _shape,
 }
 """The output's values; None where the operands are others."""
-_MOVED = ("CAST", "CONCATENATION", "PACK", "RESHAPE", "SLICE", "STRIDED_SLICE")
 
-FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _folded_shapes)
+FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVES)), _folded_shapes)
 """Replace arithmetic with fixed shapes, such as SHAPE, GATHER, or REDUCE_PROD, by its results.
 
     x -- SHAPE -- GATHER -- REDUCE_PROD -- PACK -- shape        =>        shape (constant)
@@ -327,7 +234,9 @@ def _widened_constant(is_needed: bool, match: Match) -> Answer:
     if match.is_returned(output):
         return f"it writes '{output.name}', which the graph returns"
     found = _widened(source)
-    return "its values are sparse, in blocks, or without a scale" if found is None else _folded(match.anchor, [found])
+    if found is None:
+        return "its values are sparse, in blocks, or without a scale"
+    return Proposal(lambda edit: edit.fill(output, found))
 
 
 def _widened(source: Tensor) -> Array | None:

@@ -30,7 +30,6 @@ from .dead_channels import drop_dead_channels
 from .engine import Driver, Rule
 from .folding import (
     ADJOINT_MATMUL,
-    CONSTANT_FOLDING,
     FOLDED_BIAS,
     FOLDED_SHAPES,
     NEEDED_WIDENING,
@@ -76,7 +75,6 @@ CLEAN_UP: tuple[Rule, ...] = (
     SLICE_OF_CONCATENATION,
     CONSECUTIVE_RESHAPES,
     CONSECUTIVE_TRANSPOSES,
-    CONSTANT_FOLDING,
     LATER_DEQUANTIZE,
     INTEGER_CLAMP,
     *RESTORED_DILATION,
