@@ -79,6 +79,49 @@ a copy of the image out of the arena.
 """
 
 
+def _unread_padding(match: Match) -> Answer:
+    pad, convolution = match["pad"], match.anchor
+    source, weights = pad.inputs[0], operands(convolution, 2)[1]
+    padded, amounts = pad.outputs[0], integers(operands(pad, 2)[1])
+    if convolution.option("padding", SAME) != VALID or source is None or weights is None or len(weights.shape) != 4:
+        return None
+    if amounts is None or amounts.size != 8:
+        return None
+    less = amounts.reshape(4, 2).copy()
+    for axis in (1, 2):
+        letter = "HW"[axis - 1]
+        stride, dilation = (int(convolution.option(name, 1)) for name in (f"stride{letter}", f"dilation{letter}Factor"))
+        read = (convolution.outputs[0].shape[axis] - 1) * stride + (weights.shape[axis] - 1) * dilation + 1
+        less[axis, 1] -= max(0, min(less[axis, 1], padded.shape[axis] - read))
+    if np.array_equal(less.ravel(), amounts):
+        return None
+    if len(padded.uses) > 1 or match.is_returned(padded):
+        return f"'{padded.name}' is needed by others too"
+    shape = tuple(int(size + pair.sum()) for size, pair in zip(source.shape, less, strict=True))
+
+    def write(edit: Editor) -> None:
+        made = edit.activation(f"{padded.name}/read", shape, padded)
+        paddings = edit.constant(f"{made.name}/paddings", less.astype(np.int32))
+        edit.twin(pad, (source, paddings, *pad.inputs[2:]), (made,))
+        edit.twin(convolution, (made, *convolution.inputs[1:]), convolution.outputs)
+
+    return Proposal(write)
+
+
+UNREAD_PADDING = tuple(
+    Rule("unread_padding", Pattern("convolution", (kind,), {0: Pattern("pad", ("PAD", "PADV2"))}), _unread_padding)
+    for kind in CONVOLUTIONS
+)
+"""Leave out rows and columns of padding that no window reads.
+
+    x (96 x 96) -- PAD to 98 x 98 -- CONV_2D 3x3, stride 2        =>        x -- PAD to 97 x 97 -- CONV_2D
+
+Exact: VALID windows begin at the first row and column, and with a stride the last ones may end before the padding does.
+
+PyTorch pads all sides alike before a stride of 2, and an even image then has a row and a column that are never read.
+"""
+
+
 _TYPES_JOINED_PADDING = {DType.FLOAT32: np.float32, DType.INT8: np.int8, DType.INT16: np.int16}
 
 

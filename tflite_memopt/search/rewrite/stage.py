@@ -50,6 +50,7 @@ from .pixels import (
     SKIPPING_CONVOLUTION,
     SLICE_OF_PADDING,
     SUBSAMPLED_SLICE,
+    UNREAD_PADDING,
 )
 from .search import SiteLimit, SiteUse, Start, TakenApart, search, sites_in, take_apart
 from .shapes import (
@@ -101,6 +102,7 @@ SPLITS: tuple[Rule, ...] = (
 """Take a concatenation apart: applied where the cost falls."""
 
 AFTER_STRIPES: tuple[tuple[Rule, ...], ...] = (
+    *((each,) for each in UNREAD_PADDING),
     (SKIPPING_CONVOLUTION,),
     (JOINED_PADDING,),
     (ONE_SHAPE,),
