@@ -45,6 +45,7 @@ from tflite_memopt.search.rewrite import (
     static_lists,
     steps_in_a_loop,
     transposes,
+    turned_images,
 )
 from tflite_memopt.search.rewrite.engine import Rule
 
@@ -70,6 +71,7 @@ _OTHERS: dict[str, object] = {
     change.DEAD_CHANNELS: dead_channels,
     steps_in_a_loop.NAME: steps_in_a_loop,
     sequences_along_h.NAME: sequences_along_h,
+    turned_images.NAME: turned_images,
     "in_one_row": in_one_row,
     mend.PADDING: mend,
     mend.CLAMP: mend,

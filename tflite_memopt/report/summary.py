@@ -386,6 +386,7 @@ _PLAIN: Mapping[str, str] = {
     "steps_in_a_loop": "unrolled steps run as a loop",
     "channel_tiles": "computes some channels at a time",
     "sequences_along_h": "the sequence lies along the height of an image, so that it can run in stripes",
+    "turned_images": "rows and columns of an image change places, so that it can run in stripes along its columns",
     BOUNDARY: "the model takes and returns integers",
     CHANNELS_LAST: "the model takes and returns its channels last",
     UNCALLED: "removed subgraphs that nothing calls",

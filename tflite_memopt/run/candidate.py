@@ -31,17 +31,19 @@ from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
 from ..search.rewrite.stage import rewrite
 from ..search.rewrite.tiles import KnownTiles, Striped, TileSearch
+from ..search.rewrite.turned_images import turn_images
 from ..solvers.graph.limits import StageClock
 
 Progress = Callable[[str], None]
 
 
 def _rows_along_h(model: Model) -> Changed:
-    """Let sequences and images with channels first have rows."""
-    laid = sequences_along_h(copy_model(model))
-    laid = laid if laid.uses else Changed(model)
-    turned = planes_along_h(copy_model(laid.model))
-    return laid.then(turned) if turned.uses else laid
+    """Let sequences, images of which windows have all rows, and images with channels first have rows."""
+    done = Changed(model)
+    for lay in (turn_images, sequences_along_h, planes_along_h):
+        laid = lay(copy_model(done.model))
+        done = done.then(laid) if laid.uses else done
+    return done
 
 
 _ALONG_H = OtherForm(_rows_along_h, in_one_row)

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = "boundary in_one_row loadable one_step planes sequences_along_h stage tiles"
+DOOR = "boundary in_one_row loadable one_step planes sequences_along_h stage tiles turned_images"
 """The modules that other folders import; the rest is private to this one."""
