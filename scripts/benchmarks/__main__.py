@@ -3,8 +3,6 @@
 scripts/bench models FOLDER... [--table NAME]   RAM, run time and flash of models, by target
 scripts/bench --stale   tables with figures of other versions
 scripts/bench programs FOLDER...   RAM in parts, and with an input that comes row by row: docs/results/programs.csv
-scripts/bench schedule FOLDER... [-o PAGE.md]    every scheduler, the papers' tables
-scripts/bench plan FOLDER... [-o PAGE.md]   every planner
 scripts/bench converters FOLDER...   what is left of the operators that converters of PyTorch write
 scripts/bench faults FOLDER...   operators that meet a fault of a kernel library, before and after
 scripts/bench slide SOURCE...   hops of a sliding window against the whole window and a fed front
@@ -27,10 +25,8 @@ from .converters import converters
 from .faults import faults
 from .figures import stale as stale_figures
 from .models import models
-from .plan import plan
 from .programs import programs
 from .recurrent import recurrent
-from .schedule import schedule
 from .searches import searches
 from .slide import slide
 from .tail import tail
@@ -47,8 +43,6 @@ def cli(stale: bool) -> None:
 for _command in (
     models,
     programs,
-    schedule,
-    plan,
     converters,
     slide,
     recurrent,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.profiles import examples
 from tflite_memopt.published.ilp.fusion import fuse
-from tflite_memopt.published.ilp.method import IlpParts, ilp, ilp_with
+from tflite_memopt.published.ilp.method import ilp
 from tflite_memopt.published.ilp.partition import light_cuts
 from tflite_memopt.published.ilp.windows import improve_in_windows
 from tflite_memopt.published.sub_problem import sub_problems
@@ -91,30 +93,6 @@ def test_a_fused_order_has_the_peak_of_its_operators(problem: ScheduleProblem) -
     assert peak_of(problem, expanded) == peak_of(fused.problem, order)
 
 
-SWITCHES = [IlpParts(pruning, fusion, 1) for pruning in (True, False) for fusion in (True, False)]
-
-
-@pytest.mark.parametrize("parts", SWITCHES, ids=str)
-@given(problem=problems(6))
-@examples(40)
-def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, problem: ScheduleProblem) -> None:
-    answer = ilp_with(problem, SearchLimit(), parts).answer
-    check_order(problem, answer.order)
-    optimum = brute_force(problem)
-    assert peak_of(problem, answer.order) == optimum
-    assert max(answer.lower_bound, schedule_lower_bound(problem)) == optimum
-
-
-@pytest.mark.parametrize("partitions", [None, 2, 3])
-@given(problem=problems(6))
-@examples(40)
-def test_several_partitions_give_no_false_proof(partitions: int | None, problem: ScheduleProblem) -> None:
-    answer = ilp_with(problem, SearchLimit(), IlpParts(partitions=partitions)).answer
-    check_order(problem, answer.order)
-    assert answer.lower_bound <= brute_force(problem)
-    assert peak_of(problem, answer.order) <= peak_of(problem, rpo(problem, SearchLimit()).order)
-
-
 START_IN_PLACE_OF_THE_ANSWER = ScheduleProblem(
     sizes=(16, 0, 0, 0, 16),
     steps=(
@@ -161,20 +139,21 @@ PAIRS = ScheduleProblem(
 """Nine branches of two operators from one input."""
 
 
-@pytest.mark.parametrize("parts", [IlpParts(), IlpParts(partitions=1), IlpParts(fusion=False, partitions=3)], ids=str)
-def test_no_time_still_gives_a_schedule_no_worse_than_rpo(parts: IlpParts) -> None:
-    found = ilp_with(PAIRS, SearchLimit(time_limit=0), parts)
-    check_order(PAIRS, found.answer.order)
-    assert peak_of(PAIRS, found.answer.order) <= peak_of(PAIRS, rpo(PAIRS, SearchLimit()).order)
-    assert found.variables == ()
+def test_no_time_still_gives_a_schedule_no_worse_than_rpo() -> None:
+    found = ilp(PAIRS, SearchLimit(time_limit=0))
+    check_order(PAIRS, found.order)
+    assert peak_of(PAIRS, found.order) <= peak_of(PAIRS, rpo(PAIRS, SearchLimit()).order)
+    assert found.states == 0
 
 
-def test_pruning_and_fusion_leave_fewer_variables() -> None:
-    def total(pruning: bool, fusion: bool) -> int:
-        return sum(ilp_with(LIGHT_STATE_ON_ANOTHER_WAY, SearchLimit(), IlpParts(pruning, fusion, 1)).variables)
-
-    assert 0 < total(True, False) < total(False, False)
-    assert ilp_with(FORK, SearchLimit(), IlpParts(partitions=1)).fused == 1
+@given(problem=problems(6))
+@examples(40)
+def test_parts_of_two_operators_give_no_false_proof(problem: ScheduleProblem) -> None:
+    with patch("tflite_memopt.published.ilp.method.PART_SIZE", 2):
+        answer = ilp(problem, SearchLimit())
+    check_order(problem, answer.order)
+    assert answer.lower_bound <= brute_force(problem)
+    assert peak_of(problem, answer.order) <= peak_of(problem, rpo(problem, SearchLimit()).order)
 
 
 def test_nothing_to_order() -> None:
@@ -192,7 +171,7 @@ def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> 
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     fences = [0, len(problem.steps)]
     allowance = Allowance(10**9, SearchLimit())
-    order, solved = improve_in_windows(graph, reverse_post_order(graph), fences, 2, floor, 0, allowance, True)
+    order, solved = improve_in_windows(graph, reverse_post_order(graph), fences, 2, floor, 0, allowance)
     check_order(problem, order)
     optimum = brute_force(problem)
     assert peak_of(problem, order) == optimum

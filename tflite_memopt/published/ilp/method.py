@@ -1,13 +1,13 @@
 """Integer programming on a graph made small by fusion and partition: Algorithm 2 and its parts.
 
-Source: "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph Optimization". Each part of the method
-can be switched off (:class:`IlpParts`), so that the paper's Tables II to VI can be run again.
+Source: "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph Optimization"; ``scripts/paper`` runs
+its tables again, with the method as printed and its parts switched off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from ...solvers.graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
@@ -15,7 +15,7 @@ from ...solvers.graph.limits import Allowance, SearchLimit
 from ...solvers.schedule.check import peak_of
 from ...solvers.schedule.problem import MemoryGraph, ScheduleAnswer, ScheduleProblem, memory_graph, schedule_lower_bound
 from ..sub_problem import sub_problems
-from .fusion import FusedProblem, fuse, unfused
+from .fusion import FusedProblem, fuse
 from .ordered_part import OrderedPart
 from .partition import light_cuts
 from .windows import improve_in_windows
@@ -27,61 +27,28 @@ _WORK = 1_000_000
 """Columns times linear programs, of all programs together: some ten seconds."""
 
 
-@dataclass(frozen=True)
-class IlpParts:
-    """Settings of the method. ``partitions`` is the paper's k; 1 is exact.
-
-    None cuts where every order passes anyway, which is exact too, and cuts the pieces further where they have more
-    than ``PART_SIZE`` operators, which is not.
-    """
-
-    pruning: bool = True
-    fusion: bool = True
-    partitions: int | None = None
-
-
-@dataclass(frozen=True)
-class IlpAnswer:
-    """``fused`` operators are left after fusion; ``variables`` are those of each program that was solved.
-
-    ``answer.states`` are branch-and-bound nodes.
-    """
-
-    answer: ScheduleAnswer
-    fused: int
-    variables: tuple[int, ...]
-
-
 def ilp(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """Return the method with all its parts on. Proves what it can: see :func:`ilp_with`."""
-    return ilp_with(problem, limit, IlpParts()).answer
+    """Order by integer programming; ``states`` are branch-and-bound nodes.
 
-
-def ilp_with(problem: ScheduleProblem, limit: SearchLimit, parts: IlpParts) -> IlpAnswer:
-    """Order by integer programming with chosen parts of the method.
-
-    With one partition the bound is HiGHS' own, and the optimum if the limit suffices. With more it is that of the parts
-    that start and end where every order must pass. When the work is done, parts keep their reverse post-order. With
-    ``partitions=None`` the work that is left goes to windows around the peak.
+    The graph is cut where every order passes, which is exact, and what lies between further where it has more than
+    ``PART_SIZE`` operators, which is not. The bound is that of parts which start and end where every order must pass.
+    When the work is done, parts keep their reverse post-order; what is left goes to windows around the peak.
     """
     if not problem.steps:
-        return IlpAnswer(ScheduleAnswer(()), 0, ())
+        return ScheduleAnswer(())
     allowance = Allowance(_WORK, limit)
-    fused = fuse(problem) if parts.fusion else unfused(problem)
+    fused = fuse(problem)
     graph = _without_unread_inputs(fused)
-    cuts = [0, len(graph.needs)] if parts.partitions is not None else forced_cuts(transitive_closure(graph))
-    found = _ordered_parts(graph, cuts, parts.partitions)
-    _solve_peaks(found, limit.seed, allowance, parts.pruning)
+    cuts = forced_cuts(transitive_closure(graph))
+    found = _ordered_parts(graph, cuts)
+    _solve_peaks(found, limit.seed, allowance)
     order = tuple(v for part in found for v in part.order)
-    if parts.partitions is None:
-        bound = max(_bound(found), schedule_lower_bound(fused.problem))
-        order, windows = improve_in_windows(graph, order, cuts, PART_SIZE, bound, limit.seed, allowance, parts.pruning)
-        found += windows
+    bound = max(_bound(found), schedule_lower_bound(fused.problem))
+    order, windows = improve_in_windows(graph, order, cuts, PART_SIZE, bound, limit.seed, allowance)
+    found += windows
     known = fused.expand(order), reverse_post_order(memory_graph(problem))
     best = min(known, key=lambda candidate: peak_of(problem, candidate))
-    nodes = sum(part.nodes for part in found)
-    answer = ScheduleAnswer(best, _bound(found), nodes, allowance.stopped_by_clock)
-    return IlpAnswer(answer, len(fused.members), tuple(part.variables for part in found if part.variables))
+    return ScheduleAnswer(best, _bound(found), sum(part.nodes for part in found), allowance.stopped_by_clock)
 
 
 def _without_unread_inputs(fused: FusedProblem) -> MemoryGraph:
@@ -96,18 +63,18 @@ def _bound(parts: Sequence[OrderedPart]) -> int:
     return max((part.lower_bound for part in parts if part.exact), default=0)
 
 
-def _ordered_parts(graph: MemoryGraph, cuts: Sequence[int], partitions: int | None) -> list[OrderedPart]:
+def _ordered_parts(graph: MemoryGraph, cuts: Sequence[int]) -> list[OrderedPart]:
     """Return the parts in order, each in reverse post-order; what lies between two ``cuts`` is cut further."""
     order = reverse_post_order(graph)
     found: list[OrderedPart] = []
     for (start, end), done in zip(pairwise(cuts), sets_at(order, cuts), strict=False):
-        wanted = partitions if partitions is not None else -(-(end - start) // PART_SIZE)
+        wanted = -(-(end - start) // PART_SIZE)
         parts = list(sub_problems(graph, light_cuts(graph, order[start:end], done, wanted)))
         found += [OrderedPart(part, exact=len(parts) == 1) for part in parts]
     return found
 
 
-def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: Allowance, pruning: bool) -> None:
+def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: Allowance) -> None:
     """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or the work is done.
 
     The parts that may still hold the peak share the work that is left.
@@ -119,4 +86,4 @@ def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: Allowance, 
             return
         worst = max(higher, key=lambda part: part.peak)
         with allowance.part_of(len(higher)):
-            worst.solve(seed, allowance, pruning)
+            worst.solve(seed, allowance)

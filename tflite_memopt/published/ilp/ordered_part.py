@@ -18,7 +18,7 @@ class OrderedPart:
 
     ``exact``: all orders of the whole pass through the part's two ends, so that a bound of the part is one of the
     whole. ``peak`` and ``lower_bound`` are bytes; ``solved``: the solver has had its turn, or is not needed.
-    ``variables`` and ``nodes`` are those of the solver's run.
+    ``nodes`` are those of the solver's run.
     """
 
     def __init__(self, part: SubProblem, exact: bool, start: Sequence[int] = ()) -> None:
@@ -30,17 +30,17 @@ class OrderedPart:
         self.peak = peak_of(part.problem, self._order)
         self.lower_bound = schedule_lower_bound(part.problem)
         self.solved = self.peak == self.lower_bound
-        self.variables = self.nodes = 0
+        self.nodes = 0
 
     @property
     def order(self) -> tuple[int, ...]:
         """The part's operators, in the numbers of the whole."""
         return self._part.in_whole(self._order)
 
-    def solve(self, seed: int, allowance: Allowance, pruning: bool) -> None:
+    def solve(self, seed: int, allowance: Allowance) -> None:
         """Run the integer program once; a better order replaces the known one."""
-        program = formulate(self._part.problem, pruning)
+        program = formulate(self._part.problem)
         found = solve_program(self._part.problem, program, self._order, seed, allowance)
         self._order, self.lower_bound, self.nodes = found.order, found.lower_bound, found.nodes
         self.peak = peak_of(self._part.problem, self._order)
-        self.variables, self.solved = program.variables, True
+        self.solved = True

@@ -99,11 +99,6 @@ class IntegerProgram:
     stored: dict[int, StepColumns]
     rows: Constraints
 
-    @property
-    def variables(self) -> int:
-        """How many x and T there are: the paper's V of Table IV (kept tensors and savings need none)."""
-        return sum(columns.end - columns.start for columns in (*self.ran, *self.stored.values()))
-
     def columns_of(self, order: Sequence[int]) -> Iterator[tuple[int, float]]:
         """Yield the x of an order; the solver completes the rest."""
         for place, v in enumerate(order):
@@ -121,7 +116,7 @@ class IntegerProgram:
         return tuple(sorted(range(len(self.ran)), key=place))
 
 
-def formulate(problem: ScheduleProblem, pruning: bool) -> IntegerProgram:
+def formulate(problem: ScheduleProblem, pruning: bool = True) -> IntegerProgram:
     """Return the program of a problem. At most O(operators * (edges + readers)) entries."""
     graph = memory_graph(problem)
     closure = transitive_closure(graph)

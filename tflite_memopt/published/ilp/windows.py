@@ -26,7 +26,6 @@ def improve_in_windows(
     bound: int,
     seed: int,
     allowance: Allowance,
-    pruning: bool,
 ) -> tuple[tuple[int, ...], list[OrderedPart]]:
     """Start with windows of ``width`` steps, until the peak is ``bound``, nothing helps, or the allowance is spent.
 
@@ -43,7 +42,7 @@ def improve_in_windows(
         start, end = _window(low, high, needs.index(peak), size)
         part = _part(graph, order, start, end, exact=(start, end) == (low, high))
         if not part.solved:
-            part.solve(seed, allowance, pruning)
+            part.solve(seed, allowance)
             solved.append(part)
         if part.exact:
             bound = max(bound, part.lower_bound)
