@@ -42,7 +42,7 @@ def least_by_brute_force(problem: MemoriesProblem) -> int:
     for fast in product((False, True), repeat=len(problem.plan.items)):
         chosen = [item for item, is_fast in enumerate(fast) if is_fast]
         slow = sum(problem.traffic[item] for item, is_fast in enumerate(fast) if not is_fast)
-        if slow < best and solve_within(part_of(problem.plan, chosen), problem.capacities[0]).offsets is not None:
+        if slow < best and solve_within(part_of(problem.plan, chosen), problem.capacities[0]) is not None:
             best = slow
     return best
 

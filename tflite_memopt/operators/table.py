@@ -50,8 +50,6 @@ SUMS_OF_CHANNELS = tuple(
 """Those whose output channels are sums over all channels of the first input."""
 SHARED_CODE = frozenset(name for name, kind in OPERATORS.items() if kind.views is not None)
 """Those that copy bytes, whose kernel is the same source file with every kernel library (``move.py``)."""
-PORTABLE_REUSES = SHARED_CODE | {name for name, kind in OPERATORS.items() if kind.is_same_code}
-"""Those with a rule that holds for every kernel library: no other one's output lies on an input of it."""
 BY_LABEL: Mapping[str, OperatorKind] = {**OPERATORS, **custom.KINDS}
 """All rows, by the builtin's schema name or by custom code."""
 REFERENCE: Mapping[str, RequestRule] = {name: kind.asks for name, kind in BY_LABEL.items() if kind.asks is not None}

@@ -27,7 +27,7 @@ from . import disjunctive
 from .bounds import max_breadth, section_items
 from .disjunctive import FOUND, FULL, LIMIT, NODES, NONE, REGISTERS, WORK
 from .heuristics import greedy_by_size
-from .problem import FitResult, Item, PlanProblem, Solution
+from .problem import Item, PlanProblem, Solution
 
 Entry = tuple[int, int, int]
 """(other, low, high): the difference of the offsets may not lie in the open interval; positions in the group."""
@@ -88,21 +88,18 @@ def improve(
     return Solution(tuple(offsets), bound, nodes, allowance.stopped_by_clock, tuple(earlier[:-1]))
 
 
-def fit(problem: PlanProblem, capacity: int, limit: SearchLimit) -> FitResult:
-    """Search for a plan of at most ``capacity`` bytes, as a deployment or a search with a cutoff asks."""
+def fit(problem: PlanProblem, capacity: int, limit: SearchLimit) -> tuple[int, ...] | None:
+    """Search for offsets within ``capacity`` bytes, as a deployment or a search with a cutoff asks; None if none is."""
     allowance = allowance_for(limit)
     offsets = [item.offset or 0 for item in problem.items]
-    if max_breadth(problem) > capacity:
-        return FitResult(None, True, 0, False)
-    nodes = 0
     for indices in time_groups(problem.items):
         best = BestOfGroup(capacity + 1, capacity)
-        nodes += _minimize(PairSearch(group_of(problem, indices)), best, allowance)
+        _minimize(PairSearch(group_of(problem, indices)), best, allowance)
         if not best.found:
-            return FitResult(None, best.bound > capacity, nodes, allowance.stopped_by_clock)
+            return None
         for index, offset in zip(indices, best.found[-1], strict=True):
             offsets[index] = offset
-    return FitResult(tuple(offsets), False, nodes, allowance.stopped_by_clock)
+    return tuple(offsets)
 
 
 def _minimize(search: CapacitySearch, best: BestOfGroup, allowance: Allowance) -> int:

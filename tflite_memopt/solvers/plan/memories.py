@@ -68,7 +68,7 @@ def _spread_by(problem: MemoriesProblem, worth: Sequence[int], limit: SearchLimi
         is_last = number == len(problem.capacities) - 1
         chosen = left if is_last else _Selection(problem.plan, worth, capacity, left).best()
         part = part_of(problem.plan, chosen)
-        fitting = None if is_last else solve_within(part, capacity, limit).offsets
+        fitting = None if is_last else solve_within(part, capacity, limit)
         places = solve(part, "best", limit).offsets if fitting is None else fitting
         need = arena_bytes(part, places)
         if need > capacity:
@@ -180,4 +180,4 @@ class _Selection:
     def _fits(self, items: Iterable[int]) -> bool:
         chosen = sorted(items)
         self._left -= len(chosen)
-        return solve_within(part_of(self._plan, chosen), self._capacity, _QUICK).offsets is not None
+        return solve_within(part_of(self._plan, chosen), self._capacity, _QUICK) is not None

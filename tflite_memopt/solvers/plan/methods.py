@@ -23,7 +23,7 @@ from .bounds import changes_of, section_bound
 from .check import check_bound, check_given, check_plan
 from .exact import allowance_for, exact, fit, improve
 from .heuristics import HEURISTICS, Placement
-from .problem import BoundCertificate, FitResult, Item, OffsetStrategy, Plan, PlanProblem, arena_bytes
+from .problem import BoundCertificate, Item, OffsetStrategy, Plan, PlanProblem, arena_bytes
 
 _LEVELS = (4, 3, 2)
 """Quarters of the bound, above which bytes count as short. Only items that may share are alive above all four."""
@@ -161,22 +161,22 @@ def _plan_from_cores(run: _Portfolio) -> bool:
     return is_chosen
 
 
-def solve_within(problem: PlanProblem, capacity: int, limit: SearchLimit | None = None) -> FitResult:
-    """Look for a plan of at most ``capacity`` bytes: the question of a deployment, or of a search's cutoff.
+def solve_within(problem: PlanProblem, capacity: int, limit: SearchLimit | None = None) -> tuple[int, ...] | None:
+    """Look for offsets within ``capacity`` bytes: the question of a deployment. None where none are found.
 
     The first cheap strategy that fits answers it, else ``exact``. Raises InfeasibleError where given offsets collide.
     """
     check_given(problem)
     limit = limit or SearchLimit()
     if section_bound(problem).nbytes > capacity:
-        return FitResult(None, is_proved=True)
+        return None
     for name in CHEAP:
         offsets = STRATEGIES[name](problem, limit).offsets
         if arena_bytes(problem, offsets) <= capacity and _is_valid(problem, offsets):
-            return FitResult(offsets, is_proved=False)
+            return offsets
     found = fit(problem, capacity, limit)
-    if found.offsets is not None:
-        check_plan(problem, found.offsets)
+    if found is not None:
+        check_plan(problem, found)
     return found
 
 

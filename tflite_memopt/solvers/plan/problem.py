@@ -210,19 +210,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class FitResult:
-    """Tell whether the items fit into a capacity: ``offsets`` if there is a plan, ``is_proved`` if there is none.
-
-    Neither: the search gave up after so many ``nodes``, or ``stopped_by_clock``.
-    """
-
-    offsets: tuple[int, ...] | None
-    is_proved: bool
-    nodes: int = 0
-    stopped_by_clock: bool = False
-
-
-@dataclass(frozen=True)
 class Solution:
     """The result of a strategy: offsets for all items, and a bound in bytes that it proved (0 for none).
 
