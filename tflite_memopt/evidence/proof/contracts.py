@@ -432,7 +432,7 @@ CONTRACTS: Mapping[str, Contract] = {
         one_of("fusedActivationFunction", 0),
     ),
     **_rows("CONV_2D: Conv2DOptions", sums.convolution, *_SUMS, *_SUMS_16, *_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS),
-    **_rows("CUMSUM: CumsumOptions", sums.by_position, "T i32 > T | T: f32 i8 i32 i64", SAME_SHAPE),
+    **_rows("CUMSUM: CumsumOptions", moves.whole, "T i32 > T | T: f32 i8 i32 i64", SAME_SHAPE),
     **_rows(
         "DEPTHWISE_CONV_2D: DepthwiseConv2DOptions",
         sums.depthwise,
@@ -445,7 +445,7 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("DEPTH_TO_SPACE: DepthToSpaceOptions", moves.depth_to_space, "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
     **_rows("SPACE_TO_DEPTH: SpaceToDepthOptions", moves.space_to_depth, "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
     **_rows("DYNAMIC_UPDATE_SLICE", moves.updated, f"T T I > T | T: {_DATA} | I: {_INDEX}", SAME_SHAPE),
-    **_rows("EMBEDDING_LOOKUP", moves.looked_up, "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
+    **_rows("EMBEDDING_LOOKUP", moves.whole, "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
     **_rows("FILL", moves.filled, f"I T > T | T: {_DATA} | I: {_INDEX}", says_output(0), vector(0), ranks(0, 0, 1)),
     **_rows(
         "FULLY_CONNECTED: FullyConnectedOptions",
@@ -458,7 +458,7 @@ CONTRACTS: Mapping[str, Contract] = {
         _OF_BIAS,
     ),
     **_rows("GATHER: GatherOptions", moves.gathered, f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within()),
-    **_rows("GATHER_ND", moves.gathered_at, f"T I > T | T: {_DATA} | I: i16 i32 i64"),
+    **_rows("GATHER_ND", moves.whole, f"T I > T | T: {_DATA} | I: i16 i32 i64"),
     **_rows(
         "MIRROR_PAD: MirrorPadOptions",
         moves.mirrored,
@@ -470,7 +470,7 @@ CONTRACTS: Mapping[str, Contract] = {
     ),
     **_rows("PACK: PackOptions", moves.stacked, f"T* > T | T: {_DATA}", axis_within(1), LIKE_OUTPUT),
     **_rows("UNPACK: UnpackOptions", moves.unstacked, f"T > T* | T: {_DATA}", ranks(1, 8), axis_within(), LIKE_INPUT),
-    **_rows("RANGE", moves.counted, "T T T > T | T: f32 i32 i64"),
+    **_rows("RANGE", moves.whole, "T T T > T | T: f32 i32 i64"),
     **_rows(
         "RESIZE_BILINEAR: ResizeBilinearOptions",
         sums.resized_bilinearly,
@@ -495,7 +495,7 @@ CONTRACTS: Mapping[str, Contract] = {
         *(f"i32 W T B? > T | T: {types}" for types in _OF_TURNED),
         *_TURNED,
     ),
-    **_rows("ZEROS_LIKE", moves.zeros, f"T > T | T: {_DATA}", SAME_SHAPE),
+    **_rows("ZEROS_LIKE", moves.whole, f"T > T | T: {_DATA}", SAME_SHAPE),
     "IF": Contract((), (), "IfOptions"),
     "WHILE": Contract((), (), "WhileOptions"),
     "CALL_ONCE": Contract((">",), (), "CallOnceOptions"),

@@ -19,19 +19,13 @@ from .call import Call, CoarseError
 from .contracts import CONTRACTS, Evaluated
 from .ring import Value
 
-
-def whole(call: Call) -> list[Value]:
-    """A function of everything."""
-    return list(call.whole())
-
-
 _WHOLE = (
     "CONV_3D LOCAL_RESPONSE_NORMALIZATION ONE_HOT REVERSE_SEQUENCE SCATTER_ND SVDF TOPK_V2 "
     "UNIDIRECTIONAL_SEQUENCE_LSTM UNIQUE WHERE"
 )
 KINDS: Mapping[str, Evaluated] = {
     **{name: each.evaluated for name, each in CONTRACTS.items() if each.evaluated is not None},
-    **dict.fromkeys(_WHOLE.split(), whole),
+    **dict.fromkeys(_WHOLE.split(), moves.whole),
 }
 """By the builtin's schema name."""
 
@@ -41,6 +35,6 @@ def evaluate(call: Call) -> tuple[list[Value], bool]:
     evaluated = KINDS[call.operator.name]
     try:
         found = moves.count(call) if call.operator.name in moves.COUNTS else None
-        return (evaluated(call) if found is None else found), evaluated is whole
+        return (evaluated(call) if found is None else found), evaluated is moves.whole
     except CoarseError:
-        return whole(call), True
+        return moves.whole(call), True

@@ -21,6 +21,11 @@ from .ring import Keys, Known, Ring, U, Value, is_ring
 Values = list[Value]
 
 
+def whole(call: Call) -> Values:
+    """Return functions of everything: of kinds that nothing moves, cuts, or computes in advance."""
+    return list(call.whole())
+
+
 def reshaped(call: Call) -> Values:
     """RESHAPE, SQUEEZE, EXPAND_DIMS, by the output's shape, which an operand or option must not contradict."""
     value, shape = call.value(0), call.output.shape
@@ -284,31 +289,6 @@ def gathered(call: Call) -> Values:
     return [np.stack([np.take(each, pick, axis - 1) for each, pick in zip(x, picks, strict=True)])]
 
 
-def gathered_at(call: Call) -> Values:
-    """GATHER_ND."""
-    x, places = call.value(0), call.value(1)
-    if is_ring(places):
-        raise CoarseError
-    sizes = x.shape[: places.shape[-1]]
-    if places.size and ((places < 0) | (places >= np.asarray(sizes))).any():
-        raise BrokenModelError(f"it picks outside of {list(sizes)}")
-    return [x[tuple(np.moveaxis(places.astype(np.int64), -1, 0))]]
-
-
-def looked_up(call: Call) -> Values:
-    """EMBEDDING_LOOKUP of a table of the output's own type."""
-    table, picks = call.value(1), call.value(0)
-    if call.tensor(1).dtype is not call.output.dtype:
-        raise CoarseError
-    if is_ring(picks):
-        columns = call.keys.digest(np.moveaxis(call.ring(1), 0, -1))
-        rows = call.keys.hash(picks, "position").reshape(-1, *(1,) * columns.ndim)
-        return [call.hashed(rows + columns, call.parameters())]
-    if picks.size and not 0 <= picks.min() <= picks.max() < table.shape[0]:
-        raise BrokenModelError(f"it picks {picks.min()} to {picks.max()} of {table.shape[0]} rows")
-    return [table[picks.astype(np.int64)]]
-
-
 def space_to_batch(call: Call) -> Values:
     """SPACE_TO_BATCH_ND, padded with the zero point."""
     x, blocks = call.ring(0), call.known(1).tolist()
@@ -513,26 +493,10 @@ def shape_of(call: Call) -> Values:
     return [wrapped(found, call.output.dtype)]
 
 
-def counted(call: Call) -> Values:
-    """RANGE of integers."""
-    first, last, by = (int(call.known(slot)[0]) for slot in (0, 1, 2))
-    if not by:
-        raise BrokenModelError("its step is 0")
-    _makes(call, (max(0, -((first - last) // by)),))
-    return [wrapped(np.arange(first, last, by, dtype=np.int64), call.output.dtype)]
-
-
 def broadcast_shape(call: Call) -> Values:
     """BROADCAST_ARGS."""
     both = (tuple(call.known(slot).tolist()) for slot in (0, 1))
     return [wrapped(np.asarray(np.broadcast_shapes(*both), np.int64), call.output.dtype)]
-
-
-def zeros(call: Call) -> Values:
-    """ZEROS_LIKE, of types whose zero is 0."""
-    if call.output.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
-        raise CoarseError
-    return [np.zeros(call.output.shape, {DType.FLOAT32: "<f4"}.get(call.output.dtype, "<i8"))]
 
 
 def _quotient(a: Known, b: Known) -> Known:

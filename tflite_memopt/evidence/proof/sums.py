@@ -566,15 +566,6 @@ def row_map_of(call: Call) -> Values:
     return [call.hashed(mixed, call.parameters())]
 
 
-def by_position(call: Call) -> Values:
-    """CUMSUM: of the row along an axis, and the place in it."""
-    axis, x = int(call.known(1)[0]), call.ring(0)
-    moved = np.moveaxis(x, axis, -1)
-    places = call.keys.hash(np.arange(moved.shape[-1], dtype=U), "place")
-    mixed = call.keys.hash(call.keys.digest(moved), "row")[..., None] + places
-    return [np.moveaxis(call.hashed(mixed, call.parameters()), -1, axis)]
-
-
 def position_of(call: Call) -> Values:
     """ARG_MAX and ARG_MIN: of the row along an axis."""
     axis = int(call.known(1)[0])
