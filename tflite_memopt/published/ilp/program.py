@@ -99,6 +99,11 @@ class IntegerProgram:
     stored: dict[int, StepColumns]
     rows: Constraints
 
+    @property
+    def variables(self) -> int:
+        """How many x and T there are: the paper's V of Table IV (kept tensors and savings need none)."""
+        return sum(columns.end - columns.start for columns in (*self.ran, *self.stored.values()))
+
     def columns_of(self, order: Sequence[int]) -> Iterator[tuple[int, float]]:
         """Yield the x of an order; the solver completes the rest."""
         for place, v in enumerate(order):
