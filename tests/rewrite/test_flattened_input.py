@@ -42,8 +42,8 @@ def flattened(branch: Branch) -> None:
         values = np.maximum(branch.values((units, depth), I8), -127)
         weights = branch.constant(values, weights_quantization(branch, units, 0))
     y = branch.tensor((rows, units), dtype, **branch.quantization(dtype))
-    activation = pick.choice((0, 1))
-    branch.run("FULLY_CONNECTED", (flat, weights, bias), y, "FullyConnectedOptions", fusedActivationFunction=activation)
+    fields = {"fusedActivationFunction": pick.choice((0, 1)), "keepNumDims": pick.random() < 0.5}
+    branch.run("FULLY_CONNECTED", (flat, weights, bias), y, "FullyConnectedOptions", **fields)
 
 
 def test_the_same_bits() -> None:
@@ -53,8 +53,8 @@ def test_the_same_bits() -> None:
 def scores(why: str = "") -> Model:
     b = ModelBuilder()
     x = b.input("x", (2, 3, 4))
-    flat = b.reshape(x, (2, 12))
-    y = b.tensor("y", (4, 5) if why == "rows" else (2, 5))
+    flat = b.reshape(x, (1, 2, 12) if why == "kept" else (2, 12))
+    y = b.tensor("y", {"rows": (4, 5), "kept": (1, 2, 5)}.get(why, (2, 5)))
     weights = b.constant("w", np.ones((5, 6 if why == "rows" else 12), np.int8))
     b.operator("FULLY_CONNECTED", (flat, weights, None), (y,), "FullyConnectedOptions", keepNumDims=why == "kept")
     model = b.finish(y, *((flat,) if why == "shared" else ()))

@@ -288,7 +288,7 @@ that keep their dimensions are left alone: for images TFLM has a sum of its own 
 def _flattened_input(match: Match) -> Answer:
     dense, reshape = match.anchor, match["reshape"]
     weights, output = dense.inputs[1], dense.outputs[0]
-    if dense.option("keepNumDims", False) or len(output.shape) != 2:
+    if len(output.shape) != 2:
         return "it keeps the dimensions of its input"
     if weights is None or dense.option("weightsFormat", 0):
         return "its weights are shuffled"
@@ -299,7 +299,7 @@ def _flattened_input(match: Match) -> Answer:
         return source
     if source.elements != output.shape[0] * weights.shape[-1]:
         return "its input has more than the rows that it multiplies"
-    return read_instead(dense, source)
+    return read_instead(dense, source, **({"keepNumDims": False} if dense.option("keepNumDims", False) else {}))
 
 
 FLATTENED_INPUT = Rule(
@@ -311,10 +311,11 @@ FLATTENED_INPUT = Rule(
 
     x (1, 4, 4, 8) -- RESHAPE (1, 128) -- FULLY_CONNECTED        =>        x (1, 4, 4, 8) -- FULLY_CONNECTED
 
-Every network that goes from an image to scores has such a pair. Exact: rows and their length come from the output and
-from the weights, in LiteRT (kernels/fully_connected.cc, ``PrepareImpl``) and in TFLM with its own kernels, CMSIS-NN's
-and esp-nn's (micro/kernels/fully_connected.cc, cmsis_nn/fully_connected.cc, esp_nn/fully_connected.cc: the number of
-rows is that of the output). The reshape takes some 90 bytes of the tail on 32 bits.
+Every network that goes from an image to scores has such a pair. An output of two dimensions has them whether those of
+the input are kept (keepNumDims, as PyTorch's converter writes it) or not. Exact: rows and their length come from the
+output and from the weights, in LiteRT (kernels/fully_connected.cc, ``PrepareImpl``) and in TFLM with its own kernels,
+CMSIS-NN's and esp-nn's (micro/kernels/fully_connected.cc, cmsis_nn/fully_connected.cc, esp_nn/fully_connected.cc: the
+number of rows is that of the output). The reshape takes some 90 bytes of the tail on 32 bits.
 """
 
 
