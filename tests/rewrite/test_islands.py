@@ -216,6 +216,21 @@ def test_floats_that_others_need_stay() -> None:
     assert refusals(copy_model(b.finish(z, y)), LATER_DEQUANTIZE) == []  # floats are returned
 
 
+def test_a_long_chain_of_moves_is_no_recursion() -> None:
+    b = ModelBuilder()
+    q = b.input("q", (1, 2, 3, 4), scale=0.05, zero_point=3)
+    at, order = b.tensor("x", q.shape, F32), b.constant("order", np.asarray([0, 2, 1, 3], np.int32))
+    b.operator("DEQUANTIZE", (q,), (at,), "DequantizeOptions")
+    for number in range(1201):
+        turned = b.tensor(f"y{number}", (1, *at.shape[2:0:-1], 4), F32)
+        b.operator("TRANSPOSE", (at, order), (turned,), "TransposeOptions")
+        at = turned
+    z = b.tensor("z", at.shape, I8, scale=0.05, zero_point=3)
+    b.operator("QUANTIZE", (at,), (z,), "QuantizeOptions")
+    model = b.finish(z)
+    assert Driver(model).apply_at(BOTH, model.main, model.main.operators[1])
+
+
 def test_a_clamp_that_tflm_lacks_is_written_so_that_it_loads() -> None:
     model = clamped(("RELU_N1_TO_1",), I8, (0.0371, 1 / 127), (11, 0))
     found = mended(copy_model(model))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,7 @@ _MOST_BROADCAST = 4
 def _later_dequantize(match: Match) -> Answer:
     operator, widen = match.anchor, match["widen"]
     source, wide = widen.inputs[0], widen.outputs[0]
-    if (
-        source is None
-        or _affine(source) is None
-        or not all(_ends_in_quantize(match, each) for each in operator.outputs)
-    ):
+    if source is None or _affine(source) is None or not _ends_in_quantize(match, operator.outputs):
         return None
     if operator.name in RESHAPES and is_shape_computed(operator):
         return None
@@ -63,16 +59,16 @@ def _affine(tensor: Tensor) -> Affine | None:
     return None if tensor.is_constant or tensor.dtype not in _STORED else affine_of(tensor)
 
 
-def _ends_in_quantize(match: Match, tensor: Tensor) -> bool:
-    """Tell whether all that reads a tensor moves, chooses, or clamps its elements, and quantizes them in the end."""
-    return not match.is_returned(tensor) and all(_quantizes(match, use.operator) for use in tensor.uses)
-
-
-def _quantizes(match: Match, operator: Operator) -> bool:
-    if operator.name == "QUANTIZE":
-        return True
-    is_known = operator.name in (*_MOVING, *_CHOOSING, *_CLAMPS)
-    return is_known and all(_ends_in_quantize(match, output) for output in operator.outputs)
+def _ends_in_quantize(match: Match, made: Sequence[Tensor]) -> bool:
+    """Tell whether all that reads tensors moves, chooses, or clamps their elements, and quantizes them in the end."""
+    waiting = list(made)
+    while waiting:
+        tensor = waiting.pop()
+        readers = [use.operator for use in tensor.uses if use.operator.name != "QUANTIZE"]
+        if match.is_returned(tensor) or any(each.name not in (*_MOVING, *_CHOOSING, *_CLAMPS) for each in readers):
+            return False
+        waiting += [output for reader in readers for output in reader.outputs]
+    return True
 
 
 LATER_DEQUANTIZE = Rule(
