@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 from scripts.benchmarks import digits, figures, recurrent, searches
 from scripts.benchmarks.__main__ import cli
-from scripts.benchmarks.ablations import PARTS, WITHOUT
+from scripts.benchmarks.ablations import PARTS, TUNED, WITHOUT
 from scripts.benchmarks.models import AFTER, BEFORE, REFUSED
 from scripts.benchmarks.programs import HEAD
 from scripts.benchmarks.programs import PARTS as IN_PARTS
@@ -112,6 +113,12 @@ def test_ablations_sum_random_networks_in_one_row_with_a_figure_for_each_part() 
     assert int(found[BEFORE]) > int(found[AFTER])
     assert all(int(found[f"{WITHOUT}{name}, bytes"]) > 0 for name in PARTS)
     assert {figure.model for figure in figures.read("ablations_of_parts")} == {"1 random networks"}
+
+
+def test_what_ablations_replace_is_there() -> None:
+    names = [f"{module}.{name}" for module, names in TUNED.items() for name in names]
+    for name in (*names, *(attribute for attribute, _ in PARTS.values())):
+        pkgutil.resolve_name(f"tflite_memopt.{name}")
 
 
 @pytest.mark.slow

@@ -58,18 +58,8 @@ MECHANISMS = ("order", *OPTIONS)
 
 
 TUNED: Mapping[str, Sequence[str]] = {
-    "solvers.schedule.best_first": (
-        "_MOST_OPERATORS_BOUNDED",
-        "_COMPLETIONS",
-        "_MOST_KNOWN",
-        "_LOOKED_AT",
-        "_OPERATORS_PER_ITERATION",
-        "_EFFORT",
-        "_QUESTION",
-        "_RESERVE",
-        "_ITERATION",
-        "_LEAD",
-    ),
+    "solvers.schedule.best_first": ("_EFFORT", "_QUESTION", "_RESERVE", "_ITERATION", "_LEAD"),
+    "solvers.schedule.bottleneck": ("_COMPLETIONS", "_MOST_KNOWN", "_LOOKED_AT", "_OPERATORS_PER_ITERATION"),
     "solvers.schedule.contracted_orders": ("MOST_ORDERS", "_MOST_REGIONS", "_TRIES", "_MOST_STEPS", "_HOT"),
     "solvers.schedule.reductions": ("_MOST_CANDIDATES", "_MOST_UNSURE"),
     "solvers.plan.disjunctive": ("_PARTS",),
