@@ -80,7 +80,7 @@ def not_proved(original: Model, *results: Model) -> Proof | None:
     return None if found is None else Proof(Status.UNKNOWN, reason=f"outside of its contract: {found}")
 
 
-def prove_computed(original: Computed, result: Computed, *, seed: bytes | None = None) -> Proof:
+def prove_computed(original: Computed, result: Computed) -> Proof:
     """Compare any two computations on random values, such as a model and a chain of its parts.
 
     Both are called with the keys to draw inputs from (:func:`inputs_of`) and with the notes that their runs share.
@@ -97,7 +97,7 @@ def prove_computed(original: Computed, result: Computed, *, seed: bytes | None =
         status = Status.DIFFERENT if wrong else Status.PROVED
         return _noted(Proof(status, outputs=wrong, reason=_said(wrong)), notes, keys)
 
-    return _both_ways(proof, Keys(seed), True)
+    return _both_ways(proof, Keys(), True)
 
 
 def _both_ways(proof: Callable[[Keys, Notes], Proof], keys: Keys, has_floats: bool) -> Proof:

@@ -97,7 +97,6 @@ def optimize_in_parts(
     feed: int | None = None,
     cuts: tuple[int, ...] | None = None,
     image: str | None = None,
-    cache: Cache | None = None,
     whole: Result | None = None,
     must_fit: bool = False,
 ) -> ProgramResult:
@@ -107,15 +106,15 @@ def optimize_in_parts(
     ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
     ``image``: the name of the input that is fed; None: the largest.
     ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
-    ``cache``: as of ``optimize``, for runs of one model with several numbers of parts. ``whole``: the model as one,
-    where it is there already. ``must_fit``: whether the search ends where nothing meets the budget, without the least.
+    ``whole``: the model as one, where it is there already.
+    ``must_fit``: whether the search ends where nothing meets the budget, without the least.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
     given = read_given(source, options, progress, is_cut=True)
     data, shaped = given.data, infer_shapes(given.data, options, progress).data
     fed = None if feed is None else fed_input(given.model, image)
-    whole = optimize(data, options, progress, cache=cache) if whole is None else whole
+    whole = optimize(data, options, progress) if whole is None else whole
     whole = replace(whole, report=replace(whole.report, as_it_came=given.came))
     origin = ProgramSource(given.name, data, _whole_bytes(whole), shaped=shaped)
     model = _to_cut(shaped, options, progress, fed)
@@ -133,8 +132,7 @@ def optimize_in_parts(
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
         return _fed(origin, model, fronts, whole, most_parts, must_fit)
-    known = Cache() if cache is None else cache
-    costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=known)
+    costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=Cache())
     worth = _whole_bytes(whole) * (1 - _GAIN)
     program = replace(_program(origin, [whole], options), verified=_said(whole))
     as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, worth))
