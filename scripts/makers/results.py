@@ -31,6 +31,8 @@ IN_README = {
     "mcunet_vww": "MCUNet visual wake words",
     "mlperf_kws_int8": "MLPerf Tiny keyword spotting",
 }
+KEPT_ASIDE = ("yolo", "mobilenet_v3", "convnext", "crnn", "denoiser", "_seed")
+"""In the names of files of PyTorch that no rule is made on (scripts/zoo_networks/README.md)."""
 _WIDTH, _NAMES, _LINE = 760, 260, 22
 
 
@@ -144,16 +146,25 @@ def people() -> Iterator[str]:
         yield row(network, *("" if run is None else run.cut() for run in cells))
 
 
-def converters() -> Iterator[str]:
-    """RAM of networks of PyTorch, and how many operators of a kind that only moves data there are."""
+def converters(is_aside: bool = False) -> Iterator[str]:
+    """RAM of networks of PyTorch, and how many operators of a kind that only moves data there are.
+
+    ``is_aside``: of those that no rule is made on, by name or by their seed.
+    """
 
     def moved(kind: str) -> Callable[[Run], str]:
         return lambda run: f"{run(f'{kind} before')} -> {run(f'{kind} after')}" if f"{kind} after" in run.values else ""
 
     counts = {kind: moved(kind) for kind in COUNTED}
     named: Columns = {"proof": lambda run: run("proof"), "s": lambda run: run("processor, s")}
-    plain = (run for run in _runs("converters") if not run.target and not run.options)
+    runs = (run for run in _runs("converters") if not run.target and not run.options)
+    plain = (run for run in runs if is_aside is any(name in run.model for name in KEPT_ASIDE))
     return _table(plain, {**_MODEL, **_BEFORE, "RAM": Run.cut, **counts, **named})
+
+
+def aside() -> Iterator[str]:
+    """RAM of networks of PyTorch that no rule is made on."""
+    return converters(is_aside=True)
 
 
 def turned() -> Iterator[str]:
@@ -310,6 +321,7 @@ TABLES = (
         people,
         strangers,
         converters,
+        aside,
         turned,
         layers,
         in_parts,
