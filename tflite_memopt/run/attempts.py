@@ -25,7 +25,7 @@ from ..memory.work import instructions
 from ..model.io import offline_plan
 from ..model.ir.change import Refusal
 from ..options import DEFAULT_LIMIT, EFFORTS, SearchOptions
-from .candidate import Candidate, RunContext, known_or_made, least_as_one, placed_again
+from .candidate import Candidate, RunContext, known_or_made, least_as_one, made_without_loops, placed_again
 
 Rung = Literal["stripes", "rewrites", "order and plan"]
 LAST_RUNG: Rung = "order and plan"
@@ -36,9 +36,6 @@ WORTH = 0.05
 """The share of the objective that a new operator kind or a newer TFLM must save."""
 LIMITS = (0.0, 0.02, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions, that ``explore`` searches."""
-_ROOM = 1.1
-"""The search on an older TFLM looks at what needs so much more than what is kept. It was seen to find up to 9 % less
-than the search with loops finds without them."""
 _USUAL = SearchOptions()
 
 
@@ -98,26 +95,23 @@ def _wider(asked: SearchOptions) -> Iterator[Attempt]:
         yield Attempt("a wider limit", replace(asked, max_slowdown=limit))
 
 
-def _made(run: RunContext, attempt: Attempt, below: int | None) -> Candidate:
+def _made(run: RunContext, attempt: Attempt) -> Candidate:
     if not attempt.anywhere:
-        return known_or_made(run, attempt.limits, below)
+        return known_or_made(run, attempt.limits)
     anywhere = profile_for(None, PORTABLE.name, build=attempt.limits.build)
     planned = offline_plan.decode(run.original) or {}
     theirs = None if run.before is None else needs_by_library(run.original, planned, anywhere)
-    found = known_or_made(replace(run, profile=anywhere, before=theirs), attempt.limits, below)
+    found = known_or_made(replace(run, profile=anywhere, before=theirs), attempt.limits)
     return placed_again(run, attempt.limits, found)
 
 
-def cheapest(run: RunContext, asked: SearchOptions, below: int | None = None) -> Candidate:
-    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget.
-
-    ``below``: bytes of the objective; stripes that need as much or more are not looked for.
-    """
+def cheapest(run: RunContext, asked: SearchOptions) -> Candidate:
+    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget."""
     every, found = attempts_of(run, asked), list[Candidate]()
     own = next(at for at, each in enumerate(every) if each.limits == asked)
     for number, attempt in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"search {number} of {len(every)}, {attempt.said}")
-        made = _made(here, attempt, below)
+        made = _made(here, attempt)
         if attempt.limits.max_slowdown > asked.max_slowdown:
             is_kept = made.is_no_worse and run.work_limit(asked).is_kept_by(made.model)
             made = replace(made, is_no_worse=is_kept)
@@ -154,12 +148,9 @@ def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, 
     assert kept is not None
     since = needed_since(_news(run, kept))
     if plain is not None and since is not None:
-        # What needs more does not take the place of what is kept.
-        enough = int(_ROOM * kept.price(asked)[1].need / (1 - run.worth))
-        if (kept.cascaded.without_loops or 0) <= enough:
-            older = replace(asked, tflm=without_newer(asked.build, since))
-            found = cheapest(run, older, None if asked.budget is not None else enough)
-            plain = found if _pays(run, plain, found, asked) else plain
+        older = replace(asked, tflm=without_newer(asked.build, since))
+        found = made_without_loops(run, older, kept) or cheapest(run, older)
+        plain = found if _pays(run, plain, found, asked) else plain
         kept = kept if _pays(run, plain, kept, asked) else plain
     if kept is best:
         return kept, None

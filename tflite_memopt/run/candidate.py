@@ -53,11 +53,12 @@ _ALONG_H = OtherForm(_rows_along_h, in_one_row)
 class Candidate:
     """A model that may be the result, ordered, with a place for every tensor.
 
-    ``rewritten`` is the model before stripes, ``unplanned`` its file. ``is_no_worse``: no library of the profile needs
-    more than for the original, none gets slower than the limit allows, and there are no ``faults``: of kernels, met by
-    operators in forms that the original does not have.
+    ``base`` is the rewritten model, before channels are in tiles, ``rewritten`` the model before stripes, ``unplanned``
+    its file. ``is_no_worse``: no library of the profile needs more than for the original, none gets slower than the
+    limit allows, and there are no ``faults``: of kernels, met by operators in forms that the original does not have.
     """
 
+    base: Model
     rewritten: Changed
     unplanned: bytes
     cascaded: Changed
@@ -99,7 +100,7 @@ class Candidate:
         return max(sizes, default=cost_in(self.placement.memory, options).need)
 
 
-_Asked = tuple[bytes, KernelProfile, SearchOptions, int | None, tuple[tuple[str, LibraryNeed], ...] | None]
+_Asked = tuple[bytes, KernelProfile, SearchOptions, tuple[tuple[str, LibraryNeed], ...] | None]
 
 
 @dataclass
@@ -108,8 +109,8 @@ class Cache:
 
     ``shaped``: files with the shapes that LiteRT infers, by the file as it came, where no run verifies it.
     ``originals``: models, which nobody changes, by their bytes, which begin all other keys. ``candidates``: by kernels
-    and limits, the need that was to be beaten, and what each library may need. ``rewritten``: by what rewrites depend
-    on; its models are in ``equals``, each once.
+    and limits, and what each library may need. ``rewritten``: by what rewrites depend on; its models are in ``equals``,
+    each once.
     """
 
     shaped: dict[bytes, InferredModel] = field(default_factory=dict)
@@ -148,33 +149,42 @@ class RunContext:
         return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
 
 
-def known_or_made(run: RunContext, options: SearchOptions, below: int | None = None) -> Candidate:
-    """Return the candidate under these limits alone, from the cache if it is there.
-
-    ``below``: stripes that need as much or more bytes of the objective are not looked for.
-    """
-    key = run.data, run.profile, options, below, None if run.before is None else tuple(run.before.items())
+def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:
+    """Return the candidate under these limits alone, from the cache if it is there."""
+    key = run.data, run.profile, options, None if run.before is None else tuple(run.before.items())
     if key not in run.cache.candidates:
-        run.cache.candidates[key] = _made(run, options, below)
+        run.cache.candidates[key] = _made(run, options)
     return run.cache.candidates[key]
+
+
+def made_without_loops(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate | None:
+    """Return a candidate of what the search for another one found without loops, with tiles under these limits.
+
+    None where it found nothing so, or rewrites are others under these limits.
+    """
+    known = found.cascaded.without_loops
+    if known is None or _rewritten(run, options).model is not found.base:
+        return None
+    return _made(run, options, known.decision)
 
 
 def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:
     """Return a candidate that was made for other kernels, its tensors placed for those of the run."""
     copied = replace(found.cascaded, model=copy_model(found.model))
-    return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
+    return _placed(run, options, found.base, Striped(found.rewritten, copied, None), found.unplanned)
 
 
-def _made(run: RunContext, options: SearchOptions, below: int | None) -> Candidate:
-    """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
+def _made(run: RunContext, options: SearchOptions, stripes: Decision | None = None) -> Candidate:
+    """Under one limit: rewritten, in stripes, in tiles, ordered and placed. ``stripes``: those that are known."""
     with run.clock.stage("rewrite"):
         rewritten = _rewritten(run, options)
     with run.clock.stage("cascade"):
-        cascaded = _in_stripes(run, options, rewritten.model, below)
+        known = options if stripes is None else replace(options, replay=str(stripes))
+        cascaded = _in_stripes(run, known, rewritten.model)
         found = _in_tiles(run, options, rewritten, cascaded)
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
-    return _placed(run, options, found, unplanned)
+    return _placed(run, options, rewritten.model, found, unplanned)
 
 
 def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
@@ -225,7 +235,7 @@ def _in_tiles(run: RunContext, options: SearchOptions, rewritten: Changed, casca
     return search.run(rewritten, cascaded)
 
 
-def _placed(run: RunContext, options: SearchOptions, found: Striped, unplanned: bytes) -> Candidate:
+def _placed(run: RunContext, options: SearchOptions, base: Model, found: Striped, unplanned: bytes) -> Candidate:
     """The model, ordered, with a place for every tensor."""
     profile, model = run.profile, found.cascaded.model
     with run.clock.stage("arrange"):
@@ -240,7 +250,7 @@ def _placed(run: RunContext, options: SearchOptions, found: Striped, unplanned: 
     faults = new_faults(model, run.original, profile)
     is_right = not faults and runs_on(operators_of(model), options.build)
     is_no_worse = is_right and fits and run.work_limit(options).is_kept_by(model)
-    return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse, faults)
+    return Candidate(base, found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse, faults)
 
 
 def declined_for_faults(run: RunContext, options: SearchOptions, chosen: Candidate) -> Iterator[Refusal]:

@@ -44,7 +44,7 @@ from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of
 from .table import Forms
-from .tiling import Tilings, apply_tilings, has_loop, text_of
+from .tiling import Tilings, apply_tilings, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -235,12 +235,6 @@ class OrderSearch:
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self._work = model_work(model, profile.prices)
         self.least = 0
-
-    @property
-    def without_loops(self) -> int:
-        """Return the bytes of the objective of the best set without loops, of those that are planned."""
-        needs = (cost.need for cost, chosen in self.plans.planned if not has_loop(chosen))
-        return min(needs, default=self._untiled.need)
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
