@@ -7,6 +7,7 @@ from dataclasses import replace
 from tests.model_builder import ModelBuilder
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange, fitted
+from tflite_memopt.memory.layout import head_in_force, heads_with, memory_layout
 from tflite_memopt.memory.reserve import LibraryNeed, needs_by_library
 from tflite_memopt.model.ir.model import Model, Operator
 from tflite_memopt.operators.requests import Abi, Requests
@@ -58,3 +59,14 @@ def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
     assert again["greedy"].head <= enough["greedy"].head
     assert again["greedier"].head <= enough["greedier"].head
     assert again["reference"].head <= enough["reference"].head
+
+
+def test_heads_of_several_libraries_are_those_of_their_layouts() -> None:
+    model = narrowing()
+    libraries = [replace(REFERENCE, requests=each) for each in (REFERENCE.requests, greedy, greedier_still)]
+    placement = arrange(model, REFERENCE, OPTIONS.search).placement
+    for planned in (placement.offsets, {}):
+        layouts = [memory_layout(model, library, placement.order) for library in libraries]
+        heads = [head_in_force(layout, planned) for layout in layouts]
+        assert heads_with(model, libraries, planned, placement.order) == heads
+        assert len(set(heads)) > 1

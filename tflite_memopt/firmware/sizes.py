@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..kernels.arena import MemoryPlanner, TwoArenasUse, two_arenas_use
 from ..kernels.profile import KernelProfile
-from ..memory.layout import head_in_force, memory_layout
+from ..memory.layout import heads_with
 from ..memory.reserve import LibraryNeed, reserve
 from ..model.ir.model import Model, Tensor
 from ..operators.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL_IN_CPP, Abi
@@ -103,7 +103,7 @@ def arena_sizes(
     ``planner``: which of them. Two arenas are always TFLM's.
     """
     libraries = {each.name: each for each in profile.libraries or (profile,)}
-    heads = {name: head_in_force(memory_layout(model, each), planned) for name, each in libraries.items()}
+    heads = dict(zip(libraries, heads_with(model, list(libraries.values()), planned), strict=True))
     cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
     in_one = heads if in_table is None else dict.fromkeys(heads, in_table)
     uses = {name: reserve(model, in_one[name], each, planner) for name, each in libraries.items()}

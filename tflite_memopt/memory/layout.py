@@ -7,7 +7,7 @@ its own way around them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -90,22 +90,34 @@ def memory_layout(model: Model, profile: KernelProfile, order: Sequence[int] | N
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand.
     """
     timeline = compute_timeline(model, order)
-    items = [
-        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=t.fixed_offset)
-        for t, life in timeline.tensors.items()
-    ]
+    of_operators = _scratch_of(model, timeline, profile)
     scratch: dict[Operator, int] = {}
-    for operator in chain.from_iterable(map(timeline.executed, model.graphs)):
-        span = timeline.spans[operator]
-        # A request of 0 bytes has a handle, and no place.
-        for size in filter(None, profile.requests(operator, _ABI_OF_SCRATCH).scratch):
-            items.append(Item(aligned(size), span.start, span.end))
-            scratch[operator] = scratch.get(operator, 0) + aligned(size)
+    for operator, item in of_operators:
+        scratch[operator] = scratch.get(operator, 0) + item.size
+    items = [*_items_of(timeline), *(item for _, item in of_operators)]
     reuses = reuses_of(model.main, timeline, profile)
     runs_in = None if order is None else tuple(order)
     tensors, returned = tuple(timeline.tensors), model.main.outputs
     loops = loop_layout(model, reuses, timeline, profile)
     return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in, model.tied)
+
+
+def _items_of(timeline: Timeline) -> list[Item]:
+    """The items of the tensors."""
+    return [
+        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=t.fixed_offset)
+        for t, life in timeline.tensors.items()
+    ]
+
+
+def _scratch_of(model: Model, timeline: Timeline, profile: KernelProfile) -> list[tuple[Operator, Item]]:
+    """The requests for scratch, as items, each with its operator. One of 0 bytes has a handle, and no place."""
+    return [
+        (operator, Item(aligned(size), timeline.spans[operator].start, timeline.spans[operator].end))
+        for operator in chain.from_iterable(map(timeline.executed, model.graphs))
+        for size in profile.requests(operator, _ABI_OF_SCRATCH).scratch
+        if size
+    ]
 
 
 def unplannable_tensors(model: Model) -> frozenset[Tensor]:
@@ -157,20 +169,38 @@ def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
 
 def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
     """TFLM's head in bytes when every item has its offset."""
-    return max((offset + item.size for offset, item in zip(offsets, layout.items, strict=True)), default=0)
+    return _head_of(layout.items, offsets)
+
+
+def _head_of(items: Sequence[Item], offsets: Sequence[int]) -> int:
+    return max((offset + item.size for offset, item in zip(offsets, items, strict=True)), default=0)
 
 
 def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[int, ...]:
     """Compute the offset of each item in TFLM: planned ones as written, the rest placed by TFLM around them."""
-    places = [planned.get(tensor) for tensor in layout.tensors]
-    places += [None] * (len(layout.items) - len(places))
-    lives = [layout.timeline.tensors[tensor] for tensor in layout.tensors]
-    starts = [*(life.start for life in lives), *(item.start for item in layout.items[len(lives) :])]
-    items = tuple(
-        Item(item.size, start, item.end, item.alignment, place)
-        for item, start, place in zip(layout.items, starts, places, strict=True)
+    return _in_force(layout.timeline, layout.items, planned)
+
+
+def _in_force(timeline: Timeline, items: Sequence[Item], planned: Mapping[Tensor, int]) -> tuple[int, ...]:
+    """As ``offsets_in_force``. ``items``: those of the tensors first. TFLM knows no relations."""
+    count = len(timeline.tensors)
+    tensors = (
+        replace(item, start=life.start, offset=planned.get(tensor))
+        for item, (tensor, life) in zip(items[:count], timeline.tensors.items(), strict=True)
     )
-    return tflm_greedy(PlanProblem(items, layout.problem.relations), SearchLimit()).offsets
+    return tflm_greedy(PlanProblem((*tensors, *items[count:])), SearchLimit()).offsets
+
+
+def heads_with(
+    model: Model, profiles: Sequence[KernelProfile], planned: Mapping[Tensor, int], order: Sequence[int] | None = None
+) -> list[int]:
+    """Return TFLM's head in bytes with the scratch of each of the profiles, as ``head_in_force`` of their layouts."""
+    timeline = compute_timeline(model, order)
+    tensors, heads = _items_of(timeline), list[int]()
+    for profile in profiles:
+        items = [*tensors, *(item for _, item in _scratch_of(model, timeline, profile))]
+        heads.append(_head_of(items, _in_force(timeline, items, planned)))
+    return heads
 
 
 def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:

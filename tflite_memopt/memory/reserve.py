@@ -14,7 +14,7 @@ from ..kernels.profile import KernelProfile
 from ..model.ir.model import Model, Tensor
 from ..operators.requests import Abi
 from ..options import Objective
-from .layout import head_in_force, memory_layout
+from .layout import heads_with
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def needs_by_library(
     TFLM places each library's scratch around the same offsets. ``order`` as for ``memory_layout``.
     """
     libraries = profile.libraries or (profile,)
-    heads = (head_in_force(memory_layout(model, library, order=order), planned) for library in libraries)
+    heads = heads_with(model, libraries, planned, order)
     return {
         library.name: need_with(model, head, library, order) for library, head in zip(libraries, heads, strict=True)
     }
