@@ -86,12 +86,6 @@ def _row_of(like: Tensor) -> Tensor:
     return Tensor(like.name, (like.shape[0], 1, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
 
 
-def _joined_rows() -> Operator:
-    row, joined = (Tensor("", (1, rows, 1, 1), DType.INT8, _NO_DATA) for rows in (1, 2))
-    options = OperatorOptions("ConcatenationOptions", {"axis": 1})
-    return Operator(OpCode("CONCATENATION"), (row, row), (joined,), options)
-
-
 def _padded_row() -> Operator:
     row, padded = (Tensor("", (1, 1, columns, 1), DType.INT8, _NO_DATA) for columns in (1, 2))
     paddings = replace(_integers((0, 0, 0, 0, 0, 1, 0, 0)), shape=(4, 2))
@@ -135,8 +129,7 @@ class Costs:
 
     def __init__(self, profile: KernelProfile) -> None:
         self.profile, self.shares = profile, MayShare(profile)
-        self.slice_tail = NODE_AND_REGISTRATION.on(profile.abi) + EVAL_TENSOR.on(profile.abi)
-        self.pad_tail, self.join_tail = map(self._tail, (_padded_row(), _joined_rows()))
+        self.plain_tail = NODE_AND_REGISTRATION.on(profile.abi) + EVAL_TENSOR.on(profile.abi)
         self._without_leftovers = replace(profile.prices, block=1)  # pixels of some rows may fill all blocks
         self.of = cache(self._of)
 
@@ -147,7 +140,7 @@ class Costs:
         work = (operator_work(operator, self._without_leftovers) - call) / rows
         if operator.name not in CONVOLUTIONS:
             work = min(work, operator_work(row, self.profile.prices) - call)
-        structures = self.slice_tail + params_bytes(asked)
+        structures = self.plain_tail + params_bytes(asked)
         return RunCosts(
             tail=structures + min(self._buffers(operator), self._buffers(row)),
             whole_tail=structures + self._buffers(operator),
@@ -159,11 +152,6 @@ class Costs:
             whole_work=operator_work(operator, self.profile.prices),
             padded_row_cost=_SPOILT if skips_padding(operator, self.profile.prices) else 1.0,
         )
-
-    def _tail(self, operator: Operator) -> int:
-        """Return the bytes of the tail that one run of the operator takes."""
-        asked = self.profile.requests(operator, self.profile.abi)
-        return self.slice_tail + params_bytes(asked) + self._buffers(operator)
 
     def _buffers(self, operator: Operator) -> int:
         asked = self.profile.requests(operator, self.profile.abi)
@@ -306,7 +294,7 @@ class StripeBounder:
         price = prices_of(output, self._costs.profile.prices)
         self._jobs += jobs
         self._extra += pads + windows
-        self._tail += jobs * cost.tail + pads * self._costs.pad_tail + windows * self._costs.join_tail
+        self._tail += jobs * cost.tail
         self._requests += (jobs - 1) * cost.requests
         self._macs += np.rint(computed * cost.macs).astype(np.int64)
         padded_row_cost = (computed - made) * cost.padded_row_cost
@@ -367,7 +355,7 @@ class StripeBounder:
         _, temporaries = terms.more(added, added, added, self._requests)
         price = prices_of(exit_, self._costs.profile.prices)
         work += price.call + price.joined * exit_.nbytes
-        tail = self._tail - self._before[1] + slices * self._costs.slice_tail + self._costs.join_tail
+        tail = self._tail - self._before[1] + extra * self._costs.plain_tail
         figures = (head, tail, temporaries, self._macs - self._before[0], added, work, np.zeros_like(head))
         return self._demand.possible.copy(), np.stack(figures, axis=1).astype(np.int64)
 
