@@ -165,7 +165,7 @@ def made_without_loops(run: RunContext, options: SearchOptions, found: Candidate
     known = found.cascaded.without_loops
     if known is None or _rewritten(run, options).model is not found.base:
         return None
-    return _made(run, options, known.decision)
+    return _made(run, options, known)
 
 
 def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:

@@ -192,14 +192,6 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class OtherBest:
-    """The best result of a search among those of one kind: its ``need``, bytes of the objective, and its decision."""
-
-    need: int
-    decision: Decision
-
-
-@dataclass(frozen=True)
 class Changed:
     """What a pass made of a model, what it did, and what it did not do for which reason.
 
@@ -207,15 +199,15 @@ class Changed:
     where the pass did nothing that is worth keeping.
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
-    ``without_loops``: what such a search found without loops, the best of it, where its best has one.
-    ``decision``: what the pass chose by a search, with which it does the same again.
+    ``decision``: what the pass chose by a search, with which it does the same again. ``without_loops``: with which it
+    does the best of what such a search found without loops, where its best has one.
     """
 
     model: Model
     uses: tuple[RewriteUse, ...] = ()
     refused: tuple[Refusal, ...] = ()
     least: int | None = None
-    without_loops: OtherBest | None = None
+    without_loops: Decision | None = None
     decision: Decision = NOTHING_DECIDED
 
     def then(self, *later: Changed) -> Changed:

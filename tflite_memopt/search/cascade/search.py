@@ -19,7 +19,7 @@ from ...memory.layout import memory_layout
 from ...memory.problems import schedule_problem
 from ...memory.work import WorkLimit, instructions
 from ...model.analysis.lifetimes import io_lower_bound
-from ...model.ir.change import Changed, Decision, OtherBest, Refusal, RewriteUse
+from ...model.ir.change import Changed, Decision, Refusal, RewriteUse
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
 from ...model.ir.copying import copy_model
 from ...model.ir.editor import label
@@ -266,7 +266,7 @@ class _Cascade:
         model = self._own.finish(self._own.model, self._profile)
         return Changed(model, self._own.uses, refused, decision=decision)
 
-    def _without_loops(self) -> OtherBest | None:
+    def _without_loops(self) -> Decision | None:
         """The best without loops, where the incumbent has one."""
         if self._best is None or not has_loop(self._best[2]):
             return None
@@ -275,7 +275,7 @@ class _Cascade:
             for other, tilings in search.plans.planned:
                 if not has_loop(tilings) and search.plans.price(other) < search.plans.price(cost):
                     cost, variant, chosen = other, searched, tilings
-        return OtherBest(cost.need, Decision((), variant.is_along_h, variant.order, text_of(chosen)))
+        return Decision((), variant.is_along_h, variant.order, text_of(chosen))
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""
