@@ -293,6 +293,19 @@ def summed_with(*values: float) -> Model:
     return b.finish(b.reshape(y, (2, 2)))
 
 
+def limited_to(limit: float) -> Model:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4), F32), b.tensor("y", (1, 4), F32)
+    b.operator("MINIMUM", (x, b.constant("limit", np.asarray(limit, np.float32))), (y,), "MaximumMinimumOptions")
+    return b.finish(y)
+
+
+@pytest.mark.parametrize("limit", [np.inf, np.nan, 2.5])
+def test_a_limit_of_floats_is_no_integer(limit: float) -> None:
+    assert prove(limited_to(limit), limited_to(limit)).status is Status.PROVED
+    assert prove(limited_to(limit), limited_to(2.75)).status is Status.DIFFERENT
+
+
 def test_infinity_is_no_real_number() -> None:
     assert not prove(summed_with(), summed_with(np.inf, -np.inf)).proved
     assert prove(summed_with(), summed_with(3e38, -3e38)).is_finite

@@ -199,6 +199,19 @@ def test_what_kernels_may_round_otherwise_stays(case: str) -> None:
     assert prove(clamped(*arguments), model.finish(y)).status is Status.DIFFERENT
 
 
+def test_six_beyond_the_integers_of_kernels_is_no_relu6() -> None:
+    model = clamped(("RELU6",), I8, (1e-9, 1e-9), (3, 3))
+    original = copy_model(model)
+    Driver(model).apply_everywhere(BOTH)
+    assert kinds(model) == ["RELU"]
+    assert prove(original, model).status is Status.PROVED
+
+
+def test_zero_points_that_kernels_of_integers_refuse_stay_in_floats() -> None:
+    for dtype, point in ((I16, 32767), (I8, -140)):
+        assert refusals(clamped(("RELU",), dtype, (0.0003, 0.0003), (point, point)), INTEGER_CLAMP) == []
+
+
 def test_floats_that_others_need_stay() -> None:
     b = ModelBuilder()
     q = b.input("q", (1, 4, 4, 2), scale=0.05, zero_point=3)

@@ -453,7 +453,7 @@ def _of_clamps(call: Call) -> tuple[int, bool]:
 
 def limited(call: Call) -> Values:
     """MAXIMUM and MINIMUM, of integers and a known one by their table."""
-    known = [slot for slot in (0, 1) if not is_ring(call.value(slot))]
+    known = [slot for slot in (0, 1) if call.output.dtype in _LARGEST and not is_ring(call.value(slot))]
     if len(known) != 1 or call.value(known[0]).size != 1 or call.tensor(1 - known[0]).shape != call.output.shape:
         return elementwise(call)
     (at,), source = known, call.tensor(1 - known[0])

@@ -55,8 +55,11 @@ def _later_dequantize(match: Match) -> Answer:
 
 
 def _affine(tensor: Tensor) -> Affine | None:
-    """The scale and zero point of integers that are computed and followed."""
-    return None if tensor.is_constant or tensor.dtype not in _STORED else affine_of(tensor)
+    """The scale and zero point of integers that are computed and followed: kernels of 16 bits ask for 0."""
+    found = None if tensor.is_constant or tensor.dtype not in _STORED else affine_of(tensor)
+    least, most = (-128, 127) if tensor.dtype is DType.INT8 else (0, 0)
+    is_followed = found is not None and 0 < found.scale < np.inf and least <= found.zero_point <= most
+    return found if is_followed else None
 
 
 def _ends_in_quantize(match: Match, made: Sequence[Tensor]) -> bool:
@@ -136,7 +139,7 @@ def _clamps_of(
     ends, have = ((int(each.min()), int(each.max())) for each in (wanted, made))
     if ends == have:
         return {}
-    least, six = max(have[0], affine.zero_point), _rounded(np.asarray([6 / affine.scale]), affine.zero_point, stored)
+    least, six = max(have[0], affine.zero_point), _quantized(np.asarray([6]), affine, stored)
     alone = {"RELU": (least, have[1])} | ({} if six is None else {"RELU6": (least, min(have[1], int(six[0])))})
     fits = [kind for kind, left in alone.items() if left == ends]
     if fits:
