@@ -18,11 +18,12 @@ from tflite_memopt.cli import cli
 from tflite_memopt.cli.exit_codes import CONTRADICTED, NOT_EQUAL
 from tflite_memopt.evidence.equivalence import verification
 from tflite_memopt.evidence.equivalence.inputs import LEAST_SAMPLES, MOST_SAMPLES, samples_for, seeded_inputs
-from tflite_memopt.evidence.equivalence.verdict import PLAN, PROOF, Verdict, contradiction
+from tflite_memopt.evidence.equivalence.verdict import FILE, PLAN, PROOF, Verdict, contradiction
 from tflite_memopt.evidence.proof import Proof, Status
 from tflite_memopt.kernels.mend import PADDING as PADDING_APART
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.report.documents import verdict_line
 
 EQUAL, UNKNOWN = Verdict(0, True, 0.0, None), Verdict(0, None, 0.0, "not followed")
 FINITE = Verdict(0, True, 0.0, None, finite_only=True)
@@ -79,6 +80,11 @@ def test_inputs_that_overflow_contradict_no_proof_of_finite_values(tmp_path: Pat
     assert result.stdout.startswith("DIFFERENT by litert: output 0")
     assert result.stdout.endswith("; the proof is of finite values: if none overflows, report both files\n")
     assert "fault of this program" not in result.stderr
+
+
+def test_another_name_is_no_value_that_a_proof_of_finite_values_leaves_open() -> None:
+    named = Verdict(0, False, 0.0, "output 0 has another name")
+    assert verdict_line({PROOF: FINITE, FILE: named, "litert": SAME}) == f"DIFFERENT by {FILE}: {named.reason}"
 
 
 def other_dense(seed: int) -> Model:

@@ -108,3 +108,13 @@ def test_what_floats_add_in_another_order_stays() -> None:
     assert len(use.operators) == 1  # the last filter alone
     other = Signals()
     assert not turn_images(other.b.finish(other.filter(other.x, (3, 3), 4))).uses  # it has rows
+
+
+def test_scales_along_an_axis_of_the_image_stay() -> None:
+    net = Signals(F32)
+    q = net.b.tensor("q", (1, SENSORS, STEPS, 1))
+    q.quantization = per_channel(np.linspace(0.01, 0.1, SENSORS, dtype=np.float32), 1)
+    net.b.graph.inputs = (q,)
+    net.b.operator("DEQUANTIZE", (q,), (net.x,), "DequantizeOptions")
+    (use,) = turn_images(net.b.finish(net.filter(net.x, (SENSORS, 1), 4))).uses
+    assert len(use.operators) == 1  # DEQUANTIZE stays

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 from ..errors import printable
-from ..evidence.equivalence.verdict import FILE, PROOF, Verdict
+from ..evidence.equivalence.verdict import FILE, PROOF, Verdict, contradiction
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.reserve import LibraryNeed
 from ..model.ir.change import Refusal, RewriteUse
@@ -279,8 +279,11 @@ def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
     if differing:
         first, proof = verdicts[differing[0]], verdicts.get(PROOF)
         said = f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}"
-        is_limited = proof is not None and proof.finite_only
-        return f"{said}; the proof is of finite values: if none overflows, report both files" if is_limited else said
+        if proof is None or not proof.finite_only:
+            return said
+        of_any = {**verdicts, PROOF: replace(proof, finite_only=False)}
+        limit = "; the proof is of finite values: if none overflows, report both files"
+        return said if contradiction(of_any) is None else f"{said}{limit}"
     ran = [name for name, verdict in verdicts.items() if verdict.equal and verdict.samples]
     proof = verdicts.get(PROOF)
     proved = (proof.reason or "proved for all inputs") if proof is not None and proof.equal else "not proved"

@@ -66,7 +66,9 @@ def _path_to(graph: Graph, last: Operator) -> list[Operator]:
 
 
 def _is_image(tensor: Tensor | None) -> bool:
-    return tensor is not None and len(tensor.shape) == 4 and tensor.shape[0] == 1 and not tensor.is_constant
+    if tensor is None or len(tensor.shape) != 4 or tensor.shape[0] != 1 or tensor.is_constant:
+        return False
+    return tensor.quantization is None or tensor.quantization.scale.size <= 1  # more lie along an axis
 
 
 def _can_turn(operator: Operator) -> bool:
