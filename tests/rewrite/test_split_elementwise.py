@@ -59,6 +59,7 @@ BINARY = (
     *((name, I32) for name in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")),
     *((name, a) for name in ("GREATER", "LESS_EQUAL", "NOT_EQUAL") for a in (F32, I8)),
 )
+LIMITS = tuple((name, dtype) for name in ("MAXIMUM", "MINIMUM") for dtype in (I8, I16))
 ORDERED = ("DIV", "FLOOR_DIV", "PRELU")
 COMPARISONS = ("GREATER", "LESS_EQUAL", "NOT_EQUAL")
 LIKE_INPUT = ("MAXIMUM", "MINIMUM", "RELU_N1_TO_1", "RELU_0_TO_1", "NEG")
@@ -102,6 +103,17 @@ def binary(branch: Branch) -> None:
     kind = ARITHMETIC.get(name)
     fields = {"fusedActivationFunction": branch.random.choice((0, 1, 3))} if kind and dtype is not I32 else {}
     branch.run(name, (other, x) if swapped else (x, other), y, kind, **fields)
+
+
+def limited(branch: Branch) -> None:
+    """Integers and constant limits, one or several."""
+    name, dtype = LIMITS[branch.number % len(LIMITS)]
+    x = branch.concat(dtype)
+    limit = branch.random.choice(CONSTANTS)(branch, x, name)
+    made = branch.tensor(
+        np.broadcast_shapes(x.shape, limit.shape), dtype, **output_quantization(branch, name, dtype, x)
+    )
+    branch.run(name, (x, limit), made, None)
 
 
 Operand = Callable[[Branch, Tensor, str], Tensor]
@@ -187,6 +199,10 @@ def test_unary_the_same_bits() -> None:
 @pytest.mark.parametrize(("table", "runtime"), [(ONLY_TFLM, TFLM), (ONLY_LITERT, LITERT)])
 def test_what_only_one_runtime_has(table: tuple[tuple[str, DType, DType], ...], runtime: str) -> None:
     assert_exact(SPLIT_ELEMENTWISE, unary(table), 0, 2 * len(table), (runtime,))
+
+
+def test_with_limits_the_same_bits() -> None:
+    assert_exact(SPLIT_ELEMENTWISE, limited, 0, 200)
 
 
 @pytest.mark.parametrize("seed", range(2))

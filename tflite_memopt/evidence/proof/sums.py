@@ -10,6 +10,7 @@ its first element to its last, and floats in another order give another sum. In 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import floor, log2, prod
 from typing import Any
 
@@ -452,20 +453,28 @@ def _of_clamps(call: Call) -> tuple[int, bool]:
 
 
 def limited(call: Call) -> Values:
-    """MAXIMUM and MINIMUM, of integers and a known one by their table."""
+    """MAXIMUM and MINIMUM, of integers and known ones by their tables.
+
+    Each element has the table of its own limit, so that parts of a tensor are what they are in the whole.
+    """
     known = [slot for slot in (0, 1) if call.output.dtype in _LARGEST and not is_ring(call.value(slot))]
-    if len(known) != 1 or call.value(known[0]).size != 1 or call.tensor(1 - known[0]).shape != call.output.shape:
+    if len(known) != 1:
         return elementwise(call)
     (at,), source = known, call.tensor(1 - known[0])
-    limit = int(call.value(at).reshape(-1)[0])
-    function = tables.limit_of(call.operator.name, source, call.tensor(at), call.output, limit)
-    if function is None:
-        return elementwise(call)
+    x, limits = np.broadcast_arrays(call.ring(1 - at), call.value(at))
+    made: Ring = np.empty(x.shape, U)
+    for limit in np.unique(limits).tolist():
+        function = tables.limit_of(call.operator.name, source, call.tensor(at), call.output, limit)
+        if function is None:  # whatever the limit
+            return elementwise(call)
+        own, word = limits == limit, call.keys.word("limited", call.parameters(), limit)
+        made[own] = tables.mapped(call.keys, x[own], source.dtype, function, partial(_hashed_with, call, word))
     call.lean_on(facts.TABLE)
-    word = call.keys.word("limited", call.parameters(), limit)
-    return [
-        tables.mapped(call.keys, call.ring(1 - at), source.dtype, function, lambda element: call.hashed(element, word))
-    ]
+    return [made]
+
+
+def _hashed_with(call: Call, word: int | Ring, element: Ring) -> Ring:
+    return call.hashed(element, word)
 
 
 _LARGEST = {DType.INT8: 127, DType.INT16: 32767}
