@@ -202,7 +202,7 @@ def test_what_only_one_runtime_has(table: tuple[tuple[str, DType, DType], ...], 
 
 
 def test_with_limits_the_same_bits() -> None:
-    assert_exact(SPLIT_ELEMENTWISE, limited, 0, 200)
+    assert_exact(SPLIT_ELEMENTWISE, limited, 0, 100)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -462,8 +462,11 @@ def limited(call: Call) -> Values:
         return elementwise(call)
     (at,), source = known, call.tensor(1 - known[0])
     x, limits = np.broadcast_arrays(call.ring(1 - at), call.value(at))
+    every = np.unique(limits).tolist()
+    if len(every) > _MOST_LIMITS:  # each has a table, of half a megabyte for 16 bits; parts with fewer may be unproved
+        return elementwise(call)
     made: Ring = np.empty(x.shape, U)
-    for limit in np.unique(limits).tolist():
+    for limit in every:
         function = tables.limit_of(call.operator.name, source, call.tensor(at), call.output, limit)
         if function is None:  # whatever the limit
             return elementwise(call)
@@ -478,6 +481,8 @@ def _hashed_with(call: Call, word: int | Ring, element: Ring) -> Ring:
 
 
 _LARGEST = {DType.INT8: 127, DType.INT16: 32767}
+_MOST_LIMITS = 256
+"""As many as 8 bits have."""
 
 
 def pool(call: Call) -> Values:
