@@ -471,13 +471,9 @@ def limited(call: Call) -> Values:
         if function is None:  # whatever the limit
             return elementwise(call)
         own, word = limits == limit, call.keys.word("limited", call.parameters(), limit)
-        made[own] = tables.mapped(call.keys, x[own], source.dtype, function, partial(_hashed_with, call, word))
+        made[own] = tables.mapped(call.keys, x[own], source.dtype, function, partial(call.hashed, word=word))
     call.lean_on(facts.TABLE)
     return [made]
-
-
-def _hashed_with(call: Call, word: int | Ring, element: Ring) -> Ring:
-    return call.hashed(element, word)
 
 
 _LARGEST = {DType.INT8: 127, DType.INT16: 32767}
@@ -539,7 +535,7 @@ def reduction(call: Call) -> Values:
         stored = tables.rising(call.keys, x) if call.is_float else None
         if stored is not None:
             of, dtype, table = stored
-            return [tables.number_of(call.keys, _extreme(call, of, dtype), table)]
+            return [tables.image_of(call.keys, _extreme(call, of, dtype), table)]
     rows, axes = _rows(call, x)
     is_sum = name in ("MEAN", "SUM")
     sealed_rows = rows if is_sum else call.keys.hash(rows, "reduced")

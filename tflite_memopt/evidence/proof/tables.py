@@ -42,11 +42,11 @@ def mapped(keys: Keys, value: Ring, dtype: DType, function: Function, otherwise:
         at = numbers == number
         known, own = (source[at], images.tables[number]) if number >= 0 else (flat[at], _EVERY.get(dtype))
         table = None if own is None else function(own)
-        made[at] = otherwise(flat[at]) if table is None else _image(keys, known, table)
+        made[at] = otherwise(flat[at]) if table is None else image_of(keys, known, table)
     return made.reshape(value.shape)
 
 
-def _image(keys: Keys, source: Ring, table: Table) -> Ring:
+def image_of(keys: Keys, source: Ring, table: Table) -> Ring:
     """Return what becomes of integers by a table: they themselves where it changes none."""
     if table.dtype.kind == "i" and any(np.array_equal(table, each) for each in _EVERY.values()):
         return source
@@ -69,11 +69,6 @@ def rising(keys: Keys, rows: Ring) -> tuple[Ring, DType, Table] | None:
     table = keys.images.tables[numbers[0]]
     (dtype,) = (each for each, stored in _EVERY.items() if stored.size == table.size)
     return None if (np.diff(table) < 0).any() else (source.reshape(rows.shape), dtype, table)
-
-
-def number_of(keys: Keys, chosen: Ring, table: Table) -> Ring:
-    """Return the numbers of integers by a table."""
-    return _image(keys, chosen, table)
 
 
 def conversion_of(name: str, source: Tensor, target: Tensor) -> Function | None:
