@@ -24,9 +24,9 @@ from tests.rewrite.patterns import (
 from tflite_memopt import Options
 from tflite_memopt.evidence.proof import prove
 from tflite_memopt.model.ir.copying import copy_model
-from tflite_memopt.model.ir.editor import Editor
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.editor import Editor
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.loadable import mended
 from tflite_memopt.search.rewrite.slices import SLICE_OF_CONCATENATION

@@ -16,13 +16,10 @@ import numpy as np
 
 from ..errors import ErrorKind, UnsupportedModelError
 from ..model.ir.copying import copy_model
-from ..model.ir.editor import GraphWriter, add_buffer, operator_version
+from ..model.ir.editor import GraphWriter, add_buffer
 from ..model.ir.model import DType, Model, Operator, Quantization, Tensor
 from ..model.ir.tensors import per_tensor
-from ..operators.table import kind_of
-
-_DENSE = 4
-"""The version of an int8 FULLY_CONNECTED; ``operator_version`` has that of one that keeps its dimensions."""
+from ..operators.table import kind_of, version_of
 
 
 def as_int8(model: Model) -> Model:
@@ -53,8 +50,7 @@ def as_int8(model: Model) -> Model:
         scale = kind_of(operator).scale
         if scale is not None:
             operator.outputs[0].quantization = per_tensor(*scale)
-        is_dense = operator.name == "FULLY_CONNECTED"
-        least = _DENSE if is_dense else operator_version(operator.name, operator.outputs)
+        least = version_of(operator.name, operator.outputs)
         if operator.opcode.version < least:
             operator.opcode = writer.opcode(operator.name, least)
     used = {id(tensor.buffer) for tensor in made.main.tensors}

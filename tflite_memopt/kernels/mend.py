@@ -30,9 +30,10 @@ from math import floor
 import numpy as np
 
 from ..model.ir.change import Changed, RewriteUse
-from ..model.ir.editor import SAME, VALID, Editor, stem
+from ..model.ir.editor import SAME, VALID, stem
 from ..model.ir.model import Buffer, DType, Graph, Model, Operator, Tensor
 from ..model.ir.tensors import affine_of, integers
+from ..operators.editor import Editor
 from ..operators.window import CONVOLUTIONS, transposed_window_of, window_of
 from .faults import TFLM, Form, faults_in, faults_of
 from .profile import KernelProfile

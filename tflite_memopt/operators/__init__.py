@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-DOOR = "boxes control kind move overrides recurrent reduce requests reuse rows table window"
+DOOR = "boxes control editor kind move overrides recurrent reduce requests reuse rows table window"
 """The modules that other folders import; the rest is private to this one."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ..model.ir.model import DType, Operator
 from ..model.ir.tensors import QUANTIZED
-from .kind import I8, I16, NIBBLES, TO_16, AlongH, Arrival, OperatorKind, Tflm
+from .kind import F32, I8, I16, NIBBLES, TO_16, AlongH, Arrival, OperatorKind, Tflm
 from .overrides import Overrides, Sequences
 from .requests import BINARY, IN0, IN1, INT, TERNARY, Abi, Asks, Size, copied_shape, needed, shape_bytes
 from .reuse import KernelReuse
@@ -156,5 +156,6 @@ KINDS: Mapping[str, OperatorKind] = {
             _of_channels("2025-01-07 10ebaab9f", I8, ", in other than two dimensions", _is_by_pixels),
             _of_channels("2025-03-17 39209b412", I16),
         ),
+        versions={F32: 5, I8: 4},  # of float: one that keeps the dimensions
     ),
 }

@@ -111,13 +111,18 @@ _COMPARISON = Asks(0, 32, (IN0, IN1))  # OpData, comparisons.cc
 _ABS_RSQRT = Asks(0, 28, UNARY)  # OpDataAbsRsqrt, elementwise.cc
 _CONVERSION = Asks(0, 32, UNARY)  # DequantizeOpData, OpDataQuantizeReference
 
+_EXTREME = _binary(TO_64, keeps_scale=True, since=(Arrival("2024-09-09 19aaea85e", I16),), versions={I8: 2, I16: 4})
 _PLAIN = "use ReLU or hard swish (keras.activations.hard_silu, torch.nn.Hardswish)"
 
 KINDS: Mapping[str, OperatorKind] = {
     **dict.fromkeys(("CEIL", "COS", "EXP", "LOG", "ROUND", "SIN", "SQRT", "SQUARE"), _unary(FLOAT)),
     "ABS": _unary(TO_16, _ABS_RSQRT),
     "ADD": _binary(
-        TO_32, Asks(Size(8, short=2), 60, BINARY), flash=6217, since=(Arrival("2023-03-30 e87b788f2", I32),)
+        TO_32,
+        Asks(Size(8, short=2), 60, BINARY),
+        flash=6217,
+        since=(Arrival("2023-03-30 e87b788f2", I32),),
+        versions={I8: 2, I16: 3, I64: 4},
     ),
     "ADD_N": _binary(
         TO_8,
@@ -166,8 +171,8 @@ KINDS: Mapping[str, OperatorKind] = {
     "LOG_SOFTMAX": replace(
         _ROW, tflm=Tflm(TO_8), asks=Asks(holds=UNARY, prepare=if_int8(IN0, Size(28, 40))), scale=(1 / 16, 127)
     ),
-    "MAXIMUM": _binary(TO_64, keeps_scale=True, since=(Arrival("2024-09-09 19aaea85e", I16),)),
-    "MINIMUM": _binary(TO_64, flash=4840, keeps_scale=True, since=(Arrival("2024-09-09 19aaea85e", I16),)),
+    "MAXIMUM": _EXTREME,
+    "MINIMUM": replace(_EXTREME, flash=4840),
     "MUL": _binary(TO_32, Asks(Size(4, short=1), 36, BINARY), price="product", flash=6145),
     "NEG": _unary(FLOAT, Asks()),
     "POW": OperatorKind(instead="write a product (x * x), or sqrt and exp"),

@@ -8,7 +8,7 @@ from datetime import date
 from functools import cached_property
 from typing import Literal
 
-from ..model.ir.editor import Editor
+from ..model.ir.editor import GraphWriter
 from ..model.ir.model import DType, Operator
 from .overrides import NO_OVERRIDES, Overrides, PaddingsOperand, Sequences, ShapeOperand
 from .requests import Asks
@@ -30,7 +30,7 @@ class ByPhase:
     """Tells whether an operator can run for each phase of a sequence by itself, and with which overrides."""
 
     can: Callable[[Operator, int], bool]
-    overrides_for: Callable[[Editor, Operator, int], Overrides] = lambda _, __, ___: NO_OVERRIDES
+    overrides_for: Callable[[GraphWriter, Operator, int], Overrides] = lambda _, __, ___: NO_OVERRIDES
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class AlongH:
     """
 
     can: Callable[[Operator, Sequences], bool]
-    overrides_for: Callable[[Editor, Operator], Overrides] = lambda _, __: NO_OVERRIDES
+    overrides_for: Callable[[GraphWriter, Operator], Overrides] = lambda _, __: NO_OVERRIDES
     filters: int | None = None
     as_it_lies: int | None = None
     is_worth_it: bool = False
@@ -138,6 +138,11 @@ class OperatorKind:
     is that of the output channels, each of which has a scale. ``keeps_scale``: quantization gives the output the scale
     and zero point of the input; ``scale``: it gives int8 outputs these, whatever they hold.
 
+    ``versions``: the operator's version in the file, by the type of the first output, where it is above 1; None:
+    the least one of an output of more than four dimensions. Interpreters refuse a version that they do not know; TFLM
+    looks at none. Source: tensorflow/lite/tools/versioning/op_version.cc, GetBuiltinOperatorVersion (tensorflow
+    02087409073e).
+
     ``since``: what came to TFLM after the oldest build that is known. ``instead``: what to write in Keras or PyTorch
     in place of a kind that TFLM lacks.
     """
@@ -162,6 +167,7 @@ class OperatorKind:
     channel_axis: int | None = None
     keeps_scale: bool = False
     scale: tuple[float, int] | None = None
+    versions: Mapping[DType | None, int] = field(default_factory=dict)
     since: tuple[Arrival, ...] = ()
     instead: str = ""
 

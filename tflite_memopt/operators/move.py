@@ -42,11 +42,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ..model.ir.editor import Editor, stem
+from ..model.ir.editor import GraphWriter, stem
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers, quantized_alike
 from .boxes import Box, axis_of, operands, slice_box, strided_slice_box
-from .kind import BOOL, I16, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, Arrival, ByPhase, OperatorKind, Tflm
+from .kind import BOOL, I8, I16, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, PaddingsOperand, Sequences, ShapeOperand, laid_along_h
 from .requests import BINARY, IN0, IN2, INT, OUT0, TERNARY, UNARY, Abi, Asks, Size, copied_shape, inputs, needed
 from .reuse import KernelReuse, Pair
@@ -151,7 +151,7 @@ def pads_whole_phases(operator: Operator, phases: int) -> bool:
     return not (amounts[:2].any() or amounts[4:].any() or (amounts % phases).any())
 
 
-def paddings_of_phase(edit: Editor, operator: Operator, phases: int) -> Overrides:
+def paddings_of_phase(edit: GraphWriter, operator: Operator, phases: int) -> Overrides:
     """Return a share of the steps for each phase."""
     paddings = (_amounts(operator) // phases).astype(np.int32)
     return Overrides({1: edit.constant(f"{stem(operator.outputs[0])}/paddings", paddings)})
@@ -174,7 +174,7 @@ def pads_along(operator: Operator, sequences: Sequences) -> bool:
     return not amounts[: 2 * (rank - 2)].any() and all(tensor.is_constant for tensor in others)
 
 
-def paddings_along_h(edit: Editor, operator: Operator) -> Overrides:
+def paddings_along_h(edit: GraphWriter, operator: Operator) -> Overrides:
     """Return the sequence is padded along H."""
     along, channels = _amounts(operator)[-2:]
     paddings = np.asarray([(0, 0), along, (0, 0), channels], np.int32)
@@ -195,7 +195,7 @@ def cuts_channels(operator: Operator, sequences: Sequences) -> bool:
     return is_said and source in sequences and source is not None and source.shape[:-1] == output.shape[:-1]
 
 
-def channels_cut(edit: Editor, operator: Operator) -> Overrides:
+def channels_cut(edit: GraphWriter, operator: Operator) -> Overrides:
     """Return the same channels of four dimensions."""
     begin, output = integers(operator.inputs[1]), operator.outputs[0]
     assert begin is not None
@@ -341,6 +341,7 @@ _PAD = OperatorKind(
     along_h=AlongH(pads_along, paddings_along_h),
     reuses=pad_reuses,
     keeps_scale=True,
+    versions={I8: 2, I16: 3, None: 4},
 )
 _TO_BATCHES = Tflm(TO_8, rank=(3, 4, TO_8))
 _CUT = TO_32 | {BOOL}
@@ -356,13 +357,14 @@ KINDS: Mapping[str, OperatorKind] = {
         instead="use tf.argmax(..., output_type=tf.int32) instead of keras.ops.argmax, or compute it in the firmware"
     ),
     "BROADCAST_ARGS": OperatorKind(asks=_TWO),
-    "BROADCAST_TO": OperatorKind(Tflm(constants=(1,), sizes=(1,)), _TWO),
+    "BROADCAST_TO": OperatorKind(Tflm(constants=(1,), sizes=(1,)), _TWO, versions=dict.fromkeys(DType, 2)),
     "CONCATENATION": _moved(
         Tflm(TO_64 | {BOOL}),
         Asks(8, Size(24, 80, lp64=40), lambda operator: (IN0, OUT0, *inputs(len(operator.inputs)))),
         *("joined", 4348, concatenation_rows),
         along_h=AlongH(joins_channels, lambda _, __: Overrides(fields={"axis": RANK - 1})),
         views=_joined,
+        versions={I8: 2, I16: 3, DType.UINT32: 4},
     ),
     "DENSIFY": OperatorKind(instead="convert without sparsity (Optimize.EXPERIMENTAL_SPARSITY)"),
     "DEPTH_TO_SPACE": _moved(Tflm(TO_8), _WITH_SHAPE, rows=depth_to_space_rows),
@@ -412,11 +414,20 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=_slice_reuses(slice_box, by_runs=False),
         is_same_code=True,
         since=(Arrival("2023-03-22 69ada1118", BOOL),),
+        versions={I8: 2, I16: 4, DType.UINT32: 6, None: 5},
     ),
     "SPACE_TO_BATCH_ND": _moved(_TO_BATCHES, Asks(0, 4, UNARY), "joined"),  # SpaceToBatchParams
     "SPACE_TO_DEPTH": _moved(Tflm(TO_8), _WITH_SHAPE, rows=space_to_depth_rows),
-    "SPLIT": _moved(Tflm(TO_32, 1, constants=(0,)), Asks(4, holds=(IN0,)), "moved", 1411, views=_split(1, 0)),
-    "SPLIT_V": _moved(Tflm(TO_32, constants=(2,)), Asks(4, holds=(IN2,)), "moved", 1687, views=_split(0, 2)),
+    "SPLIT": _moved(
+        *(Tflm(TO_32, 1, constants=(0,)), Asks(4, holds=(IN0,)), "moved", 1411),
+        views=_split(1, 0),
+        versions={I8: 2, I32: 3, I16: 4},
+    ),
+    "SPLIT_V": _moved(
+        *(Tflm(TO_32, constants=(2,)), Asks(4, holds=(IN2,)), "moved", 1687),
+        views=_split(0, 2),
+        versions={I8: 2},
+    ),
     "SQUEEZE": _moved(Tflm(), Asks(36, holds=UNARY), "joined", views=_whole),
     "STRIDED_SLICE": _moved(
         Tflm(_CUT, constants=(1, 2, 3), rank=(0, 4, _CUT)),
@@ -424,6 +435,7 @@ KINDS: Mapping[str, OperatorKind] = {
         *("moved", 5177),
         views=_sliced(strided_slice_box),
         reuses=_slice_reuses(strided_slice_box, by_runs=True),
+        versions={I8: 2, BOOL: 3, DType.UINT32: 7, None: 4},
     ),
     "TILE": _moved(
         instead="use UpSampling2D(interpolation='bilinear') or Conv2DTranspose (torch.nn.ConvTranspose2d), or broadcast"
@@ -433,6 +445,12 @@ KINDS: Mapping[str, OperatorKind] = {
         *(_TWO, "moved"),
         rows=transpose_rows,
         since=(Arrival("2025-03-17 39209b412", I16),),
+        versions={I8: 2, I16: 4},
     ),
-    "UNPACK": _moved(*(Tflm(TO_32), Asks(8), "moved"), views=_unpacked, since=(Arrival("2025-03-17 39209b412", I16),)),
+    "UNPACK": _moved(
+        *(Tflm(TO_32), Asks(8), "moved"),
+        views=_unpacked,
+        since=(Arrival("2025-03-17 39209b412", I16),),
+        versions={I8: 2, I16: 4},
+    ),
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.ir.editor import Array, Editor
+from ..model.ir.editor import Array, GraphWriter
 from ..model.ir.model import Operator, Tensor
 from ..model.ir.tensors import integers
 
@@ -54,7 +54,7 @@ class ShapeOperand:
         """Return its value for an output of this shape."""
         return shape[self.first : self.end]
 
-    def overrides_for(self, edit: Editor, output: Tensor) -> Overrides:
+    def overrides_for(self, edit: GraphWriter, output: Tensor) -> Overrides:
         """For an output of another shape."""
         said = np.asarray(self.of(output.shape), np.int32)
         return Overrides(
@@ -75,7 +75,7 @@ class PaddingsOperand:
         amounts[2:4] = above, below
         return amounts.reshape(4, 2).astype(np.int32)
 
-    def overrides_for(self, edit: Editor, operator: Operator, output: Tensor, rows: tuple[int, int]) -> Overrides:
+    def overrides_for(self, edit: GraphWriter, operator: Operator, output: Tensor, rows: tuple[int, int]) -> Overrides:
         """Return the values for an output with these rows of padding above and below."""
         return Overrides({self.slot: edit.constant(f"{output.name}/paddings", self.of(operator, *rows))})
 

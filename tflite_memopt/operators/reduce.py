@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..model.ir.editor import Editor
+from ..model.ir.editor import GraphWriter
 from ..model.ir.model import DType, Operator
 from ..model.ir.tensors import QUANTIZED, integers
 from .kind import TO_8, TO_16, AlongH, Arrival, OperatorKind, Tflm
@@ -52,7 +52,7 @@ def reduces_channels(operator: Operator, sequences: Sequences) -> bool:
     return {int(axis) % rank for axis in axes} == {rank - 1}
 
 
-def axis_of_channels(edit: Editor, operator: Operator) -> Overrides:
+def axis_of_channels(edit: GraphWriter, operator: Operator) -> Overrides:
     """Channels are the last of four dimensions."""
     return Overrides({1: edit.constant(f"{operator.outputs[0].name}/axis", np.asarray([3], np.int32))})
 
@@ -78,9 +78,15 @@ def _holds(is_helper_first: bool) -> Callable[[Operator], tuple[Slot, ...]]:
 
 # TfLiteReducerParams; OpDataReduce
 _SUM = Asks(1, 44, _holds(is_helper_first=False), scratch=_sums_and_indices)
-_EXTREME = Asks(1, 44, _holds(is_helper_first=True), scratch=_indices)
 _ALONG_H = AlongH(reduces_channels, axis_of_channels)
 _REDUCTION = OperatorKind(Tflm(TO_16), _SUM, "reduced", rows=reduction_rows, along_h=_ALONG_H)
+_EXTREME = replace(
+    _REDUCTION,
+    tflm=Tflm(TO_8),
+    asks=Asks(1, 44, _holds(is_helper_first=True), scratch=_indices),
+    keeps_scale=True,
+    versions={DType.INT8: 2, DType.INT16: 3},
+)
 _ARGUMENT = OperatorKind(Tflm(TO_8), Asks(Size(4, short=1)), rows=argument_rows, drops_channels=True)
 
 KINDS: Mapping[str, OperatorKind] = {
@@ -93,9 +99,7 @@ KINDS: Mapping[str, OperatorKind] = {
     "REDUCE_ANY": OperatorKind(
         instead="leave the mask out (keras.layers.Masking, mask_zero=True): train on sequences of one length"
     ),
-    "REDUCE_MAX": replace(_REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True),
-    "REDUCE_MIN": replace(
-        _REDUCTION, tflm=Tflm(TO_8), asks=_EXTREME, keeps_scale=True, since=(Arrival("2025-08-05 3d4cdc19f"),)
-    ),
+    "REDUCE_MAX": _EXTREME,
+    "REDUCE_MIN": replace(_EXTREME, since=(Arrival("2025-08-05 3d4cdc19f"),)),
     "SUM": replace(_REDUCTION, flash=4094),
 }

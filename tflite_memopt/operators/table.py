@@ -26,10 +26,10 @@ Code that cuts operators or lays them along another axis asks the table, and kno
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..model.ir.check import misfit
-from ..model.ir.model import Operator
+from ..model.ir.model import Operator, Tensor
 from . import control, custom, dense, elementwise, move, recurrent, reduce, window
 from .kind import OperatorKind, not_by_rows
 from .requests import RequestRule
@@ -63,6 +63,13 @@ _OTHER = OperatorKind()
 def kind_of(operator: Operator) -> OperatorKind:
     """Return the row of the table; for a kind without one, a row that says that it is not run by rows."""
     return OPERATORS.get(operator.name, _OTHER)
+
+
+def version_of(name: str, outputs: Sequence[Tensor]) -> int:
+    """Return the version to write of a kind: that which the types and ranks of its outputs ask for."""
+    versions = OPERATORS.get(name, _OTHER).versions
+    by_rank = [versions.get(None, 1) for y in outputs[:1] if len(y.shape) > 4]
+    return max([1, *by_rank, *(versions.get(y.dtype, 1) for y in outputs[:1])])
 
 
 def relations_of(operator: Operator) -> tuple[KernelReuse, ...]:

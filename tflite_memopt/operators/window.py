@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..model.ir.editor import Editor
+from ..model.ir.editor import GraphWriter
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers
 from .boxes import operands
@@ -282,7 +282,7 @@ def is_dilated_by_phases(operator: Operator, phases: int) -> bool:
     return filters.shape[1] == 1 or bool(is_dilated)
 
 
-def dilation_in_phase(_: Editor, operator: Operator, phases: int) -> Overrides:
+def dilation_in_phase(_: GraphWriter, operator: Operator, phases: int) -> Overrides:
     """Return the steps that are ``phases`` apart are next to each other."""
     return Overrides(fields={"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)})
 
@@ -308,7 +308,7 @@ def transposes_one_row(operator: Operator, sequences: Sequences) -> bool:
     return _is_of_one_row(operator.inputs[1]) and is_said and _is_image_of_one_row(operator, sequences, 2)
 
 
-def shape_along_h(edit: Editor, operator: Operator) -> Overrides:
+def shape_along_h(edit: GraphWriter, operator: Operator) -> Overrides:
     """Rows and columns are swapped in the options, and in the shape that is said."""
     output = operator.outputs[0]
     shape = edit.constant(f"{output.name}/shape", np.asarray(laid_along_h(output.shape), np.int32))
@@ -320,7 +320,7 @@ def pools_one_row(operator: Operator, sequences: Sequences) -> bool:
     return operator.option("filterHeight", 1) == 1 and _is_image_of_one_row(operator, sequences)
 
 
-def swapped_sides(_: Editor, operator: Operator) -> Overrides:
+def swapped_sides(_: GraphWriter, operator: Operator) -> Overrides:
     """As ``swapped_options``."""
     return Overrides(fields=swapped_options(operator))
 
@@ -484,6 +484,7 @@ _CONVOLUTION = OperatorKind(
     beyond="zero point",
     along_h=AlongH(has_filters_of_one_row, swapped_sides, filters=1, is_worth_it=True),
     reuses=window_reuses,
+    versions={DType.INT8: 3},
 )
 _POOL = OperatorKind(
     Tflm(TO_16, one_scale=True),
@@ -494,6 +495,7 @@ _POOL = OperatorKind(
     along_h=AlongH(pools_one_row, swapped_sides),
     reuses=pool_reuses,
     keeps_scale=True,
+    versions={DType.INT8: 2},
 )
 _RESIZED = OperatorKind(
     Tflm(TO_16, constants=(1,), sizes=(1,)),
@@ -525,7 +527,9 @@ KINDS: Mapping[str, OperatorKind] = {
     "LOCAL_RESPONSE_NORMALIZATION": OperatorKind(instead="use BatchNormalization (torch.nn.BatchNorm2d)"),
     "MAX_POOL_2D": replace(_POOL, flash=2829),
     "RESIZE_BILINEAR": replace(_RESIZED, tflm=_OF_BYTES, rows=bilinear_rows),
-    "RESIZE_NEAREST_NEIGHBOR": replace(_RESIZED, rows=nearest_rows, flash=2208),
+    "RESIZE_NEAREST_NEIGHBOR": replace(
+        _RESIZED, rows=nearest_rows, flash=2208, versions={DType.INT8: 2, DType.INT16: 4}
+    ),
     "TRANSPOSE_CONV": OperatorKind(
         Tflm(TO_16, activation=2, weights=1, of_weights=BYTES, sizes=(0,)),
         # TfLiteTransposeConvParams; OpData
@@ -540,5 +544,6 @@ KINDS: Mapping[str, OperatorKind] = {
                 "2024-05-09 5e4e51bbe", DType.INT16, "without a bias", lambda operator: operator.operand(3) is None
             ),
         ),
+        versions={DType.INT8: 2},
     ),
 }

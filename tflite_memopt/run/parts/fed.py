@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 from ...firmware.description import Feed, Tie
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
-from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Tensor
+from ...operators.editor import Editor
 from ...search.cascade.loop import NHWC, IterationGraph, RollingBody, reason_against_loops, zero_rows
 from ...search.cascade.loop_rows import Masked, masked, padded_in, steps_of
 from ...search.cascade.region import Region, region_of

@@ -40,9 +40,10 @@ from typing import Literal
 import numpy as np
 
 from ...model.ir.copying import drop_dead_tensors
-from ...model.ir.editor import Array, Editor, iteration_condition, last_part, stem
+from ...model.ir.editor import Array, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import zero_of
+from ...operators.editor import Editor, iteration_condition
 from ...operators.rows import Rows
 from ...operators.table import kind_of
 from .loop_rows import BYTE_COPIED, CALL, PIXEL_WRITTEN, WORTH, Clamped, Masked, Sides, Starts, clamped, masked

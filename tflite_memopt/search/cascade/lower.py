@@ -16,9 +16,10 @@ from math import prod
 
 import numpy as np
 
-from ...model.ir.editor import SAME, VALID, Editor, last_part, stem
+from ...model.ir.editor import SAME, VALID, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike, zero_of
+from ...operators.editor import Editor
 from ...operators.overrides import Overrides, PaddingsOperand, ShapeOperand
 from ...operators.rows import RowMap, Rows
 from ...operators.table import kind_of

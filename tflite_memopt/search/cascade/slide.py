@@ -22,8 +22,9 @@ import numpy as np
 
 from ...model.ir.check import check_model
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
-from ...model.ir.editor import Editor, stem
+from ...model.ir.editor import stem
 from ...model.ir.model import Graph, Model, Operator, Tensor
+from ...operators.editor import Editor
 from ...operators.rows import RowMap, Rows, is_image
 from ...operators.table import kind_of, row_map_of
 from .lower import rows_of, write_rows

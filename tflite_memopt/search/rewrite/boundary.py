@@ -32,9 +32,10 @@ import numpy as np
 from ...errors import ErrorKind, UsageError
 from ...model.ir.change import BOUNDARY, CHANNELS_LAST, Changed, Refusal, changed
 from ...model.ir.copying import copy_model, drop_dead_tensors
-from ...model.ir.editor import Editor, label
+from ...model.ir.editor import label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, affine_of, is_quantized, with_channels_last
+from ...operators.editor import Editor
 from ...options import ALL_PORTS
 from .engine import Driver, Rule
 from .shapes import DEAD_OPERATORS, IDENTITY

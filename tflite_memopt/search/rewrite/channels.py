@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernels.support import MAX_PARTS
-from ...model.ir.editor import Array, Editor
+from ...model.ir.editor import Array
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import (
     channels_of,
@@ -25,6 +25,7 @@ from ...model.ir.tensors import (
     values,
 )
 from ...operators.boxes import axis_of, operands
+from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL, OPERATORS, views_of
 from ...operators.window import ALL_POOLS, CONVOLUTION, CONVOLUTIONS, DEPTHWISE, RESIZES

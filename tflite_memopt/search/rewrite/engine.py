@@ -9,9 +9,10 @@ from typing import Any
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, Refusal, RewriteUse, loosest
 from ...model.ir.check import check_model
-from ...model.ir.editor import Editor, label
+from ...model.ir.editor import label
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike
+from ...operators.editor import Editor
 
 
 @dataclass(frozen=True)

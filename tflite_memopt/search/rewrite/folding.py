@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, quantized_alike, values
 from ...operators.boxes import axis_of, operands, slice_box, strided_slice_box
+from ...operators.editor import Editor
 from ...operators.table import OPERATORS
 from ...operators.window import CONVOLUTIONS
 from .engine import Answer, Match, Pattern, Proposal, Rule

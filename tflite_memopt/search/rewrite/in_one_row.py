@@ -20,9 +20,10 @@ from ...kernels.profile import KernelProfile
 from ...memory.work import instructions, slowest
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import copy_model, drop_dead_tensors, unlinked_twin
-from ...model.ir.editor import Array, Editor, add_buffer
+from ...model.ir.editor import Array, add_buffer
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, quantized_alike
+from ...operators.editor import Editor
 from ...operators.overrides import laid_along_h, swapped_options
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import kind_of

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import Affine, affine_of, quantized_alike
 from ...operators.boxes import RESHAPES
+from ...operators.editor import Editor
 from ...operators.table import OPERATORS
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of
 

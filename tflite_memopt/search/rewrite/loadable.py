@@ -29,10 +29,11 @@ from ...kernels.support import RUNS, TflmSupport, support_of
 from ...model.io import plan_label
 from ...model.ir.change import EXACTNESS, WEIGHTS_INLINE, Changed, changed
 from ...model.ir.copying import drop_dead_tensors, drop_uncalled_signatures
-from ...model.ir.editor import Editor, positions_in
+from ...model.ir.editor import positions_in
 from ...model.ir.model import Buffer, DType, Model, Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers, quantized_alike, values
 from ...operators.boxes import operands
+from ...operators.editor import Editor
 from ...operators.table import OPERATORS
 from .channels import LEGAL_CONCATENATION
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule

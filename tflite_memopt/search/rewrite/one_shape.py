@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...model.ir.editor import Editor
 from ...model.ir.model import Operator, Tensor
 from ...model.ir.tensors import has_several_scales, integers
 from ...operators.boxes import RESHAPES, axis_of, operands
+from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, source_of

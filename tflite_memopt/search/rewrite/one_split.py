@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from ...model.ir.editor import Editor
 from ...model.ir.model import Operator, Tensor
 from ...operators.boxes import RESHAPES, slice_box
+from ...operators.editor import Editor
 from ...operators.table import OPERATORS
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, source_of
 

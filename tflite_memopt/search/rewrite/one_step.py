@@ -25,10 +25,11 @@ from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.check import check_model
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes, unlinked_twin
-from ...model.ir.editor import Editor, last_part
+from ...model.ir.editor import last_part
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import values, zero_of
 from ...operators.boxes import RESHAPES, slice_box, strided_slice_box
+from ...operators.editor import Editor
 from ...operators.table import kind_of
 from .engine import drop_dead
 from .steps_in_a_loop import roll_up

@@ -11,9 +11,10 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.editor import Array, Editor
+from ...model.ir.editor import Array
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import affine_of, per_tensor, values
+from ...operators.editor import Editor
 from ...operators.table import SUMS_OF_CHANNELS, kind_of
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
 from .engine import Answer, Match, Pattern, Proposal, Rule

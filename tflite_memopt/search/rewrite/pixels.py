@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.editor import SAME, VALID, Editor
+from ...model.ir.editor import SAME, VALID
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, integers, is_quantized, quantized_alike, same_padding, values
 from ...operators.boxes import Grid, operands, strided_slice_box, strided_slice_grid
+from ...operators.editor import Editor
 from ...operators.table import OPERATORS, views_of
 from ...operators.window import CONVOLUTION, CONVOLUTIONS, POOLS
 from .engine import Answer, Match, Pattern, Proposal, Rule, read_instead, source_for_one_reader, source_of

@@ -23,10 +23,10 @@ import numpy as np
 
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import drop_dead_tensors
-from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Tensor
 from ...model.ir.tensors import has_several_scales, integers
 from ...operators.boxes import operands
+from ...operators.editor import Editor
 from ...operators.rows import FROM_STACK, TO_STACK
 from ...operators.table import BY_CHANNEL
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule, source_of

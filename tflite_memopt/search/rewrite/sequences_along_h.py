@@ -24,10 +24,11 @@ import numpy as np
 
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import drop_dead_tensors
-from ...model.ir.editor import Array, Editor, label
+from ...model.ir.editor import Array, label
 from ...model.ir.model import Graph, Model, Operator, Tensor, Use
 from ...model.ir.tensors import integers, quantized_alike, values
 from ...operators.boxes import RESHAPES
+from ...operators.editor import Editor
 from ...operators.kind import AlongH
 from ...operators.overrides import laid_along_h
 from ...operators.table import kind_of

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from ...model.ir.editor import Editor
 from ...model.ir.model import Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, integers, is_quantized
 from ...operators.boxes import RESHAPES, axis_of, operands, slice_box, strided_slice_box
+from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import OPERATORS
 from ...operators.window import POOLS

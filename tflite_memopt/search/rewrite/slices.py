@@ -10,9 +10,9 @@ from math import prod
 import numpy as np
 
 from ...kernels.support import MAX_PARTS
-from ...model.ir.editor import Editor
 from ...model.ir.model import Operator, Tensor
 from ...operators.boxes import RESHAPES, Box, slice_box, strided_slice_box
+from ...operators.editor import Editor
 from .channels import joined_axis
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, source_of
 

@@ -24,9 +24,10 @@ import numpy as np
 from ...model.analysis.loops import integers_by_iteration, loops_of
 from ...model.ir.change import STATIC_LISTS, Changed, changed
 from ...model.ir.copying import drop_dead_tensors
-from ...model.ir.editor import Editor, stem
+from ...model.ir.editor import stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike
+from ...operators.editor import Editor
 from .engine import drop_dead
 
 Iterations = Mapping[Tensor, tuple[tuple[int, ...], ...]]

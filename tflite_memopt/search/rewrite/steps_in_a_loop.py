@@ -33,10 +33,11 @@ import numpy as np
 from ...model.analysis.side_effects import has_side_effects
 from ...model.ir.change import Changed, Exactness, Refusal, RewriteUse
 from ...model.ir.copying import drop_dead_tensors, share_constants
-from ...model.ir.editor import Array, Editor, iteration_condition, last_part, stem
+from ...model.ir.editor import Array, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Quantization, Tensor
 from ...model.ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 from ...operators.boxes import slice_box
+from ...operators.editor import Editor, iteration_condition
 from ...operators.window import CONVOLUTIONS
 from ...solvers.graph.dependency_graph import dependency_graph, set_of, transitive_closure
 from .engine import is_dead

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...model.ir.editor import Editor
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
 from ...operators.boxes import RESHAPES, axis_of, operands, slice_box
+from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of

@@ -21,9 +21,10 @@ import numpy as np
 
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import drop_dead_tensors
-from ...model.ir.editor import Editor, label
+from ...model.ir.editor import label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
+from ...operators.editor import Editor
 from ...operators.table import kind_of
 from ...operators.window import CONVOLUTIONS, POOLS
 from .engine import Driver

@@ -10,8 +10,9 @@ from tests.models import concat_model
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.litert import run_litert
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.model.ir.editor import Editor, operator_version
 from tflite_memopt.model.ir.model import DType
+from tflite_memopt.operators.editor import Editor
+from tflite_memopt.operators.table import version_of
 
 
 @pytest.mark.parametrize(
@@ -25,11 +26,12 @@ from tflite_memopt.model.ir.model import DType
         ("SPLIT_V", DType.INT16, 4, 1),
         ("PAD", DType.INT16, 4, 3),
         ("RESHAPE", DType.INT8, 4, 1),
+        ("FULLY_CONNECTED", DType.INT8, 2, 4),
     ],
 )
 def test_a_version_is_that_of_its_operator(name: str, dtype: DType, rank: int, version: int) -> None:
     y = ModelBuilder().input("y", (1,) * rank, dtype)
-    assert operator_version(name, (y,)) == version
+    assert version_of(name, (y,)) == version
 
 
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16, DType.FLOAT32])

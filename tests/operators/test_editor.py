@@ -14,9 +14,9 @@ from tests.model_builder import ModelBuilder
 from tests.models import ALL, branches
 from tests.profiles import examples
 from tflite_memopt.model.ir.check import check_model
-from tflite_memopt.model.ir.editor import Editor
 from tflite_memopt.model.ir.model import DType, Model, OpCode
 from tflite_memopt.model.ir.tensors import per_tensor
+from tflite_memopt.operators.editor import Editor
 
 
 @pytest.mark.parametrize("build", ALL.values())
