@@ -82,6 +82,8 @@ def test_every_command_says_that_a_file_was_planned_with_another_target(folder: 
     assert run("explore", "o.tflite", "--effort", "quick", folder=folder).stdout.count(said) == 1
     batch = ("batch", "o.tflite", "-o", "out", "-j", "1", "--no-models", "--effort", "quick")
     assert f"o.tflite: {said}" in run(*batch, folder=folder).stderr
+    estimate = ("batch", "o.tflite", "-o", "estimates", "-j", "1", "--estimate")
+    assert f"o.tflite: {said}" in run(*estimate, folder=folder).stderr
 
 
 def test_kernels_that_were_only_read_give_an_estimate_in_every_command(folder: Path) -> None:

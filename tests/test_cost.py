@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tflite_memopt import Options, UnsupportedModelError, UsageError, cost, optimize
-from tflite_memopt.costs.cost import cost_under
+from tflite_memopt.costs.cost import Depth, cost_under
 from tflite_memopt.costs.estimate import Section, least_size
 from tflite_memopt.costs.frameworks import file_of
 from tflite_memopt.costs.store import Store
@@ -52,6 +52,15 @@ def test_the_estimate_is_of_the_same_model(target: str | None) -> None:
     assert not found.is_exact
     assert (found.ram, found.macs) == (full.ram, full.macs)
     assert found.bound <= found.optimized <= found.ram
+
+
+@pytest.mark.parametrize("depth", ["estimate", "full"])
+def test_a_file_that_was_planned_for_a_target_has_a_warning_without_one(depth: Depth) -> None:
+    planned = optimize(network(), Options(target="cortex-m7", verify=False)).model
+    warning = cost(planned, depth=depth, cache=None).warning
+    assert warning is not None
+    assert warning.startswith("the file was planned with --target cortex-m7")
+    assert cost(planned, "cortex-m7", depth=depth, cache=None).warning is None
 
 
 def test_a_budget_is_met_or_not() -> None:

@@ -494,3 +494,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     wrong = run(*words, "--force", "--name", "9")
     assert wrong.returncode == 2
     assert "'9'" in wrong.stderr
+    (own := folder / "snippets" / "notes.md").touch()
+    assert run(*words, "--force", "--target", "esp32").returncode == 0
+    left = {path.relative_to(folder).as_posix() for path in (folder / "snippets").rglob("*.*")}
+    assert left == {own.relative_to(folder).as_posix(), *(path for path in EVERY if "esp_idf" in path)}

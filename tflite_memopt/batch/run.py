@@ -97,7 +97,7 @@ def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None
         return {"status": FAILED, "error": " ".join(fault.split())}, None
     if isinstance(result, NetworkCost):
         sizes = {"before": result.ram, "after": result.optimized, "slowdown": result.slowdown}
-        return {"status": DONE, "error": None, **sizes, "cost": asdict(result)}, None
+        return {"status": DONE, "error": None, **sizes, "warning": result.warning, "cost": asdict(result)}, None
     report = replace(result.report, model=job.files[0].name)
     before, after = report.before, report.after
     line = {

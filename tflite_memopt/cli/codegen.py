@@ -122,7 +122,7 @@ def codegen(
     Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
-    from ..firmware.files import runner_source
+    from ..firmware.files import SNIPPETS, runner_source
     from ..firmware.plan_table import MemoryRequest
     from ..memory.file import naming
     from ..model.io.files import write_folder
@@ -154,7 +154,7 @@ def codegen(
     with naming(source.name):
         one, files = _files_of_one(source, target, name, planner, request, original, manifest, force)
     read = [path for path in (source, original, manifest) if path is not None]
-    written = write_folder(output, files, read, force)
+    written = write_folder(output, files, read, force, former=SNIPPETS - files.keys())
     for line in (*_told(one, files), *map(str, written)):
         click.echo(line)
 

@@ -75,13 +75,10 @@ def explore(
     `optimize` writes a point with the options beside it and the other options given here. A file that explore writes is
     verified.
     """
-    from ..memory.file import label_of_others
-    from ..model.io.files import read_file, write_files
-    from ..model.io.reader import read_model
+    from ..model.io.files import write_files
     from ..report.document import text_of
     from ..report.exploration import exploration_document, with_reasons
     from ..report.model import to_json
-    from ..report.warnings import of_former_plan
     from ..run.explore import explore as run
 
     check_files((output, *reports), (source, flags["inputs"]), force, output)
@@ -98,8 +95,6 @@ def explore(
         is_made = output is not None or is_missed
         result = _made(source, explored, output is not None, say) if is_made else None
     shown = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
-    former = of_former_plan(label_of_others(read_model(read_file(source)), options.profile))
-    shown = replace(shown, warnings=(*former, *shown.warnings))
     document = exploration_document(shown, is_chosen)
     files = reports_of(reports, shown, document)
     write_files(files if output is None or result is None else {output: result.model, **files})

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ..kernels.mend import kept_forms, mend
 from ..memory.figures import StepUse, least_need, memory_use
-from ..memory.file import read_planned
+from ..memory.file import label_of_others, read_planned
 from ..memory.layout import memory_layout
 from ..memory.reserve import reserve
 from ..memory.work import WorkLimit, instructions, slowest
@@ -22,6 +22,7 @@ from ..model.io import offline_plan
 from ..model.io.files import Source, load
 from ..model.ir.copying import copy_model
 from ..options import DEFAULT_LIMIT, Io, Options
+from ..report.warnings import of_former_plan
 from ..run.pipeline import optimize
 from .estimate import estimated_head
 from .frameworks import file_of, is_module
@@ -52,6 +53,8 @@ class NetworkCost:
     """True: as ``optimize`` prints it for this file. False: an estimate, whose error docs/cost.md gives."""
     fits: bool | None = None
     """Whether ``optimized`` is within the budget; None without one."""
+    warning: str | None = None
+    """Of a file that was planned for a target, where none is named here: ``optimized`` may be smaller with it."""
 
 
 def cost(
@@ -113,6 +116,7 @@ def _full(data: bytes, options: Options) -> NetworkCost:
         flash=len(result.model),
         binds=_said(after.peak),
         is_exact=True,
+        warning=next(of_former_plan(result.report.planned_for), None),
     )
 
 
@@ -131,6 +135,7 @@ def _estimate(data: bytes, options: Options) -> NetworkCost:
         flash=len(data),
         binds=_said(before.peak),
         is_exact=False,
+        warning=next(of_former_plan(label_of_others(model, profile)), None),
     )
 
 

@@ -24,6 +24,10 @@ from .self_test import RUNS, Expected, kind_of, tested_outputs
 from .sizes import LAYOUTS, condition_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
+SNIPPETS = frozenset(
+    path.relative_to(_TEMPLATES).with_suffix("").as_posix() for path in _TEMPLATES.glob("snippets/**/*.jinja")
+)
+"""Of them, a folder of firmware has those of its target."""
 FILES = ("model_data.h", "model_data.cc", "arena.h", "resolver.h", "setup.h", "self_test.h", "main.cc", "example.cc")
 PLANNER_FILES = ("planner.h", "table_planner.h")
 PLANNER_FILE = PLANNER_FILES[0]

@@ -355,7 +355,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     ``tflm`` is left as "not measured"; the verification fills it in.
     """
     offsets = offsets_in_force(layout, planned)
-    head = head_of(layout, offsets)
+    head = head_of(layout.items, offsets)
     abis = {"32": ILP32, "64": WHEEL, "target": profile.abi} if profile.target else {"32": profile.abi, "64": WHEEL}
     uses = {name: reserve(model, head, profile, abi=abi, order=layout.order) for name, abi in abis.items()}
     if has_table(profile) and uses["target"].exact:
@@ -482,7 +482,7 @@ def arena_map(
     graphs = tuple(graph.name for graph in model.graphs)
     placed = (*_tensors(model, layout, offsets, positions), *_scratch(layout, offsets, positions))
     tail = tail_parts(model, profile, memory.tail_for_target)
-    head = head_of(layout, offsets)
+    head = head_of(layout.items, offsets)
     return ArenaMap(memory.required_for_target, tail, head, layout.timeline.end, graphs, placed, steps)
 
 

@@ -164,15 +164,11 @@ def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> 
 
 def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
     """TFLM's head in bytes if it places all unplanned tensors around the planned ones."""
-    return head_of(layout, offsets_in_force(layout, planned))
+    return head_of(layout.items, offsets_in_force(layout, planned))
 
 
-def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
-    """TFLM's head in bytes when every item has its offset."""
-    return _head_of(layout.items, offsets)
-
-
-def _head_of(items: Sequence[Item], offsets: Sequence[int]) -> int:
+def head_of(items: Sequence[Item], offsets: Sequence[int]) -> int:
+    """TFLM's head in bytes when every item of a layout has its offset."""
     return max((offset + item.size for offset, item in zip(offsets, items, strict=True)), default=0)
 
 
@@ -199,7 +195,7 @@ def heads_with(
     tensors, heads = _items_of(timeline), list[int]()
     for profile in profiles:
         items = [*tensors, *(item for _, item in _scratch_of(model, timeline, profile))]
-        heads.append(_head_of(items, _in_force(timeline, items, planned)))
+        heads.append(head_of(items, _in_force(timeline, items, planned)))
     return heads
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import ErrorKind, UnsupportedModelError, UsageError
 from ..kernels.as_it_came import as_it_came, with_plan
 from ..memory.figures import MemoryUse
-from ..memory.file import read_planned, without_foreign_plan
+from ..memory.file import label_of_others, read_planned, without_foreign_plan
 from ..memory.work import slowest
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
@@ -16,6 +16,7 @@ from ..options import DEFAULT_LIMIT, Options
 from ..report.answer import Answer, answer_of
 from ..report.exploration import chosen_of, flags_of, front_of
 from ..report.model import Exploration, FrontPoint
+from ..report.warnings import of_former_plan
 from .attempts import LIMITS
 from .candidate import Cache
 from .parts.run import optimize_in_parts
@@ -53,9 +54,8 @@ def explore(
     """
     data, name = load(source)
     plain, foreign = without_foreign_plan(data, name)
-    came = with_plan(
-        as_it_came(read_planned(plain, name), options.profile, options.build), foreign
-    )  # errors name the file
+    model = read_planned(plain, name)  # errors name the file
+    came = with_plan(as_it_came(model, options.profile, options.build), foreign)
     if most_parts != 1 and options.objective != "total":
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     run = _Exploring(data, progress)
@@ -63,7 +63,8 @@ def explore(
     for limit in PARTS_LIMITS if most_parts != 1 else ():
         run.cut(replace(options, budget=None, verify=False, max_slowdown=limit), most_parts)
     assert run.before is not None
-    refused = tuple(run.slide(replace(options, verify=False), hops))
+    refused = run.slide(replace(options, verify=False), hops)
+    warnings = (*of_former_plan(label_of_others(model, options.profile)), *refused)
     points = front_of(list(run.found), run.before, options.objective)
     exploration = Exploration(
         model=name,
@@ -74,7 +75,7 @@ def explore(
         points=points,
         searches=run.searches,
         choice=chosen_of(points, options.objective, options.budget),
-        warnings=refused,
+        warnings=warnings,
         as_it_came=came,
     )
     return Explored(exploration, tuple(run.found[point] for point in points))

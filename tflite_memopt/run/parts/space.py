@@ -30,7 +30,7 @@ def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int
     beside = arena_beside_head(part, profile.requests, profile.abi, planner="table")
     variables = (tensor for tensor in layout.tensors if tensor.is_variable)
     return PartSpace(
-        required=beside.with_head(head_of(layout, offsets)).required,
+        required=beside.with_head(head_of(layout.items, offsets)).required,
         tail=beside.tail,
         temporaries=beside.temporaries,
         cleared=tuple((places[each], places[each] + aligned(each.nbytes)) for each in variables),
