@@ -33,29 +33,20 @@ if TYPE_CHECKING:
 
 # Loaded on first use: `import tflite_memopt` itself stays free of numpy and flatbuffers.
 _HOMES = {
-    "Analysis": "report.model",
-    "Basis": "evidence.equivalence.verdict",
-    "Comparison": "report.model",
-    "EquivalenceError": "errors",
-    "InfeasibleError": "errors",
-    "MemoptError": "errors",
-    "ModelFormatError": "errors",
-    "NetworkCost": "costs.cost",
-    "Options": "options",
-    "OutputError": "errors",
-    "Report": "report.model",
-    "Result": "run.pipeline",
-    "UnsupportedModelError": "errors",
-    "UsageError": "errors",
-    "Verdict": "evidence.equivalence.verdict",
-    "analyze": "api",
-    "compare": "api",
-    "cost": "costs.cost",
-    "explore": "run.explore",
-    "from_json": "report.schema",
-    "optimize": "run.pipeline",
-    "ram_of": "api",
-    "verify": "api",
+    name: home
+    for home, names in {
+        "api": "analyze compare ram_of verify",
+        "costs.cost": "NetworkCost cost",
+        "errors": "EquivalenceError InfeasibleError MemoptError ModelFormatError OutputError UnsupportedModelError "
+        "UsageError",
+        "evidence.equivalence.verdict": "Basis Verdict",
+        "options": "Options",
+        "report.model": "Analysis Comparison Report",
+        "report.schema": "from_json",
+        "run.explore": "explore",
+        "run.pipeline": "Result optimize",
+    }.items()
+    for name in names.split()
 }
 __all__ = [
     "Analysis",

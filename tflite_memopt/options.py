@@ -45,6 +45,15 @@ CHANGED: Mapping[str, Mapping[str, bool]] = {
     "all": {"every_byte": True},
 }
 """Fields of :class:`Options` by the value of ``--changes``."""
+_LOST = "parts are re-created in every run, and what they keep would be lost"
+NOT_IN_PARTS: Mapping[str, tuple[str, str]] = {
+    "ties": ("--tie", _LOST),
+    "step": ("--step", _LOST),
+    "slide": ("--slide", _LOST),
+    "channels_last": (f"--io {CHANNELS_LAST}", "write a model with it, and then that in parts"),
+    "replay": ("--replay", "every part has its own decision"),
+}
+"""Options that exclude parts: the flag, and why."""
 _OPTIMIZE, _ALL_RUNS = ("optimize",), ("optimize", "batch")
 _SEARCHES, _OF_KERNELS = ("optimize", "explore", "batch"), ("analyze", "compare", "check")
 

@@ -153,8 +153,8 @@ _PARTS = "From the highest level to the lowest; [architecture](architecture.md#t
 
 
 def _exit_codes() -> Iterator[tuple[str, str]]:
-    for each in EXIT_CODES:
-        yield str(each.code), each.meaning
+    for code, meaning in EXIT_CODES.items():
+        yield str(code), meaning
 
 
 def _pairs() -> Iterator[tuple[str, str, str]]:

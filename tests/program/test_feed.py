@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.rewrite.test_sequences_along_h import Sequences
 from tests.tflm import litert_and_tflm
-from tflite_memopt import InfeasibleError, Options, UsageError
+from tflite_memopt import InfeasibleError, Options
 from tflite_memopt.cli import cli
-from tflite_memopt.errors import ErrorKind
 from tflite_memopt.evidence.equivalence.adapter import Array, RunJob, Sample
 from tflite_memopt.evidence.equivalence.baseline import arena_for
 from tflite_memopt.evidence.equivalence.inputs import seeded_inputs
@@ -351,16 +349,6 @@ def test_all_of_a_network_can_be_its_front() -> None:
     program = optimize_in_parts(write_model(b.finish(y)), options, 1, feed=4).program
     assert len(program.parts) == 1
     assert program.verified.startswith("bit-exact")
-
-
-@pytest.mark.slow
-def test_cuts_can_be_given() -> None:
-    options = Options(target="cortex-m7", max_slowdown=1.0, effort="quick", verify=False)
-    data = write_model(with_dense())
-    program = optimize_in_parts(data, options, None, feed=4, cuts=(3,)).program
-    assert [part.operators for part in program.parts] == [3, 4]
-    with raises(UsageError, ErrorKind.SYNTAX, "(4, 3)"):
-        optimize_in_parts(data, options, None, feed=4, cuts=(4, 3))
 
 
 def with_others() -> Model:

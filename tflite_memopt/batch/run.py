@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..costs.cost import NetworkCost
 from ..errors import MemoptError
@@ -18,26 +18,14 @@ from ..kernels.support import said_of
 from ..memory.work import slowest
 from ..model.io.files import read_file
 from ..options import Options
-from ..report.model import Report, to_json
+from ..report.model import to_json
 from ..report.warnings import of_former_plan
+from ..run.pipeline import Result
 from .cluster import answers_of
 from .find import FoundModel
 from .results import DONE, FAILED, LOST, REFUSED, UNRUNNABLE, Line, Results
 
-
-class Optimized(Protocol):
-    """The result of optimizing one model."""
-
-    @property
-    def model(self) -> bytes:
-        """The new file."""
-
-    @property
-    def report(self) -> Report:
-        """Return the report."""
-
-
-Work = Callable[[bytes, Options], Optimized | NetworkCost]
+Work = Callable[[bytes, Options], Result | NetworkCost]
 """A function of a module, which workers import by its name. Raises MemoptError for models that it refuses."""
 Watch = Callable[[int, int, Line], None]
 """Told after each model: how many are done, of how many, and its line."""

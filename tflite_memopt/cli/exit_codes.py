@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..report.answer import Answer
@@ -16,30 +17,18 @@ CONTRADICTED = 5
 INTERRUPTED = 130
 
 
-class ExitCode(NamedTuple):
-    """An exit code and its meaning, for ``--help``."""
-
-    code: int
-    meaning: str
-
-
-EXIT_CODES = (
-    ExitCode(DONE, "done"),
-    ExitCode(
-        NOT_EQUAL,
-        "the models are not equal, the runner has no verdict, or a file computes wrongly with the target's kernels; no "
-        "model is written. batch: a model has no result",
-    ),
-    ExitCode(
-        BAD_INPUT,
-        "bad input: a file, an option, or a model that TFLM cannot run; nothing is written, except for models with "
-        "uint8 activations, which old versions of TFLM run",
-    ),
-    ExitCode(OVER_BUDGET, "over budget (the model is written all the same), or larger than the baseline"),
-    ExitCode(INTERNAL_ERROR, "internal error: please report it; nothing is written"),
-    ExitCode(CONTRADICTED, "verify: a runtime differs where the proof says equal: please report both files"),
-    ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which continues with the same command"),
-)
+EXIT_CODES: Mapping[int, str] = {
+    DONE: "done",
+    NOT_EQUAL: "the models are not equal, the runner has no verdict, or a file computes wrongly with the target's "
+    "kernels; no model is written. batch: a model has no result",
+    BAD_INPUT: "bad input: a file, an option, or a model that TFLM cannot run; nothing is written, except for models "
+    "with uint8 activations, which old versions of TFLM run",
+    OVER_BUDGET: "over budget (the model is written all the same), or larger than the baseline",
+    INTERNAL_ERROR: "internal error: please report it; nothing is written",
+    CONTRADICTED: "verify: a runtime differs where the proof says equal: please report both files",
+    INTERRUPTED: "interrupted; nothing is written, except by batch, which continues with the same command",
+}
+"""Their meanings, for ``--help``."""
 
 
 def code_of(answer: Answer) -> int:
@@ -52,4 +41,4 @@ def code_of(answer: Answer) -> int:
 
 def exit_code_table() -> str:
     """Return the table of the help."""
-    return "\n".join(f"  {row.code:>3}  {row.meaning}" for row in EXIT_CODES)
+    return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import click
 
-_PARTS, _RECREATED = ("--parts", "--feed"), "parts are re-created in every run, and what they keep would be lost"
+from ..options import NOT_IN_PARTS
+
+_PARTS = ("--parts", "--feed")
 _TYPES, _LAYOUT = "states keep their types", "states keep their layout"
 _STATES = ("--tie", "--step", "--slide")
 PAIRS: tuple[tuple[str, str, str], ...] = (
@@ -15,9 +17,7 @@ PAIRS: tuple[tuple[str, str, str], ...] = (
     ("--slide", "--tie", "it ties what windows share by itself"),
     *((state, "--io int8", _TYPES) for state in _STATES),
     *((state, "--io channels-last", _LAYOUT) for state in _STATES),
-    *((state, part, _RECREATED) for state in _STATES for part in _PARTS),
-    *(("--io channels-last", part, "write a model with it, and then that in parts") for part in _PARTS),
-    *(("--replay", part, "every part has its own decision") for part in _PARTS),
+    *((flag, part, why) for flag, why in NOT_IN_PARTS.values() for part in _PARTS),
     ("--objective head", "--parts", "it minimizes the whole arena"),
     *(("--receipt", part, "it is of one model, not of a program") for part in _PARTS),
     *((f"--report {kind}", part, "a program has a .json report") for kind in (".html", ".svg") for part in _PARTS),

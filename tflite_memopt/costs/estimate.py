@@ -16,6 +16,7 @@ given order, and kernels that overwrite. It leaves out other orders, offsets, an
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -61,15 +62,10 @@ def estimated_head(model: Model, profile: KernelProfile, limit: float) -> int:
 def least_size(sections: Sequence[Section], end: int, most: int) -> int:
     """Return the smallest size for which a path of sections from 0 to ``end`` adds at most ``most``."""
     sizes = sorted({section.nbytes for section in sections})
-    low, high = 0, len(sizes) - 1
+    if not sizes:
+        return 0
     by_end = sorted(sections, key=lambda section: section.end)
-    while low < high:
-        middle = (low + high) // 2
-        if _added(by_end, end, sizes[middle]) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    return sizes[low] if sizes else 0
+    return sizes[bisect_left(sizes, True, hi=len(sizes) - 1, key=lambda size: _added(by_end, end, size) <= most)]
 
 
 def _added(by_end: Sequence[Section], end: int, size: int) -> float:

@@ -6,8 +6,6 @@ replayed, ``as_it_came`` what TFLM makes of a file, ``faults`` the operators tha
 and ``mend`` how they are written otherwise, ``support`` and ``since`` the operators that TFLM runs and since when.
 """
 
-from __future__ import annotations
-
 DOOR = (
     "arena as_it_came boards chips cmsis_nn code_size esp_nn faults mend prices profile profiles since support targets"
 )

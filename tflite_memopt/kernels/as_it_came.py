@@ -18,24 +18,16 @@ from .faults import TFLM, faults_of
 from .profile import KernelProfile
 from .profiles import PROFILES
 from .since import PRESENT, TflmBuild
-from .support import RUNS, TflmSupport, said_of, support_of
+from .support import RUNS, OperatorName, TflmSupport, said_of, support_of
 
 Makes = Literal["runs", "computes otherwise", "cannot run"]
 _REFERENCE = PROFILES["reference"]
 
 
 @dataclass(frozen=True)
-class WrongOperator:
+class WrongOperator(OperatorName):
     """An operator that every TFLM computes wrongly."""
 
-    subgraph: int
-    """Number of its subgraph in the file, from 0."""
-    index: int
-    """Position in its subgraph, from 0."""
-    operator: str
-    """Its kind."""
-    output: str
-    """Name of its first output."""
     fault: str
     """Name of the fault (docs/kernel_faults.md)."""
     condition: str

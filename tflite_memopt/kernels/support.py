@@ -29,7 +29,21 @@ ObstacleKind = Literal[_OfNumbers, _OfTypes, _OfShapes, _OfOperators]
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class OperatorName:
+    """An operator of a file."""
+
+    subgraph: int
+    """Number of the subgraph in the file, from 0."""
+    index: int
+    """Position of the operator in its subgraph, from 0."""
+    operator: str
+    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
+    output: str
+    """Name of the operator's first output."""
+
+
+@dataclass(frozen=True)
+class Obstacle(OperatorName):
     """An obstacle that keeps TFLM from running a model, and the first operator with it."""
 
     kind: ObstacleKind
@@ -43,14 +57,6 @@ class Obstacle:
     kernel at all. "unassigned": it reads a variable that nothing assigns. "uncalled": it is in a subgraph that
     nothing calls, and a kernel of it asks for scratch memory. "parts": more inputs than a CONCATENATION has.
     "newer": it came to TFLM after the day of the firmware's."""
-    subgraph: int
-    """Number of the first operator's subgraph in the file, from 0."""
-    index: int
-    """Position of the first operator in its subgraph, from 0."""
-    operator: str
-    """Kind of the first operator: its name in the TFLite schema, or the code of a custom operator."""
-    output: str
-    """Name of the first operator's first output."""
     types: tuple[str, ...]
     """Distinct element types of its inputs and outputs."""
     operators: int = 1
@@ -369,7 +375,7 @@ def _variable(operator: Operator) -> tuple[object, object]:
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:
     """One operator as an obstacle."""
     output = operator.outputs[0].name if operator.outputs else ""
-    return Obstacle(kind, subgraph, index, operator.opcode.label, output, types_of(operator))
+    return Obstacle(subgraph, index, operator.opcode.label, output, kind, types_of(operator))
 
 
 def _too_late(late: Arrival, build: TflmBuild, obstacle: Obstacle) -> Obstacle:

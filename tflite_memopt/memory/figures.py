@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..kernels import arena
 from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
+from ..kernels.support import OperatorName
 from ..model.analysis.lifetimes import WorkingSet, io_lower_bound, peak, working_sets
 from ..model.analysis.loops import Loop
 from ..model.analysis.macs import model_macs, runs_of
@@ -35,20 +36,6 @@ from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
 from .storage import bytes_in_common
 from .work import instructions, weights_read
-
-
-@dataclass(frozen=True)
-class OperatorName:
-    """An operator of a file."""
-
-    subgraph: int
-    """Number of the subgraph in the file, from 0."""
-    index: int
-    """Position of the operator in its subgraph, from 0."""
-    operator: str
-    """Kind of the operator: its name in the TFLite schema, or the code of a custom operator."""
-    output: str
-    """Name of the operator's first output."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class Document:
     picture: Callable[[], Picture] | None = None
 
 
-def text_of(document: Document, with_tables: bool = True) -> RenderableType:
+def text_of(document: Document) -> RenderableType:
     """Return a document as rich prints it: the answer, red if it is bad, lines with each label once, and tables."""
     grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
@@ -125,7 +125,7 @@ def text_of(document: Document, with_tables: bool = True) -> RenderableType:
         grid.add_row(Text("" if label == last else label, style="bold"), _text(line, _STYLES.get(label, "")))
         last = label or last
     head: list[RenderableType] = [_text(document.headline, "bold red" if document.is_bad else "bold"), Text(), grid]
-    tables = [table for table in document.tables if with_tables and not table.is_long]
+    tables = [table for table in document.tables if not table.is_long]
     return Group(*head, *([Text(), tables_of(*tables)] if tables else []))
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from ..evidence.equivalence.verdict import Basis, Verdict
 from ..kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame
 from ..kernels.since import PRESENT
-from ..kernels.support import RUNS, TflmSupport
-from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, OperatorName, ReuseInForce, StepUse
+from ..kernels.support import RUNS, OperatorName, TflmSupport
+from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.reserve import LibraryNeed
 from ..model.io.plan_label import PlanLabel
 from ..model.ir.change import Refusal, RewriteUse

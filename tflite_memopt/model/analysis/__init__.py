@@ -1,6 +1,4 @@
 """What a model means for memory and arithmetic: lifetimes, working sets, loops, MACs, ranges, side effects."""
 
-from __future__ import annotations
-
 DOOR = "float_islands lifetimes loops macs ranges side_effects"
 """The modules that other folders import; the rest is private to this one."""

@@ -1,6 +1,4 @@
 """The intermediate representation: objects that refer to objects and know nothing of the file format."""
 
-from __future__ import annotations
-
 DOOR = "change check copying editor model tensors"
 """The modules that other folders import; the rest is private to this one."""

@@ -23,7 +23,7 @@ from ...model.io import plan_label
 from ...model.io.files import Source, write_folder
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
-from ...options import Effort, Options
+from ...options import NOT_IN_PARTS, Effort, Options
 from ...report.summary import proof_of
 from ...search.rewrite.stage import clean_up
 from ..attempts import WORTH
@@ -95,7 +95,6 @@ def optimize_in_parts(
     most_parts: int | None = None,
     progress: Progress = lambda _: None,
     feed: int | None = None,
-    cuts: tuple[int, ...] | None = None,
     image: str | None = None,
     whole: Result | None = None,
     must_fit: bool = False,
@@ -105,7 +104,6 @@ def optimize_in_parts(
     No more run time is added than the options allow, making an interpreter for each part in each run included.
     ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
     ``image``: the name of the input that is fed; None: the largest.
-    ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
     ``whole``: the model as one, where it is there already.
     ``must_fit``: whether the search ends where nothing meets the budget, without the least.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
@@ -119,20 +117,15 @@ def optimize_in_parts(
     origin = ProgramSource(given.name, data, _whole_bytes(whole), shaped=shaped)
     model = _to_cut(shaped, options, progress, fed)
     reason = why_whole(model)
-    if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
-        raise UsageError(
-            f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order",
-            ErrorKind.SYNTAX,
-        )
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
     original = instructions(read_planned(shaped), options.profile)
     if feed is not None and fed is not None:
-        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
+        fronts = FeedCosts(model, options, progress, original=original, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
         return _fed(origin, model, fronts, whole, most_parts, must_fit)
-    costs = StretchCosts(model, options, progress, only=cuts, original=original, cache=Cache())
+    costs = StretchCosts(model, options, progress, original=original, cache=Cache())
     worth = _whole_bytes(whole) * (1 - _GAIN)
     program = replace(_program(origin, [whole], options), verified=_said(whole))
     as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, worth))
@@ -147,7 +140,7 @@ def optimize_in_parts(
 
     if reason is not None:
         return as_one
-    drafted = None if cuts is not None else _drafted(whole, options, original, most_parts, made)
+    drafted = _drafted(whole, options, original, most_parts, made)
     if drafted is not None and options.search.meets_budget(max(drafted.program.arena_bytes.values())):
         return _verified(data, drafted, options, progress)
     found = _within_the_limit(costs, most_parts, partial(made, costs), must_fit)
@@ -278,23 +271,9 @@ def _verified(data: bytes, result: ProgramResult, options: Options, progress: Pr
 def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
     if most_parts is not None and not 1 <= most_parts <= MOST_FILES:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {MOST_FILES}")
-    if options.ties:
-        raise UsageError(
-            "--tie does not work with --parts: parts are re-created in every run, and states would be lost",
-            ErrorKind.EXCLUDED,
-        )
-    for flag in ("step", "slide"):
-        if getattr(options, flag):
-            raise UsageError(
-                f"--{flag} does not work with --parts: its state would be lost between runs", ErrorKind.EXCLUDED
-            )
-    if options.channels_last:
-        raise UsageError(
-            "--io channels-last does not work with --parts: write a model with it, and then that in parts",
-            ErrorKind.EXCLUDED,
-        )
-    if options.decision is not None:
-        raise UsageError("--replay does not work with --parts: every part has its own decision", ErrorKind.EXCLUDED)
+    for field, (flag, why) in NOT_IN_PARTS.items():
+        if getattr(options, field):
+            raise UsageError(f"{flag} does not work with --parts: {why}", ErrorKind.EXCLUDED)
     if options.objective != "total" and feed is None:
         raise UsageError("--parts minimizes the whole arena: omit --objective head", ErrorKind.EXCLUDED)
     if feed is not None and not has_operators((_WRITES_ROWS,), options.build):

@@ -41,8 +41,7 @@ class StretchCosts:
     """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
 
     The work of a stretch is the added work, including its interpreter, as a share of what the options allow the
-    whole model; of several kernel libraries, that of the one which uses most of its own. ``only``: positions that may
-    be cut, in place of those where few bytes cross.
+    whole model; of several kernel libraries, that of the one which uses most of its own.
     ``original``: instructions by kernel library that the limit is a share of, where they are not those of ``model``.
     ``cache``: as of ``optimize``.
     """
@@ -52,7 +51,6 @@ class StretchCosts:
     progress: Progress
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
     limits: int = 4
-    only: tuple[int, ...] | None = None
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=Cache)
     _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
@@ -71,8 +69,6 @@ class StretchCosts:
     @cached_property
     def positions(self) -> tuple[int, ...]:
         """Both ends, and the positions between them that may be cut."""
-        if self.only is not None:
-            return (0, *self.only, len(self.model.main.operators))
         sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
         inner = list(range(1, len(sizes) - 1))
         most = _MOST_CUTS[self.options.effort]

@@ -4,7 +4,5 @@
 are for ``program/``, whose fed fronts are loops, too; ``slide`` is for ``stepping``.
 """
 
-from __future__ import annotations
-
 DOOR = "loop loop_rows measure region search slide"
 """The modules that other folders import; the rest is private to this one."""

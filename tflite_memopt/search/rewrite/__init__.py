@@ -1,6 +1,4 @@
 """Change a graph and keep what it computes: the engine, rules by theme, their search, tiles."""
 
-from __future__ import annotations
-
 DOOR = "boundary in_one_row loadable one_step planes sequences_along_h stage tiles turned_images"
 """The modules that other folders import; the rest is private to this one."""

@@ -3,7 +3,5 @@
 ``methods`` has ``solve`` and the names of the strategies; ``heuristics`` also predicts TFLM's own planner.
 """
 
-from __future__ import annotations
-
 DOOR = "bounds check heuristics memories methods problem together"
 """The modules that other folders import; the rest is private to this one."""
