@@ -45,10 +45,10 @@ class Spec:
 @st.composite
 def specs(draw: st.DrawFn, dtype: DType) -> Spec:
     """Patterns that TFLM and LiteRT both run, of one type."""
-    kind = draw(st.sampled_from(("CONV_2D", "CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")))
+    kind = draw(st.sampled_from(("CONV_2D", "CONV_2D", "FULLY_CONNECTED")))
     small, size = st.integers(1, 2), st.integers(1, 4)
     kernel = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
-    biases = ["int32"] if dtype is not DType.INT16 else ["int64"] if kind == "TRANSPOSE_CONV" else ["int32", "int64"]
+    biases = ["int32"] if dtype is not DType.INT16 else ["int32", "int64"]
     return Spec(
         kind=kind,
         dtype=dtype,
@@ -177,16 +177,12 @@ def _add_operator(
     x, weights, bias = inputs
     optional = () if bias is None else (bias,)
     fields: dict[str, Any] = {"fusedActivationFunction": spec.activation}
-    if bias is not None and spec.kind != "TRANSPOSE_CONV":
+    if bias is not None:
         fields["quantizedBiasType"] = TENSOR_TYPE[bias.dtype]  # without it LiteRT reads int32 as int64
     if spec.kind == "FULLY_CONNECTED":
         b.operator(spec.kind, (x, weights, bias), (y,), "FullyConnectedOptions", **fields)
         return
     fields |= {"padding": spec.padding, "strideH": spec.stride[0], "strideW": spec.stride[1]}
-    if spec.kind == "TRANSPOSE_CONV":
-        shape = b.constant(f"{name}/shape", np.asarray(y.shape, np.int32))
-        b.operator(spec.kind, (shape, weights, x, *optional), (y,), "TransposeConvOptions", **fields)
-        return
     fields |= {"dilationHFactor": spec.dilation[0], "dilationWFactor": spec.dilation[1]}
     b.operator(spec.kind, (x, weights, *optional), (y,), "Conv2DOptions", **fields)
 
@@ -197,6 +193,5 @@ def _output_shape(spec: Spec, x: Tensor) -> tuple[int, ...]:
     sizes = []
     for size, kernel, stride, dilation in zip(x.shape[1:3], spec.kernel, spec.stride, spec.dilation, strict=True):
         trim = (kernel - 1) * dilation if spec.padding == VALID else 0
-        grown = size * stride + (max(kernel - stride, 0) if spec.padding == VALID else 0)
-        sizes.append(grown if spec.kind == "TRANSPOSE_CONV" else -(-(size - trim) // stride))
+        sizes.append(-(-(size - trim) // stride))
     return (spec.batch, *sizes, spec.channels)

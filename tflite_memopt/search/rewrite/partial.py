@@ -14,8 +14,9 @@ import numpy.typing as npt
 from ...model.ir.editor import Array
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import affine_of, per_tensor, values
+from ...operators.boxes import operands
 from ...operators.editor import Editor
-from ...operators.table import SUMS_OF_CHANNELS, kind_of
+from ...operators.table import SUMS_OF_CHANNELS
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
 from .engine import Answer, Match, Pattern, Proposal, Rule
 
@@ -133,7 +134,7 @@ def _share(room: Floats, needed: Floats) -> float:
     return max(float(shares.min()), 0.0)
 
 
-_WEIGHTS = 1
+_WEIGHTS, _BIAS = 1, 2
 
 
 _TYPES_PARTIAL_CONVOLUTION = (
@@ -141,7 +142,7 @@ _TYPES_PARTIAL_CONVOLUTION = (
     (DType.INT8, DType.INT8),
     (DType.INT16, DType.INT8),
 )
-"""Activations and weights that TFLM's three kernels take. int4 weights are packed, and not cut here."""
+"""Activations and weights that TFLM's kernels take. int4 weights are packed, and not cut here."""
 
 
 _CLAMPS = {0: (-inf, inf), 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -150,17 +151,12 @@ _CLAMPS = {0: (-inf, inf), 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 
 @dataclass(frozen=True)
 class _Operands:
-    """The tensors that a convolution reads and writes. The bias may be missing; it comes after data and weights."""
+    """The tensors that a convolution reads and writes. The bias may be missing."""
 
     operator: Operator
-    data_slot: int
     x: Tensor
     weights: Tensor
     bias: Tensor | None
-
-    @property
-    def bias_slot(self) -> int:
-        return max(self.data_slot, _WEIGHTS) + 1
 
     @property
     def output(self) -> Tensor:
@@ -217,15 +213,10 @@ def _partial_convolution(match: Match) -> Answer:
 
 def _operands(operator: Operator) -> _Operands | str:
     """Return the operator's tensors, or the fault in them, independent of their values."""
-    slot = kind_of(operator).tflm.activation
-    bias_slot = max(slot, _WEIGHTS) + 1
-    x, weights, bias = (
-        operator.inputs[each] if each < len(operator.inputs) else None for each in (slot, _WEIGHTS, bias_slot)
-    )
-    is_complete = None not in operator.inputs[:bias_slot] and len(operator.outputs) == 1
-    if x is None or weights is None or operator.options is None or not is_complete:
+    x, weights, bias = operands(operator, 3)
+    if x is None or weights is None or operator.options is None or len(operator.outputs) != 1:
         return "it lacks an input or its options, or has more than one output"
-    reader = _Operands(operator, slot, x, weights, bias)
+    reader = _Operands(operator, x, weights, bias)
     types = x.dtype, weights.dtype, reader.output.dtype
     if types[:2] not in _TYPES_PARTIAL_CONVOLUTION or reader.output.dtype is not x.dtype:
         return "its types are {}, {} (weights) and {} (output)".format(*(dtype.label for dtype in types))
@@ -280,13 +271,13 @@ def _partial(
     reader = found.reader
     result = _activation(reader, edit, f"part{part.index}", quantization)
     inputs = list(reader.operator.inputs)
-    inputs[reader.data_slot] = part.tensor
+    inputs[0] = part.tensor
     weights = reader.weights
     scales = _without_range(weights.quantization)
     inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{part.index}", cut, scales)
     if part.index and reader.bias is not None and found.bias is not None:
         no_bias = edit.constant(f"{reader.bias.name}/none", found.bias * 0, reader.bias.quantization)
-        inputs[reader.bias_slot] = no_bias
+        inputs[_BIAS] = no_bias
     edit.twin(reader.operator, inputs, (result,), fusedActivationFunction=0)
     return result
 
@@ -334,9 +325,3 @@ PARTIAL_CONVOLUTION = Rule(
     _partial_convolution,
 )
 """Replace a convolution or FULLY_CONNECTED of a concatenation by one for each part, and ADDs of their results."""
-
-
-PARTIAL_TRANSPOSED_CONVOLUTION = replace(
-    PARTIAL_CONVOLUTION, pattern=Pattern("convolution", ("TRANSPOSE_CONV",), {2: CONCATENATION})
-)
-"""Replace a TRANSPOSE_CONV of a concatenation in the same way."""

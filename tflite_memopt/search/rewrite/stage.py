@@ -38,7 +38,7 @@ from .folding import (
 from .islands import INTEGER_CLAMP, LATER_DEQUANTIZE
 from .one_shape import ONE_SHAPE
 from .one_split import SPLIT_OF_SLICES
-from .partial import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .partial import PARTIAL_CONVOLUTION
 from .pixels import (
     BROADCAST,
     DENSE_PIXELS,
@@ -93,7 +93,6 @@ WITHOUT_TRANSPOSES: tuple[Rule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
 
 SPLITS: tuple[Rule, ...] = (
     PARTIAL_CONVOLUTION,
-    PARTIAL_TRANSPOSED_CONVOLUTION,
     SPLIT_DEPTHWISE,
     *SPLIT_CHANNELWISE,
     SLICE_OF_CONCATENATION,
