@@ -28,9 +28,9 @@ PAIRS: tuple[tuple[str, str, str], ...] = (
 
 def refuse_pairs(ctx: click.Context) -> None:
     """Raise UsageError for the first pair that the command line has both of."""
-    given = {name for param in ctx.command.params for name in _given(ctx, param)}
+    words = {name for param in ctx.command.params for name in _given(ctx, param)}
     for first, second, why in PAIRS:
-        if {first, second} <= given:
+        if {first, second} <= words:
             raise click.UsageError(f"{first} does not work with {second}: {why}", ctx)
 
 

@@ -81,11 +81,11 @@ def cost(
     store = Store(default_store() if cache == "default" else None if cache is None else Path(cache))
     options = Options(target=target, io=io, max_slowdown=limit, budget=budget, verify=False)
     data = file_of(model, shape, store) if is_module(model) else load(model)[0]
-    said = f"{depth} {target} {io} {limit} {budget if depth == 'full' else None} {sha256(data).hexdigest()}"
-    known = store[said]
+    key = f"{depth} {target} {io} {limit} {budget if depth == 'full' else None} {sha256(data).hexdigest()}"
+    known = store[key]
     if known is None:
         found = _found(data, options, depth)
-        store[said] = json.dumps(asdict(found)).encode()
+        store[key] = json.dumps(asdict(found)).encode()
     else:
         found = NetworkCost(**json.loads(known))
     return _judged(found, budget)

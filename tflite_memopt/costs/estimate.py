@@ -119,9 +119,9 @@ class _Run:
 
     def structures(self, operator: Operator) -> int:
         """Return the bytes of the tail that one more operator like it takes, beside its input and output."""
-        asked, abi = self.profile.requests(operator, self.profile.abi), self.profile.abi
+        requests, abi = self.profile.requests(operator, self.profile.abi), self.profile.abi
         plain = NODE_AND_REGISTRATION.on(abi) + EVAL_TENSOR.on(abi)
-        return plain + params_bytes(asked) + sum(map(aligned, (*asked.init, *asked.prepare)))
+        return plain + params_bytes(requests) + sum(map(aligned, (*requests.init, *requests.prepare)))
 
     def cut(self, tensor: Tensor, rows: int) -> list[int]:
         """Return the work of a SLICE of so many rows."""

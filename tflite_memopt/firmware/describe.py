@@ -94,11 +94,11 @@ def describe(
 def _check_runs(came: AsItCame) -> None:
     """Raise UnsupportedModelError for a file that TFLM cannot run, EquivalenceError for one that it computes
     wrongly."""
-    said = f"{said_of_file(came)}; --force writes the files all the same"
+    fault = f"{said_of_file(came)}; --force writes the files all the same"
     if came.makes == "cannot run":
-        raise UnsupportedModelError(said, ErrorKind.NO_KERNEL)
+        raise UnsupportedModelError(fault, ErrorKind.NO_KERNEL)
     if came.makes == "computes otherwise":
-        raise EquivalenceError(said, ErrorKind.OTHER_KERNELS)
+        raise EquivalenceError(fault, ErrorKind.OTHER_KERNELS)
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:

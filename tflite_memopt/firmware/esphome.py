@@ -71,8 +71,8 @@ def _read(text: bytes, name: str) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("type") != "micro" or manifest.get("version") != 2:
         raise ModelFormatError(f"'{name}' is not a version 2 manifest for micro_wake_word", ErrorKind.FORMAT)
     micro = manifest.get("micro")
-    given = [(_FIELDS, manifest), (_FIELDS_OF_MICRO, micro if isinstance(micro, dict) else {})]
-    for fields, values in given:
+    tables = [(_FIELDS, manifest), (_FIELDS_OF_MICRO, micro if isinstance(micro, dict) else {})]
+    for fields, values in tables:
         for field, kind in fields.items():
             value = values.get(field)
             if not isinstance(value, kind) or isinstance(value, bool):

@@ -105,18 +105,15 @@ def expected_outputs(
             run = runner.run(RunJob(data, samples, arena))
             rows = [[run.outputs[at][each] for at in sorted(run.outputs)] for each in range(RUNS)] if run.ran else []
         else:
-            rows = []
-            given = {source: output for output, source in ties}
+            rows, states = [], {source: zeros_of(model.main.inputs[source]) for _, source in ties}
             for sample in samples:
                 left = iter(sample)
-                states = {
-                    at: rows[-1][output] if rows else zeros_of(model.main.inputs[at]) for at, output in given.items()
-                }
-                whole = [states[at] if at in given else next(left) for at in range(len(model.main.inputs))]
+                whole = [states[at] if at in states else next(left) for at in range(len(model.main.inputs))]
                 run = runner.run(RunJob(data, [whole], arena))
                 if not run.ran:
                     break
                 rows.append([run.outputs[at][0] for at in sorted(run.outputs)])
+                states = {source: rows[-1][output] for output, source in ties}
     if not run.ran:
         return Expected(reason=f"codegen could not run the model on TFLM ({run.reason})")
     of = "this model" if original is None else literal(original[0])
@@ -163,13 +160,13 @@ def tested_outputs(outputs: Sequence[Tensor], expected: Expected) -> tuple[Teste
     count = max(1, min([_MOST_VALUES, *(t.elements for t in outputs if t.dtype is DType.FLOAT32)]))
     found = []
     for at, tensor in enumerate(outputs):
-        given = [sample[at] for sample in expected.outputs]
+        wanted = [sample[at] for sample in expected.outputs]
         is_float, tolerance = tensor.dtype is DType.FLOAT32, 0.0
-        if given and is_float:
-            values = [_float(each.reshape(-1)[place * each.size // count]) for each in given for place in range(count)]
-            tolerance = float(FLOAT_SUMS.limit(given).max())
+        if wanted and is_float:
+            values = [_float(each.reshape(-1)[place * each.size // count]) for each in wanted for place in range(count)]
+            tolerance = float(FLOAT_SUMS.limit(wanted).max())
         else:
-            values = [f"{digest(each)}u" for each in given]
+            values = [f"{digest(each)}u" for each in wanted]
         found.append(TestedOutput(at, tensor.name, tensor.nbytes, is_float, tuple(values), _float(tolerance), count))
     return tuple(found)
 

@@ -99,12 +99,12 @@ def _read_too_early(model: Model) -> Iterator[WrongOperator]:
             used.setdefault(variable_of(operator), []).append((index, operator))
         if operator.name != "CALL_ONCE":
             continue
-        for given in model.graphs[int(operator.option("initSubgraphIndex"))].operators:
-            uses = used.get(variable_of(given), []) if given.name == "ASSIGN_VARIABLE" else []
+        for assignment in model.graphs[int(operator.option("initSubgraphIndex"))].operators:
+            uses = used.get(variable_of(assignment), []) if assignment.name == "ASSIGN_VARIABLE" else []
             if not uses or uses[0][1].name != "READ_VARIABLE":
                 continue
             at, read = uses[0]
-            if any(use.name == "ASSIGN_VARIABLE" for _, use in uses) or not _is_zeros(given.required(1)):
+            if any(use.name == "ASSIGN_VARIABLE" for _, use in uses) or not _is_zeros(assignment.required(1)):
                 yield WrongOperator(0, at, read.name, read.outputs[0].name, *_TOO_EARLY)
 
 
@@ -122,16 +122,16 @@ def said_of_file(found: AsItCame, mended: bool = False) -> str:
 
     ``mended``: rewrites are the cure, which the caller says.
     """
-    said = []
+    faults = []
     if found.foreign_plan is not None:
-        said.append(f"TFLM refuses the file for its memory plan: {found.foreign_plan}; LiteRT ignores it")
+        faults.append(f"TFLM refuses the file for its memory plan: {found.foreign_plan}; LiteRT ignores it")
     if not found.support.runs:
-        said.append(said_of(found.support, "TFLM cannot load this file as it is" if mended else None))
+        faults.append(said_of(found.support, "TFLM cannot load this file as it is" if mended else None))
     if found.constants_behind:
-        said.append(said_of_behind(found.constants_behind, mended))
+        faults.append(said_of_behind(found.constants_behind, mended))
     if found.wrong and found.support.runs:
-        said.append(f"TFLM computes this file otherwise: {said_of_wrong(found.wrong, mended)}")
-    return printable("; ".join(said))
+        faults.append(f"TFLM computes this file otherwise: {said_of_wrong(found.wrong, mended)}")
+    return printable("; ".join(faults))
 
 
 def said_of_behind(constants: int, mended: bool = False) -> str:

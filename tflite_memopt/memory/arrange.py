@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 
 from ..kernels.arena import ArenaBesideHead, arena_beside_head
 from ..kernels.profile import KernelProfile
@@ -164,13 +163,12 @@ class Cost:
 class Declined:
     """A candidate that needs less, whose new operator kinds or newer TFLM do not pay.
 
-    ``need``: bytes of the objective. ``kinds``: operator kinds that the original does without. ``since``: the day of
-    the oldest TFLM that has them; None where any has. ``instructions``: estimated, by kernel library.
+    ``need``: bytes of the objective. ``kinds``: operator kinds that the original does without. ``instructions``:
+    estimated, by kernel library.
     """
 
     need: int
     kinds: tuple[str, ...]
-    since: date | None
     instructions: Mapping[str, int]
 
 

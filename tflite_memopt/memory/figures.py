@@ -31,7 +31,6 @@ from ..options import Objective
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.interval import covered
 from ..solvers.plan.bounds import max_breadth
-from ..solvers.plan.problem import Item
 from .layout import MemoryLayout, head_of, offsets_in_force
 from .reserve import has_table, reserve
 from .storage import bytes_in_common
@@ -516,22 +515,9 @@ def _tensors(
 def _scratch(layout: MemoryLayout, offsets: Sequence[int], positions: Mapping[Operator, int]) -> Iterator[PlacedTensor]:
     by_start, first = _askers(layout), len(layout.tensors)
     for item, offset in zip(layout.items[first:], offsets[first:], strict=True):
-        yield _request(item, offset, positions[by_start[item.start]])
-
-
-def _request(item: Item, offset: int, operator: int) -> PlacedTensor:
-    return PlacedTensor(
-        name="scratch",
-        shape=(item.size,),
-        type="bytes",
-        bytes=item.size,
-        offset=offset,
-        start=item.start,
-        end=item.end,
-        kind="scratch",
-        operator=operator,
-        sharing="none",
-    )
+        operator = positions[by_start[item.start]]
+        place = offset, item.start, item.end
+        yield PlacedTensor("scratch", (item.size,), "bytes", item.size, *place, "scratch", operator, "none")
 
 
 def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor, Sharing]:

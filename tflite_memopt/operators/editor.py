@@ -84,14 +84,14 @@ class Editor(GraphWriter):
     def reshape(self, source: Tensor, output: Tensor, has_operand: bool = True) -> Operator:
         """RESHAPE: ``output`` is ``source`` in its own shape. ``has_operand``: a constant says the shape as well."""
         shape = np.asarray(output.shape, np.int32)
-        said = (self.constant(f"{output.name}/shape", shape),) if has_operand else ()
-        return self.operator("RESHAPE", (source, *said), (output,), "ReshapeOptions", newShape=shape)
+        operand = (self.constant(f"{output.name}/shape", shape),) if has_operand else ()
+        return self.operator("RESHAPE", (source, *operand), (output,), "ReshapeOptions", newShape=shape)
 
     def slice(self, source: Tensor, begin: Sequence[int], size: Sequence[int], output: Tensor) -> Operator:
         """SLICE: ``output`` is ``size`` elements of ``source`` in each axis from ``begin`` on; -1 is all the rest."""
         limits = {"begin": begin, "size": size}
-        said = [self.constant(f"{output.name}/{name}", np.asarray(at, np.int32)) for name, at in limits.items()]
-        return self.operator("SLICE", (source, *said), (output,), "SliceOptions")
+        operands = [self.constant(f"{output.name}/{name}", np.asarray(at, np.int32)) for name, at in limits.items()]
+        return self.operator("SLICE", (source, *operands), (output,), "SliceOptions")
 
     def join(self, parts: Sequence[Tensor], output: Tensor, axis: int) -> Operator:
         """CONCATENATION: ``output`` is ``parts`` one after the other along an axis."""

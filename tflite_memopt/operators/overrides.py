@@ -56,9 +56,10 @@ class ShapeOperand:
 
     def overrides_for(self, edit: GraphWriter, output: Tensor) -> Overrides:
         """For an output of another shape."""
-        said = np.asarray(self.of(output.shape), np.int32)
+        shape = np.asarray(self.of(output.shape), np.int32)
         return Overrides(
-            {self.slot: edit.constant(f"{output.name}/shape", said)}, {} if self.option is None else {self.option: said}
+            {self.slot: edit.constant(f"{output.name}/shape", shape)},
+            {} if self.option is None else {self.option: shape},
         )
 
 

@@ -278,12 +278,12 @@ def verdict_line(verdicts: Mapping[str, Verdict]) -> str:
     differing = [name for name, verdict in verdicts.items() if verdict.equal is False]
     if differing:
         first, proof = verdicts[differing[0]], verdicts.get(PROOF)
-        said = f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}"
+        line = f"DIFFERENT by {' and '.join(differing)}: {first.reason or 'outputs differ'}"
         if proof is None or not proof.finite_only:
-            return said
+            return line
         of_any = {**verdicts, PROOF: replace(proof, finite_only=False)}
         limit = "; the proof is of finite values: if none overflows, report both files"
-        return said if contradiction(of_any) is None else f"{said}{limit}"
+        return line if contradiction(of_any) is None else f"{line}{limit}"
     ran = [name for name, verdict in verdicts.items() if verdict.equal and verdict.samples]
     proof = verdicts.get(PROOF)
     proved = (proof.reason or "proved for all inputs") if proof is not None and proof.equal else "not proved"

@@ -57,26 +57,25 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
         else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}{estimate}", fit]
     )
     first = joined(*first_words, *_notes(answer, analysis.target))
+    command, text = "tflite-memopt optimize", ""
     if analysis.mends:
         first = f"{wrong_in_words(analysis)}. Once fixed: {first}"
         text = "makes a model that TFLM can load and read, and proves it equal"
-        advice = (*advice, Advice("tflite-memopt optimize", text))
     elif answer.judgement == "cannot run":
         first = f"{wrong_in_words(analysis)}. {_IF_IT_COULD}RAM {answer.reserve:,} bytes"
     elif answer.judgement != "right":
         first = f"{wrong_in_words(analysis)}. {first}"
         if answer.judgement == "faulty kernels":
             text = "rewrites such an operator so that the kernels compute it correctly, if that is possible"
-            advice = (*advice, Advice("tflite-memopt optimize", text))
     elif any(step.operator in NPUS for step in analysis.steps):
+        command += " --no-verify"
         text = "searches for a model that needs less; only the chip can run it, and verify proves it equal"
-        advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif not is_exact:
+        command += " --no-verify"
         text = "searches for a model that needs less; verify --runner runs it on a TFLM that has its kernels"
-        advice = (*advice, Advice("tflite-memopt optimize --no-verify", text))
     elif analysis.planned_for is None:
         text = "searches for a model that needs less, and verifies that it computes the same"
-        advice = (*advice, Advice("tflite-memopt optimize", text))
+    advice = (*advice, Advice(command, text)) if text else advice
     return Summary(printable(first), (), limits_of(analysis.memory, analysis.bounds, False), advice)
 
 

@@ -191,4 +191,4 @@ def _declined(run: RunContext, candidate: Candidate, kept: Candidate, asked: Sea
     if not candidate.is_no_worse or need >= kept.price(asked)[1].need:
         return None
     kinds = tuple(sorted(_news(run, candidate)))
-    return Declined(need, kinds, needed_since(kinds), instructions(candidate.model, run.profile))
+    return Declined(need, kinds, instructions(candidate.model, run.profile))

@@ -117,9 +117,9 @@ class PageSite:
         request = self._bottle.request
         if not 0 < request.content_length <= LARGEST:
             raise self._refused(f"a file of 1 byte to {LARGEST >> 20} MB is wanted", 413)
-        given = {name: request.query.getunicode(name, "").strip() for name in ("name", "target", "budget")}
-        options = [f"--{name}={given[name]}" for name in ("target", "budget") if given[name]]
-        self._desk.begin(given["name"], request.body.read(), options)
+        fields = {name: request.query.getunicode(name, "").strip() for name in ("name", "target", "budget")}
+        options = [f"--{name}={fields[name]}" for name in ("target", "budget") if fields[name]]
+        self._desk.begin(fields["name"], request.body.read(), options)
         return self._desk.told()
 
     def _cancel(self) -> Mapping[str, object]:

@@ -92,8 +92,8 @@ def run_external(command: Sequence[str], job: RunJob, timeout: float = TIMEOUT_S
         kept = "".join(str(int(at in carried)) for at in range(len(job.samples[0]))) if carried else ""
         sizes = f"{job.arena_bytes} {len(job.samples)} {int(job.measure)} {kept}".rstrip()
         (folder / _REQUESTS).write_bytes(f"{_MODEL} {_INPUTS} {_OUTPUTS} {sizes}\n".encode())
-        said, ended = _call(command, folder, timeout)
-        lines = [line.strip() for line in said.splitlines()]
+        printed, ended = _call(command, folder, timeout)
+        lines = [line.strip() for line in printed.splitlines()]
         first = f"model {_MODEL}"  # text before it is ignored
         if first not in lines:
             return ModelRun(error=ended)
@@ -143,8 +143,8 @@ def _run(folder: Path, job: RunJob, lines: list[str], ended: str) -> ModelRun:
     told = _told(lines)
     kernels, commit = told.get("kernels", ""), told.get("commit", "")
     if "done" not in told:
-        said = "; ".join(line.removeprefix("log ") for line in lines if line.startswith("log "))
-        error = told.get("error", ended) + (f" ({said})" if said else "")
+        log = "; ".join(line.removeprefix("log ") for line in lines if line.startswith("log "))
+        error = told.get("error", ended) + (f" ({log})" if log else "")
         return ModelRun(error=error, kernels=kernels, commit=commit)
     try:
         facts = {key: int(told[key]) for key in _NUMBERS if key in told}

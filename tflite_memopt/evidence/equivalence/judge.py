@@ -259,8 +259,8 @@ class _Judge:
         if required is not None and self.name == RUNNER:
             job = RunJob(self.candidate.subject.optimized, self.candidate.samples[:1], self._arena)
             if self.runner.run(job).ran:
-                said = f"it does not run in the {required} bytes of arena that the report promises"
-                return self._differing(f"{said}: {run.reason}")
+                refusal = f"it does not run in the {required} bytes of arena that the report promises"
+                return self._differing(f"{refusal}: {run.reason}")
         return self._differing(f"the optimized model fails where the original runs: {run.reason}")
 
     def _differing(self, reason: str) -> Verdict:

@@ -89,8 +89,8 @@ def _divergence(data: bytes, samples: list[Sample], values: Values, rerun: Rerun
     places = {graph.tensors[at]: (at, len(graph.outputs) + place) for place, at in enumerate(shown)}
     graph.outputs = (*graph.outputs, *places)
     offline_plan.detach(model)
-    given = _taken_apart(graph, places, values)
-    run = rerun(model, [[*sample, *(values[at][number] for at in given)] for number, sample in enumerate(samples)])
+    fed = _taken_apart(graph, places, values)
+    run = rerun(model, [[*sample, *(values[at][number] for at in fed)] for number, sample in enumerate(samples)])
     if not run.ran:
         return None
     pairs = {tensor: (values[at], run.outputs[place]) for tensor, (at, place) in places.items()}
@@ -114,7 +114,7 @@ def _taken_apart(graph: Graph, computed: Mapping[Tensor, tuple[int, int]], value
 
     Shapes stay as they are computed.
     """
-    given = []
+    fed = []
     for tensor, (at, _) in computed.items():
         if tensor.dtype in _LENGTHS or not tensor.uses:
             continue
@@ -124,8 +124,8 @@ def _taken_apart(graph: Graph, computed: Mapping[Tensor, tuple[int, int]], value
         graph.replace_uses(tensor, twin)
         graph.outputs = outputs
         graph.inputs = (*graph.inputs, twin)
-        given.append(at)
-    return given
+        fed.append(at)
+    return fed
 
 
 def _share(pair: tuple[Sequence[Array], Sequence[Array]]) -> float:

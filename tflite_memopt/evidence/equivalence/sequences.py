@@ -33,9 +33,9 @@ def difference_in_sequence(
     """
     original, optimized = (read_model(data) for data in models)
     carried = {source: output for output, source in ties}
-    given = [[array for at, array in enumerate(each) if at not in carried] for each in samples[1:]]
+    untied = [[array for at, array in enumerate(each) if at not in carried] for each in samples[1:]]
     arenas = [LARGEST_ARENA if name == RUNNER else arena_for(model) for model in (original, optimized)]
-    job = RunJob(models[1], [samples[0], *given], arenas[1], fill=0x5A, carried=ties)
+    job = RunJob(models[1], [samples[0], *untied], arenas[1], fill=0x5A, carried=ties)
     found = runner.run(job)
     if not found.ran:
         return f"it does not run in a sequence: {found.reason}"
@@ -79,8 +79,8 @@ def run_streamed(
     """
     model, draw = read_model(data), np.random.default_rng(0)
     outputs: dict[int, list[Array]] = {at: [] for at in range(len(like))}
-    for given, wanted in _sequences(model, stream, samples, draw):
-        run = runner.run(RunJob(data, given, arena, fill=0x5A, carried=stream.ties, wanted=wanted))
+    for inputs, wanted in _sequences(model, stream, samples, draw):
+        run = runner.run(RunJob(data, inputs, arena, fill=0x5A, carried=stream.ties, wanted=wanted))
         if not run.ran:
             return run
         for at, tensor in enumerate(like):
@@ -99,15 +99,15 @@ def _sequences(
         for sample in samples:
             yield list(calls_of(model, stream, sample, draw)), None
         return
-    given, wanted = list[Sample](), list[int]()
+    inputs, wanted = list[Sample](), list[int]()
     for number, sample in enumerate(samples):
         if stream.kind == "rows":
             abandoned = list(calls_of(model, stream, [np.flip(each) for each in sample], draw))
-            given += abandoned[: (stream.count + 1) // 2]
+            inputs += abandoned[: (stream.count + 1) // 2]
         calls = list(calls_of(model, stream, sample, draw))
-        given += calls if stream.kind == "rows" or number == 0 else calls[-1:]
-        wanted.append(len(given) - 1)
-    yield given, tuple(wanted)
+        inputs += calls if stream.kind == "rows" or number == 0 else calls[-1:]
+        wanted.append(len(inputs) - 1)
+    yield inputs, tuple(wanted)
 
 
 def calls_of(model: Model, stream: Streamed, sample: Sample, draw: np.random.Generator) -> Iterator[Sample]:
@@ -118,14 +118,14 @@ def calls_of(model: Model, stream: Streamed, sample: Sample, draw: np.random.Gen
     before = np.resize(image, stream.lead) if stream.kind == "hop" else padding[: stream.lead]
     signal = np.concatenate([before, image, padding[stream.lead :]])
     for call, rows in enumerate(signal.reshape(stream.count, *part.shape)):
-        given = dict(zip(stream.places, sample, strict=True))
+        arrays = dict(zip(stream.places, sample, strict=True))
         if call == 0:
             starts = zip(kept, stream.starts, strict=False)
-            given |= {source: _started(inputs[source], start, draw) for source, start in starts}
+            arrays |= {source: _started(inputs[source], start, draw) for source, start in starts}
         if stream.kind == "rows":
-            given[1] = np.full(inputs[1].shape, call * stream.step, np.int32)
-        given[stream.at] = rows
-        yield [given[at].reshape(inputs[at].shape) for at in sorted(given) if call == 0 or at not in kept]
+            arrays[1] = np.full(inputs[1].shape, call * stream.step, np.int32)
+        arrays[stream.at] = rows
+        yield [arrays[at].reshape(inputs[at].shape) for at in sorted(arrays) if call == 0 or at not in kept]
 
 
 def _started(tensor: Tensor, element: Any, draw: np.random.Generator) -> Array:

@@ -61,8 +61,8 @@ def contradiction(verdicts: Mapping[str, Verdict]) -> str | None:
     wrong = [name for name in differing if has_plan or name == "litert"]
     if not wrong:
         return None
-    said = "; ".join(f"{name}: {verdicts[name].reason}" for name in wrong)
-    return f"the proof says equal, and {' and '.join(wrong)} differ: a fault of this program ({said})"
+    reasons = "; ".join(f"{name}: {verdicts[name].reason}" for name in wrong)
+    return f"the proof says equal, and {' and '.join(wrong)} differ: a fault of this program ({reasons})"
 
 
 @dataclass(frozen=True)

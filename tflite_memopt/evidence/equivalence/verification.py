@@ -208,8 +208,8 @@ def _windows(model: Model, slide: Model, stream: Streamed, options: Options) -> 
     count = options.samples or max(_LEAST_WINDOWS, min(WINDOWS, _MOST_MACS // max(1, model_macs(model))))
     hop = slide.main.inputs[at].elements
     needed = 1 + count * hop // model.main.inputs[at].elements
-    given = None if options.inputs is None else samples_for(model, options)
-    return windows_of(given or verification_inputs(model, needed, options.seed), at, hop, count)
+    own = None if options.inputs is None else samples_for(model, options)
+    return windows_of(own or verification_inputs(model, needed, options.seed), at, hop, count)
 
 
 def verdict_of(proof: Proof) -> Verdict:
@@ -254,12 +254,12 @@ def _judged(baseline: Baseline, candidate: Judged, interpreters: Interpreters) -
     """Return the results of all runtimes; of a model with ties in sequences as well."""
     results, subject = judge_on_all(baseline, candidate, interpreters), candidate.subject
     models = baseline.data, subject.optimized
-    asked = [name for name, each in baseline.runs.items() if each.run is not None and not each.faults]
-    for name in (each for each in asked if subject.ties and results[each].verdict.equal is not False):
+    right = [name for name, each in baseline.runs.items() if each.run is not None and not each.faults]
+    for name in (each for each in right if subject.ties and results[each].verdict.equal is not False):
         runner, samples = baseline.runner(name, interpreters), candidate.samples
-        said = difference_in_sequence(name, models, subject.ties, samples, candidate.tolerance, runner)
-        if said is not None:
-            verdict = replace(results[name].verdict, equal=False, reason=said)
+        difference = difference_in_sequence(name, models, subject.ties, samples, candidate.tolerance, runner)
+        if difference is not None:
+            verdict = replace(results[name].verdict, equal=False, reason=difference)
             results[name] = replace(results[name], verdict=verdict)
     return results
 

@@ -80,8 +80,8 @@ def _followed(body: bytes, follow: Callable[[Any], _T]) -> _T:
         check_table_budget(table, len(body))
         return follow(table)
     except _WRONG_OFFSETS as error:
-        said = f"truncated or damaged: its tables point beyond its {len(body):,} bytes"
-        raise ModelFormatError(f"not a readable .tflite model ({said})", ErrorKind.DAMAGED) from error
+        fault = f"truncated or damaged: its tables point beyond its {len(body):,} bytes"
+        raise ModelFormatError(f"not a readable .tflite model ({fault})", ErrorKind.DAMAGED) from error
 
 
 def _end_of_buffers(data: bytes) -> int:

@@ -262,8 +262,8 @@ def _missing(tensor: Tensor) -> str:
 def _check_outputs(graph: Graph, index: int) -> None:
     inputs = {id(tensor) for tensor in graph.inputs}
     for tensor in graph.outputs:
-        given = tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs
-        if tensor.producer is None and not given:
+        has_value = tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs
+        if tensor.producer is None and not has_value:
             raise ModelFormatError(
                 f"subgraph {index}: it returns tensor '{tensor.name}', which nothing writes", ErrorKind.UNWRITTEN
             )
@@ -314,15 +314,15 @@ def _check_sizes(graph: Graph, index: int) -> None:
 def _size_said(operator: Operator) -> list[int] | None:
     """Return dimensions of an output that constant operands say, or a part of them; None where they say none."""
     name, source = operator.name, operator.inputs[0] if operator.inputs else None
-    said = _operand(operator, _SAY_SIZE.get(name, -1))
-    if source is None or not said or not operator.outputs:
+    numbers = _operand(operator, _SAY_SIZE.get(name, -1))
+    if source is None or not numbers or not operator.outputs:
         return None
     if name in ("PAD", "PADV2", "MIRROR_PAD"):
-        pairs = zip(said[::2], said[1::2], source.shape, strict=False)
+        pairs = zip(numbers[::2], numbers[1::2], source.shape, strict=False)
         return [before + size + after for before, after, size in pairs]
     if name == "TILE":
-        return [size * count for size, count in zip(source.shape, said, strict=False)]
-    return said
+        return [size * count for size, count in zip(source.shape, numbers, strict=False)]
+    return numbers
 
 
 def _operand(operator: Operator, slot: int) -> list[int]:

@@ -142,9 +142,9 @@ def check_given(problem: PlanProblem) -> None:
             )
         if item.offset is not None:
             _check_item(index, item, item.offset)
-    given = [index for index, item in enumerate(problem.items) if item.offset is not None]
+    fixed = [index for index, item in enumerate(problem.items) if item.offset is not None]
     try:
-        _check_pairs(problem, [item.offset or 0 for item in problem.items], given)
+        _check_pairs(problem, [item.offset or 0 for item in problem.items], fixed)
     except InfeasibleError as error:
         raise InfeasibleError(f"given offsets collide: {error}", error.kind) from error
 

@@ -76,15 +76,15 @@ def claimed(joined: Joined, plan: Plan) -> Plan:
 
 
 def _joined_item(items: Sequence[Item]) -> Item:
-    given = {item.offset for item in items if item.offset is not None}
-    if len(given) > 1:
-        raise InfeasibleError(f"items that lie at one offset are given {sorted(given)}")
+    places = {item.offset for item in items if item.offset is not None}
+    if len(places) > 1:
+        raise InfeasibleError(f"items that lie at one offset are given {sorted(places)}")
     return Item(
         max(item.size for item in items),
         min(item.start for item in items),
         max(item.end for item in items),
         max(item.alignment for item in items),
-        next(iter(given), None),
+        next(iter(places), None),
     )
 
 
