@@ -70,7 +70,8 @@ def test_what_saves_nothing_is_not_flashed(folder: Path) -> None:
 
 
 def test_every_command_says_that_a_file_was_planned_with_another_target(folder: Path) -> None:
-    run("optimize", "m.tflite", "-o", "o.tflite", "--target", "cortex-m4", "--effort", "quick", folder=folder)
+    words = ("optimize", "m.tflite", "-o", "o.tflite", "--target", "cortex-m4", "--effort", "quick", "--no-verify")
+    assert run(*words, folder=folder).returncode == 0
     said = "the file was planned with --target cortex-m4: "
     again = ("optimize", "o.tflite", "--effort", "quick", "--no-verify", "-o")
     done = run(*again, "any.tflite", folder=folder)
@@ -80,10 +81,8 @@ def test_every_command_says_that_a_file_was_planned_with_another_target(folder: 
     assert said not in run(*again, "same.tflite", "--target", "cortex-m4", folder=folder).stdout
     assert run(*again, "parts", "--parts", "2", folder=folder).stdout.count(said) == 1
     assert run("explore", "o.tflite", "--effort", "quick", folder=folder).stdout.count(said) == 1
-    batch = ("batch", "o.tflite", "-o", "out", "-j", "1", "--no-models", "--effort", "quick")
+    batch = ("batch", "o.tflite", "-o", "out", "-j", "1", "--no-models", "--effort", "quick", "--no-verify")
     assert f"o.tflite: {said}" in run(*batch, folder=folder).stderr
-    estimate = ("batch", "o.tflite", "-o", "estimates", "-j", "1", "--estimate")
-    assert f"o.tflite: {said}" in run(*estimate, folder=folder).stderr
 
 
 def test_kernels_that_were_only_read_give_an_estimate_in_every_command(folder: Path) -> None:

@@ -235,6 +235,10 @@ def test_estimates_are_lines_that_a_full_run_does_not_take_for_its_own(tmp_path:
         done = CliRunner().invoke(cli, [*words, "--estimate", "--budget", "16K"])
         assert (done.exit_code, f"{len(SMALL)} models: {len(SMALL)} done{earlier}." in done.output) == (0, True)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [RESULTS]
+    planned = optimize(write_model(models.mobile_chain(12)), Options(target="cortex-m4", verify=False)).model
+    (tmp_path / "planned.tflite").write_bytes(planned)
+    words_of_one = ["batch", str(tmp_path / "planned.tflite"), "-o", str(tmp_path / "one"), "--jobs", "1", "--estimate"]
+    assert "planned.tflite: the file was planned with --target" in CliRunner().invoke(cli, words_of_one).output
     for name, line in lines_in(tmp_path).items():
         found = cost(tmp_path / "in" / f"{name}.tflite", "cortex-m7", depth="estimate", budget=16 << 10, cache=None)
         assert line["cost"] == asdict(found)

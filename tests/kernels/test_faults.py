@@ -597,7 +597,7 @@ def test_what_is_smaller_and_declined_for_a_fault_of_a_library_is_said() -> None
     data = write_model(b.finish(end))
 
     def said(**options: Any) -> list[str]:
-        report = optimize(data, Options(verify=False, max_slowdown=1.0, **options)).report
+        report = optimize(data, Options(verify=False, max_slowdown=1.0, effort="quick", **options)).report
         return [each.reason for each in report.refused if "computes wrongly" in each.reason]
 
     (reason,) = said()

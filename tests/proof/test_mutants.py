@@ -13,6 +13,7 @@ from scripts.fuzzing.mutants import mutant, packed, root_of, sites_of
 from scripts.fuzzing.plans import planned
 from scripts.fuzzing.proofs import Attack, attacked, attacked_plans, attacked_streams
 from tests.memory.loops import looped, plain
+from tests.profiles import share
 from tests.test_random_models import random_model
 from tests.tflm import needs_wheel
 from tflite_memopt.evidence.proof import Proof, Status, prove
@@ -58,17 +59,18 @@ def test_a_mutant_is_one_field_and_the_model_stays() -> None:
     data = write_model(random_model(3))
     root, draw = root_of(data), random.Random(0)
     sites, first = sites_of(root), packed(root)
-    files = [found[1] for _ in range(200) if (found := mutant(root, sites, draw)) is not None]
+    count = share(200)
+    files = [found[1] for _ in range(count) if (found := mutant(root, sites, draw)) is not None]
     assert packed(root) == first
-    assert len(set(files)) > 100
+    assert len(set(files)) > count // 2
 
 
 @needs_wheel
 def test_no_mutant_that_computes_otherwise_is_proved() -> None:
-    counts = attacked(Attack(seed=5, samples=24, seconds=1e9, keep=None), 300)
+    counts = attacked(Attack(seed=5, samples=share(24), seconds=1e9, keep=None), share(300))
     assert counts.false == []
-    assert counts.ends["proved"] > 50
-    assert counts.ends["different"] > 20
+    assert counts.ends["proved"] > share(50)
+    assert counts.ends["different"] > share(20)
 
 
 @pytest.mark.slow
@@ -107,7 +109,7 @@ def test_what_a_file_does_not_have_is_made_by_its_type(table: str, field: str) -
     root, draw = root_of(write_model(random_model(3))), random.Random(0)
     sites = [each for each in sites_of(root) if (each.table, each.name) == (table, field)]
     before = packed(root)
-    made = [found[1] for _ in range(20) if (found := mutant(root, sites, draw)) is not None]
+    made = [found[1] for _ in range(share(20)) if (found := mutant(root, sites, draw)) is not None]
     held = getattr(getattr(schema, table)(), field)
     assert any(data != before for data in made)
     assert all(root_of(data) is not None for data in made)

@@ -136,7 +136,7 @@ def test_the_whole_image_is_never_transposed() -> None:
     assert report.after.arena_bytes < 1.5 * image_bytes
     turned = [op for graph in read_model(result.model).graphs for op in graph.operators if op.name == "TRANSPOSE"]
     assert max(op.outputs[0].nbytes for op in turned) < image_bytes / 2
-    again = optimize(data, replace(M7, replay=str(report.decision), effort="normal"))
+    again = optimize(data, replace(M7, replay=str(report.decision), effort="normal", verify=False))
     assert again.report.after.arena_bytes == report.after.arena_bytes
 
 
