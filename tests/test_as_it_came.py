@@ -158,6 +158,7 @@ def every_integer(model: Model) -> list[list[Array]]:
 CLAMPS = [(0.025, 3), (0.05, -128), (6 / 255, -128), (0.2, 5), (0.0477, 90), (0.001, -100)]
 
 
+@pytest.mark.few(4)
 @needs_wheel
 @pytest.mark.parametrize(("scale", "zero_point"), CLAMPS)
 @pytest.mark.parametrize("dtype", [I8, DType.INT16])
@@ -346,6 +347,7 @@ CODES = {
 """Exit codes of analyze, check, codegen, and optimize."""
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FILES)
 def test_every_command_says_it(name: str, tmp_path: Path) -> None:
     (tmp_path / "m.tflite").write_bytes(FILES[name]())

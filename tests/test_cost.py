@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -56,11 +57,12 @@ def test_the_estimate_is_of_the_same_model(target: str | None) -> None:
 
 @pytest.mark.parametrize("depth", ["estimate", "full"])
 def test_a_file_that_was_planned_for_a_target_has_a_warning_without_one(depth: Depth) -> None:
-    planned = optimize(network(), Options(target="cortex-m7", verify=False)).model
-    warning = cost(planned, depth=depth, cache=None).warning
+    options = Options(target="cortex-m7", effort="quick", verify=False)
+    planned = optimize(network(), options).model
+    warning = cost_under(planned, replace(options, target=None), depth).warning
     assert warning is not None
     assert warning.startswith("the file was planned with --target cortex-m7")
-    assert cost(planned, "cortex-m7", depth=depth, cache=None).warning is None
+    assert cost_under(planned, options, depth).warning is None
 
 
 def test_a_budget_is_met_or_not() -> None:

@@ -167,6 +167,7 @@ def _damage(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"x")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lose", [_damage, Path.unlink, lambda path: path.write_bytes(b"")])
 def test_a_result_that_was_damaged_or_removed_is_made_again(
     lose: Callable[[Path], object], cluster: Any, tmp_path: Path

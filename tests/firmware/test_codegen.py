@@ -473,6 +473,7 @@ def test_a_named_version_of_esp_nn_is_pinned(named: str, pinned: str) -> None:
     assert f'espressif/esp-nn: "{pinned}"' in files["snippets/esp_idf/main/idf_component.yml"].decode()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("macros", [(), ("-DPICO_ON_DEVICE=1",), ("-DPICO_ON_DEVICE=1", "-DLIB_PICO_STDIO_USB")])
 def test_programs_for_the_pico_type_check(tmp_path: Path, macros: tuple[str, ...]) -> None:
     assert check_against_the_interface(write(tmp_path, write_model(dense_model())), *macros) == ""

@@ -164,6 +164,7 @@ def test_integers_are_not_advised_where_they_save_little() -> None:
     assert "--io int8" not in {each.option for each in report.summary.advice}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("make", [convolutions, irregular_model, quantized_at_the_boundary, demo_model])
 @pytest.mark.parametrize("changed", [{}, CHANGED["rewrites"]])
 def test_advice_has_a_figure_or_says_that_it_has_none(make: Callable[[], Model], changed: dict[str, Any]) -> None:

@@ -170,7 +170,7 @@ def test_lists_of_keras_run_step_by_step() -> None:
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, output, again = (str(tmp_path / f"{name}.tflite") for name in ("m", "step", "again"))
     Path(source).write_bytes(write_model(layers("gru")))
-    run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--step"])
+    run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--step", "--effort", "quick"])
     assert run.exit_code == 0, run.output
     assert "input 'state' is a state, zeros before the first call" in " ".join(run.output.split())
     assert CliRunner().invoke(cli, ["optimize", source, "-o", again, "--replay", output]).exit_code == 0
