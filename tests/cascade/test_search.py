@@ -16,8 +16,10 @@ from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
 from tests.model_builder import ModelBuilder
 from tests.models import if_model, mobile_chain, streaming_model, while_model
+from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
-from tflite_memopt.memory.arrange import cost_of
+from tflite_memopt.memory.arrange import arrange, cost_of
+from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.model.ir.tensors import per_tensor
@@ -29,6 +31,8 @@ from tflite_memopt.report.words import in_words
 from tflite_memopt.search.cascade import in_order
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.stripes import Halo
+from tflite_memopt.solvers.plan.check import check_plan
+from tflite_memopt.solvers.plan.problem import arena_bytes
 
 QUICK = Options(planner="greedy_by_size", samples=3, runtimes=("tflm",))
 """A planner without a search: what is found does not depend on the load of the machine."""
@@ -110,6 +114,20 @@ def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None
     again = cascade(wide_inside(), profile, HEAD.search, lambda _: None, need + 1)
     assert dump_model(again.model) == dump_model(found.model)
     assert not cascade(wide_inside(), profile, HEAD.search, lambda _: None, need).uses
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_written_needs_no_more_than_what_the_search_planned(seed: int) -> None:
+    profile, options = SLOW.profile, replace(SLOW, planner="best").search
+    found = cascade(random_network(seed, TYPES[seed % 2], layers=5, height=14), profile, options, lambda _: None)
+    if found.offsets is not None:
+        problem = memory_layout(found.model, profile).problem
+        check_plan(problem, found.offsets)
+        made = arrange(found.model, profile, options, 0.0, found.offsets)
+        assert made.placement.plan.arena_bytes <= arena_bytes(problem, found.offsets)
+        with pytest.raises(InfeasibleError):
+            arrange(found.model, profile, options, known=(0,) * len(found.offsets))
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from ..operators.requests import ILP32
 from ..options import Objective, SearchOptions
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.limits import SearchLimit
+from ..solvers.plan.check import check_plan
 from ..solvers.plan.methods import CHEAP
 from ..solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ..solvers.plan.together import claimed, join, solve_together
@@ -56,10 +57,17 @@ class Arrangement:
     needs: Mapping[str, LibraryNeed] | None = None
 
 
-def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort: float = 1.0) -> Arrangement:
+def arrange(
+    model: Model,
+    profile: KernelProfile,
+    options: SearchOptions,
+    effort: float = 1.0,
+    known: tuple[int, ...] | None = None,
+) -> Arrangement:
     """Order the operators and place the tensors, each search with that part of its limit of ``effort``.
 
-    The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it.
+    The model's own order wins when both need as much: a smaller peak has no value if the plan cannot use it. ``known``:
+    offsets of the items in that order, which a search has found.
     """
     own = memory_layout(model, profile, range(len(model.main.operators)))
     problem = schedule_problem(model.main, own)
@@ -67,10 +75,19 @@ def arrange(model: Model, profile: KernelProfile, options: SearchOptions, effort
     layouts = [own] if schedule.order == own.order else [own, memory_layout(model, profile, schedule.order)]
     limit = options.plan_limit(effort)
     plans = [_planned(options, limit, layout) for layout in layouts]  # here, where the next candidate finds them
+    if known is not None:
+        plans[0] = _or_known(own, plans[0], known)
     placements = (
         _placed(model, layout, plan, profile, options, limit) for layout, plan in zip(layouts, plans, strict=True)
     )
     return Arrangement(problem, schedule, min(placements, key=lambda placement: placement.memory.arena_bytes))
+
+
+def _or_known(layout: MemoryLayout, plan: Plan, known: tuple[int, ...]) -> Plan:
+    """Return the plan, or these offsets where they need less: with a number to be below, less effort may find more."""
+    check_plan(layout.problem, known)
+    arena = arena_bytes(layout.problem, known)
+    return plan if plan.arena_bytes <= arena else _with_bound_of(plan, replace(plan, offsets=known, arena_bytes=arena))
 
 
 def place(
@@ -186,15 +203,18 @@ def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     return Cost(memory.bytes_for(options.objective), memory.arena_bytes, memory.macs, memory.operators)
 
 
-def head_if_planned(model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit) -> int:
-    """Return the bytes of the head in the order of a layout, as ``place`` plans it.
+def planned_head(
+    model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit
+) -> tuple[int, tuple[int, ...]]:
+    """Return the bytes of the head in the order of a layout, as ``place`` plans it, and the offsets of its items.
 
     If the search finds no plan below ``limit.below``, they are those of its best plan, before TFLM places the rest.
     """
     plan = _planned(options, limit, layout)
     if limit.below is not None and plan.arena_bytes >= limit.below:
-        return plan.arena_bytes
-    return head_in_force(layout, _best_in_force(model, layout, plan, options.planner, limit)[1])
+        return plan.arena_bytes, plan.offsets
+    plan, written = _best_in_force(model, layout, plan, options.planner, limit)
+    return head_in_force(layout, written), plan.offsets
 
 
 def cost_at(head: int, model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:

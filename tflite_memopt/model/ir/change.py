@@ -200,7 +200,8 @@ class Changed:
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
     ``decision``: what the pass chose by a search, with which it does the same again. ``without_loops``: with which it
-    does the best of what such a search found without loops, where its best has one.
+    does the best of what such a search found without loops, where its best has one. ``offsets``: where the search has
+    placed the items of the model (``memory/layout.py``) in the order in which it stands.
     """
 
     model: Model
@@ -208,6 +209,7 @@ class Changed:
     refused: tuple[Refusal, ...] = ()
     least: int | None = None
     without_loops: Decision | None = None
+    offsets: tuple[int, ...] | None = None
     decision: Decision = NOTHING_DECIDED
 
     def then(self, *later: Changed) -> Changed:

@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import product
+from operator import itemgetter
 
 from ...errors import InfeasibleError
 from ...kernels.arena import arena_beside_head
 from ...kernels.faults import faults_in
 from ...kernels.mend import mend
 from ...kernels.profile import KernelProfile
-from ...memory.arrange import Cost, head_below, head_if_planned, need_at
+from ...memory.arrange import Cost, head_below, need_at, planned_head
 from ...memory.figures import operator_count
 from ...memory.layout import MemoryLayout, memory_layout
 from ...memory.problems import schedule_problem
@@ -69,7 +70,8 @@ def as_it_is(model: Model, _: KernelProfile) -> Model:
 class Planned:
     """A set of tilings that is written: its ``operators``, and its ``work`` by library; None where it cannot be.
 
-    ``cost``: where it is planned, in the ``order`` that is best; None where none may be below what was to be beaten.
+    ``cost``: where it is planned, in the ``order`` that is best and with the ``offsets`` of its items; None where none
+    may be below what was to be beaten.
     """
 
     operators: int
@@ -77,6 +79,7 @@ class Planned:
     is_planned: bool = False
     cost: Cost | None = None
     order: Order | None = None
+    offsets: tuple[int, ...] | None = None
 
 
 class Plans:
@@ -104,8 +107,8 @@ class Plans:
         self.effort = 0
         """The operators of all models that have been planned."""
         self.costs: dict[Tilings, Cost | None] = {}
-        self._orders: dict[Tilings, Order] = {}
-        """In which a set is best planned."""
+        self._best: dict[Tilings, Planned] = {}
+        """Sets with the order in which they are best planned."""
 
     @property
     def planned(self) -> list[tuple[Cost, Tilings]]:
@@ -129,7 +132,7 @@ class Plans:
             self.costs[chosen] = made.cost if self._is_within(made) else None
             self.effort += made.operators
             if made.order is not None:
-                self._orders[chosen] = made.order
+                self._best[chosen] = made
         return [self.costs[chosen] for chosen in every]
 
     def _is_new(self, known: Planned | None) -> bool:
@@ -148,27 +151,27 @@ class Plans:
         made = Planned(operator_count(model), instructions(model, self._profile))
         if not self._is_within(made):
             return made
-        cost, order = self._cost(model, below)
-        return replace(made, is_planned=True, cost=cost, order=order)
-
-    def _cost(self, model: Model, below: int) -> tuple[Cost | None, Order | None]:
-        """Return the least cost of the orders that are planned, and the order; None where none may be below."""
         own = memory_layout(model, self._profile, range(len(model.main.operators)))
         layouts = [own, *self._in_other_order(model, own)]
-        costs = [(self._cost_in(model, layout, below), layout.order) for layout in layouts]
-        known = [(cost, order) for cost, order in costs if cost is not None]
-        return min(known, key=lambda each: each[0], default=(None, None))
+        made = replace(made, is_planned=True)
+        found = [placed for layout in layouts for placed in self._placed(model, layout, below)]
+        if not found:
+            return made
+        cost, order, offsets = min(found, key=itemgetter(0))
+        return replace(made, cost=cost, order=order, offsets=offsets)
 
-    def _cost_in(self, model: Model, layout: MemoryLayout, below: int) -> Cost | None:
-        """Return the cost in the order of a layout; None where its bound is not below."""
+    def _placed(
+        self, model: Model, layout: MemoryLayout, below: int
+    ) -> Iterator[tuple[Cost, Order | None, tuple[int, ...]]]:
+        """Yield the cost in the order of a layout, the order, and the offsets; nothing where its bound is not below."""
         profile, options = self._profile, self._options
         beside = arena_beside_head(model, profile.requests, profile.abi, layout.order)
         if need_at(max_breadth(layout.joined.problem), beside, options) >= below:
-            return None
+            return
         limit = replace(options.search_limit(_EFFORT_OF_PLAN), below=head_below(below, beside, options))
-        head = head_if_planned(model, layout, options, limit)
+        head, offsets = planned_head(model, layout, options, limit)
         macs = model_macs(model, layout.loops.loops)
-        return Cost(need_at(head, beside, options), head, macs, operator_count(model))
+        yield Cost(need_at(head, beside, options), head, macs, operator_count(model)), layout.order, offsets
 
     def _in_other_order(self, model: Model, own: MemoryLayout) -> Iterator[MemoryLayout]:
         """The scheduler's order, where that is not the one in which the tilings are written."""
@@ -187,9 +190,14 @@ class Plans:
     def tiled(self, chosen: Tilings) -> Model:
         """A copy with these tilings, in the order that is best. Raises InfeasibleError where one does not fit."""
         model = self._written(chosen)
-        if chosen in self._orders:
-            model.main.reorder(self._orders[chosen])
+        best = self._best.get(chosen)
+        if best is not None and best.order is not None:
+            model.main.reorder(best.order)
         return model
+
+    def offsets_of(self, chosen: Tilings) -> tuple[int, ...] | None:
+        """Return the offsets of the items with these tilings, in the best order; None where they are not planned."""
+        return self._best[chosen].offsets if chosen in self._best else None
 
 
 Progress = Callable[[], None]

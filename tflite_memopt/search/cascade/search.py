@@ -130,7 +130,8 @@ class _Variant:
     def tiled(self, plans: Plans, chosen: Tilings, uses: Iterable[RewriteUse]) -> Changed:
         """The variant with these tilings."""
         decision = Decision((), self.is_along_h, self.order, text_of(chosen))
-        return Changed(plans.tiled(chosen), (*self.uses, *uses), (), decision=decision)
+        offsets = plans.offsets_of(chosen)
+        return Changed(plans.tiled(chosen), (*self.uses, *uses), (), offsets=offsets, decision=decision)
 
 
 def _variant_of(form: Changed, is_along_h: bool, options: SearchOptions, finish: Finish = as_it_is) -> _Variant:

@@ -102,7 +102,8 @@ class TileSearch:
         return replace(best, cascaded=known)
 
     def _arranged(self, rewritten: Changed, cascaded: Changed) -> Striped:
-        return Striped(rewritten, cascaded, arrange(cascaded.model, self.profile, self.options))
+        made = arrange(cascaded.model, self.profile, self.options, known=cascaded.offsets)
+        return Striped(rewritten, cascaded, made)
 
     def _cost(self, striped: Striped) -> Cost:
         assert striped.arrangement is not None
