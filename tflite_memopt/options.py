@@ -38,6 +38,8 @@ PLAN_EFFORT: Mapping[Effort, float] = {"quick": 10.0, "normal": 20.0, "thorough"
 A wider limit never ends worse: so what is written is no worse than what was chosen."""
 DEFAULT_LIMIT = 0.1
 """The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
+WORTH = 0.05
+"""The share of the objective that a new operator kind or a newer TFLM must save."""
 CHANGED: Mapping[str, Mapping[str, bool]] = {
     "order": {"rewrite": False, "cascade": False},
     "rewrites": {"cascade": False},

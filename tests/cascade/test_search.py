@@ -18,6 +18,7 @@ from tests.model_builder import ModelBuilder
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
+from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange, cost_of
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.model.io.writer import write_model
@@ -29,8 +30,11 @@ from tflite_memopt.report.documents import report_document
 from tflite_memopt.report.model import Report
 from tflite_memopt.report.words import in_words
 from tflite_memopt.search.cascade import in_order
+from tflite_memopt.search.cascade.in_order import ANY, OrderSearch
+from tflite_memopt.search.cascade.measure import Measured
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.stripes import Halo
+from tflite_memopt.search.cascade.tiling import Unrolled, has_loop
 from tflite_memopt.solvers.plan.check import check_plan
 from tflite_memopt.solvers.plan.problem import arena_bytes
 
@@ -128,6 +132,22 @@ def test_what_is_written_needs_no_more_than_what_the_search_planned(seed: int) -
         assert made.placement.plan.arena_bytes <= arena_bytes(problem, found.offsets)
         with pytest.raises(InfeasibleError):
             arrange(found.model, profile, options, known=(0,) * len(found.offsets))
+
+
+def test_sets_without_loops_are_looked_for_next_to_one() -> None:
+    model, profile, options = mobile_chain(32), profile_named("reference"), replace(SLOW, kernels="reference").search
+    search = OrderSearch(model, profile, options, cost_of(model, profile, options), Measured())
+    search.space.bounds.fill(ANY)
+    known = sorted(tiling for region in search.space.tilings.regions for tiling in region.known)
+    assert has_loop(known)
+    one = (next(tiling for tiling in known if tiling.form == Unrolled((4, 8), "recompute", "pad")),)
+    search.space.measurements.take(one)
+    (cost,) = search.plans.of([one], ANY)
+    assert cost is not None
+    found, best = search.without_loops((cost, one))
+    assert found < cost
+    assert len(search.plans.costs) > 1
+    assert not any(map(has_loop, (best, *search.plans.costs)))
 
 
 @pytest.mark.slow

@@ -32,8 +32,6 @@ LAST_RUNG: Rung = "order and plan"
 NOTHING_BETTER = Refusal(
     "cascade", "the search", "narrower or wider limits, or a plan for any kernels, led to the answer"
 )
-WORTH = 0.05
-"""The share of the objective that a new operator kind or a newer TFLM must save."""
 LIMITS = (0.0, 0.02, 0.05, DEFAULT_LIMIT, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions, that ``explore`` searches."""
 _USUAL = SearchOptions()

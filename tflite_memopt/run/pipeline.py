@@ -21,14 +21,13 @@ from ..model.ir.change import INFERRED_SHAPES, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
 from ..model.ir.copying import copy_model, drop_dead_tensors
 from ..model.ir.model import Model
-from ..options import ALL_PORTS, Options
+from ..options import ALL_PORTS, WORTH, Options
 from ..report.build import Outcome, build_report, declined_use, original_of, proof_use
 from ..report.model import Advice, Report, RunFacts
 from ..report.warnings import of_failure, of_metadata, of_stated_arena
 from ..report.words import NOT_COMPUTED, change_in_percent
 from ..search.rewrite.boundary import take_channels_last, take_integers
 from ..solvers.graph.limits import StageClock
-from .attempts import WORTH
 from .candidate import Cache, Progress, RunContext, declined_for_faults, least_as_one
 from .checking import Check, first_right, turned_in
 from .given import check_runs, read_given

@@ -23,10 +23,9 @@ from ...model.io import plan_label
 from ...model.io.files import Source, write_folder
 from ...model.ir.change import Exactness, loosest
 from ...model.ir.model import Model
-from ...options import NOT_IN_PARTS, Effort, Options
+from ...options import NOT_IN_PARTS, WORTH, Effort, Options
 from ...report.summary import proof_of
 from ...search.rewrite.stage import clean_up
-from ..attempts import WORTH
 from ..candidate import Cache, Progress
 from ..given import read_given
 from ..pipeline import Result, optimize

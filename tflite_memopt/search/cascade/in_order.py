@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from operator import itemgetter
 
 from ...errors import InfeasibleError
@@ -45,7 +45,7 @@ from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of
 from .table import Forms
-from .tiling import Tilings, apply_tilings, text_of
+from .tiling import Tilings, apply_tilings, has_loop, text_of
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -310,12 +310,23 @@ class OrderSearch:
             if center is None:
                 break
             centers.append(center)
-            below = _cutoff(best[0].need)
-            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.costs]
-            self.space.measurements.take([tiling for chosen in near[:_NEAR] for tiling in chosen])
-            near = [chosen for chosen in self.space.sets.near(center, below) if chosen not in self.plans.costs]
-            best = self._best_of(best, list(filter(self.space.tilings.is_measured, near))[:_NEAR])
+            best = self._best_of(best, self._next_to(center, best[0].need))
         return best
+
+    def without_loops(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+        """Return the best set without loops next to ``best``, which has none, or ``best``: loops have led elsewhere."""
+        return self._better(best, self._next_to(best[1], best[0].need, has_loops=False))
+
+    def _next_to(self, center: Tilings, need: int, has_loops: bool = True) -> list[Tilings]:
+        """Return sets next to one that are not planned yet and may be below a need, measured."""
+
+        def near() -> Iterator[Tilings]:
+            for chosen in self.space.sets.near(center, _cutoff(need)):
+                if chosen not in self.plans.costs and (has_loops or not has_loop(chosen)):
+                    yield chosen
+
+        self.space.measurements.take([tiling for chosen in islice(near(), _NEAR) for tiling in chosen])
+        return list(islice(filter(self.space.tilings.is_measured, near()), _NEAR))
 
     def _best_by_head(self) -> list[Tilings]:
         """The best set with each head, of those that are planned; the best of all first."""

@@ -25,7 +25,7 @@ from ...model.ir.copying import copy_model
 from ...model.ir.editor import label
 from ...model.ir.model import Model
 from ...operators.table import row_map_of
-from ...options import SearchOptions
+from ...options import WORTH, SearchOptions
 from ...solvers.graph.limits import SearchLimit
 from ...solvers.schedule.contracted_orders import Repeatable, contracted_orders
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
@@ -268,14 +268,18 @@ class _Cascade:
         return Changed(model, self._own.uses, refused, decision=decision)
 
     def _without_loops(self) -> Decision | None:
-        """The best without loops, where the incumbent has one."""
+        """The best without loops, and next to that, where the incumbent has one."""
         if self._best is None or not has_loop(self._best[2]):
             return None
-        cost, variant, chosen = self._untiled, self._own, tilings_in("")
-        for search, searched in self._searches.items():
+        cost, found, chosen, variant = self._untiled, None, tilings_in(""), self._own
+        for search in self._searches:
             for other, tilings in search.plans.planned:
                 if not has_loop(tilings) and search.plans.price(other) < search.plans.price(cost):
-                    cost, variant, chosen = other, searched, tilings
+                    cost, found, chosen = other, search, tilings
+        if found is not None:
+            variant = self._searches[found]
+            if (1 - WORTH) * cost.need < self._best[0].need:  # loops may not pay, and this is the answer
+                _, chosen = found.without_loops((cost, chosen))
         return Decision((), variant.is_along_h, variant.order, text_of(chosen))
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
