@@ -21,7 +21,7 @@ from tflite_memopt.model.ir.model import DType, Model, Operator
 from tflite_memopt.search.cascade.loop import lower_loop
 from tflite_memopt.search.cascade.loop_rows import Masked
 from tflite_memopt.search.cascade.region import Region, region_of
-from tflite_memopt.search.cascade.tiling import MaskedLoop, loop_rows_for
+from tflite_memopt.search.cascade.tiling import CutLoop, MaskedLoop, Tiling, loop_rows_for, with_rows_cut
 
 
 def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:
@@ -105,20 +105,25 @@ def test_rows_made_of_one_run_in_masked_loops(dtype: DType, kind: str, rows: int
     assert_equal(model, looped)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_rows_that_stay_are_copied_whole(rows: int) -> None:
-    """Of a window of 3 rows two stay: one by one where one is new, at once where two are."""
+@pytest.mark.parametrize(("kernel", "rows", "parts"), [(3, 1, 2), (3, 2, 0), (5, 1, 4)])
+def test_rows_that_stay_are_copied_whole(kernel: int, rows: int, parts: int) -> None:
+    """Of a window of 3 rows two stay: one by one where one is new, at once where two are. ``CutLoop`` cuts out."""
     b = ModelBuilder()
     x = b.conv(b.input("x", (1, 16, 40, 4)), 24)
-    model = b.finish(b.conv(x, 2, kernel=3))
+    model = b.finish(b.conv(x, 2, kernel=kernel))
     region = region_of(model.main, model.main.operators)
     assert isinstance(region, Region)
     looped, loop = as_loop(model, region, rows, MaskedLoop), loop_rows_for(region, MaskedLoop(rows))
     assert isinstance(looped, Model)
     assert isinstance(loop, Masked)
     copies = [each for each in operators_of(looped) if each.name == "CONCATENATION" and len(each.inputs) == 1]
-    assert len(copies) == loop.parts_kept(x) == (2 if rows == 1 else 0)
-    assert_equal(model, looped)
+    assert len(copies) == loop.parts_kept(x) == parts
+    form = with_rows_cut(model, Tiling(0, len(model.main.operators), MaskedLoop(rows))).form
+    assert form == (CutLoop(rows) if parts > 2 else MaskedLoop(rows))
+    cut = as_loop(model, region, rows, CutLoop)
+    assert isinstance(cut, Model)
+    assert not any(each.name == "CONCATENATION" and len(each.inputs) == 1 for each in operators_of(cut))
+    assert_equal(model, looped, cut)
 
 
 def test_columns_of_floats_are_joined() -> None:

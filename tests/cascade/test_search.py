@@ -120,6 +120,22 @@ def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None
     assert not cascade(wide_inside(), profile, HEAD.search, lambda _: None, need).uses
 
 
+def test_rows_are_cut_out_where_the_limit_on_run_time_has_room_for_it() -> None:
+    """Of a window of 5 rows four stay: copied in four parts they take 16 tensors more."""
+    b = ModelBuilder()
+    wide = b.conv(b.input("x", (1, 24, 24, 4)), 32, seed=1)
+    model = b.finish(b.conv(b.depthwise(wide, kernel=5, seed=2), 4, seed=3))
+    options = replace(SLOW, objective="total", kernels="reference", verify=False)
+    found = run(model, options)
+    assert found.decision == "0-3 cut 1"
+    copied = run(model, replace(options, replay="0-3 masked 1"))
+    assert found.after.required_for_target < copied.after.required_for_target
+    assert found.after.instructions["reference"] > copied.after.instructions["reference"]
+    between = sum(each.after.instructions["reference"] for each in (found, copied)) / 2
+    limit = between / found.before.instructions["reference"] - 1
+    assert "cut" not in run(model, replace(options, max_slowdown=limit)).decision
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_written_needs_no_more_than_what_the_search_planned(seed: int) -> None:

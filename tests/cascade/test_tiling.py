@@ -21,6 +21,7 @@ from tflite_memopt.search.cascade.space import UNROLLED
 from tflite_memopt.search.cascade.tiling import (
     NAMES,
     ClampedLoop,
+    CutLoop,
     Form,
     MaskedLoop,
     PhaseLoop,
@@ -37,6 +38,7 @@ forms: st.SearchStrategy[Form] = st.one_of(
     st.builds(lambda rows, mode: Unrolled(rows, *mode), ends, modes),
     st.builds(ClampedLoop, numbers),
     st.builds(MaskedLoop, numbers),
+    st.builds(CutLoop, numbers),
     st.builds(PhaseLoop, numbers),
 )
 tilings = st.builds(lambda first, length, form: Tiling(first, first + length, form), st.integers(0, 99), numbers, forms)

@@ -45,7 +45,7 @@ from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of
 from .table import Forms
-from .tiling import Tilings, apply_tilings, has_loop, text_of
+from .tiling import Tilings, apply_tilings, has_loop, text_of, with_rows_cut
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -261,6 +261,7 @@ class OrderSearch:
             best = self._descended(best, families[-1], None, part + _AFTERWARDS, progress)
             self.least = least
         best = self._nearby(best, part)
+        best = self._better(best, list(self._with_rows_cut(best[1])))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -327,6 +328,15 @@ class OrderSearch:
 
         self.space.measurements.take([tiling for chosen in islice(near(), _NEAR) for tiling in chosen])
         return list(islice(filter(self.space.tilings.is_measured, near()), _NEAR))
+
+    def _with_rows_cut(self, chosen: Tilings) -> Iterator[Tilings]:
+        """Yield the set with its loops in a slower form of fewer tensors: all of them, and one alone."""
+        slower = tuple(with_rows_cut(self.model, tiling) for tiling in chosen)
+        changed = [at for at, (tiling, other) in enumerate(zip(chosen, slower, strict=True)) if other != tiling]
+        if len(changed) > 1:
+            yield slower
+        for at in changed:
+            yield (*chosen[:at], slower[at], *chosen[at + 1 :])
 
     def _best_by_head(self) -> list[Tilings]:
         """The best set with each head, of those that are planned; the best of all first."""

@@ -260,7 +260,8 @@ class Masked:
     then new ones, where it writes the zero point, as many rows as are new; a place behind the new ones changes none.
 
     ``wide[k]``: columns of the zero point left and right of inner tensor k, where all that read it want them: they are
-    put around new rows once. ``read_wide[x, rows]``: those for what is read of an input.
+    put around new rows once. ``read_wide[x, rows]``: those for what is read of an input. ``copies``: whether rows that
+    are kept may be copied in parts.
     """
 
     rows: int
@@ -273,6 +274,7 @@ class Masked:
     read_wide: Mapping[Read, Sides]
     steps: Mapping[Tensor, int]
     first_iteration: int
+    copies: bool = True
 
     def parts_kept(self, tensor: Tensor) -> int:
         """Return in how many parts the rows of a tensor are kept, each as many as are new; 0 where they are cut out.
@@ -285,7 +287,7 @@ class Masked:
         window = self.iteration.windows[tensor]
         kept, new = window.kept.count, window.made.count
         place = set(self.masks[0].get(tensor, ()))
-        if len(self.pieces) > 1 or not place <= {kept, kept + new} or not new or kept % new:
+        if not self.copies or len(self.pieces) > 1 or not place <= {kept, kept + new} or not new or kept % new:
             return 0
         pixels = kept * (tensor.shape[2] + sum(self.wide.get(tensor, (0, 0))))
         elements = pixels * tensor.shape[3]

@@ -20,7 +20,7 @@ To add a form:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from typing import get_args
 
@@ -28,6 +28,7 @@ from ...errors import ErrorKind, InfeasibleError, UsageError
 from ...model.ir.copying import share_constants
 from ...model.ir.model import Graph, Model
 from .loop import LoopRows, loop_rows_of, lower_loop, lower_phases
+from .loop_rows import Masked
 from .lower import lower
 from .region import Region, region_of
 from .stripes import Edges, Ends, Halo, cuts_at, even_ends, stripes_of
@@ -60,18 +61,26 @@ class MaskedLoop:
 
 
 @dataclass(frozen=True, order=True)
+class CutLoop:
+    """A masked loop that cuts out the rows that it keeps, and copies none in parts: of fewer tensors, but slower."""
+
+    rows: int
+
+
+@dataclass(frozen=True, order=True)
 class PhaseLoop:
     """A loop over the phases of a dilated sequence."""
 
     phases: int
 
 
-RowLoop = ClampedLoop | MaskedLoop
+RowLoop = ClampedLoop | MaskedLoop | CutLoop
 Form = Unrolled | RowLoop | PhaseLoop
 NAMES: Mapping[str, type[Form]] = {
     "unrolled": Unrolled,
     "clamped": ClampedLoop,
     "masked": MaskedLoop,
+    "cut": CutLoop,
     "phases": PhaseLoop,
 }
 NAME_OF: Mapping[type[Form], str] = {form: name for name, form in NAMES.items()}
@@ -192,7 +201,21 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
 
 def loop_rows_for(region: Region, form: RowLoop) -> LoopRows | str:
     """Return the rows of a loop's iterations, or why there is no such loop."""
-    return loop_rows_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
+    loop = loop_rows_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
+    return replace(loop, copies=False) if isinstance(form, CutLoop) and isinstance(loop, Masked) else loop
+
+
+def with_rows_cut(model: Model, tiling: Tiling) -> Tiling:
+    """Return the tiling as a ``CutLoop`` where it is a loop that copies rows in more than two parts; else itself.
+
+    Two parts are as few tensors as a SLICE, with its operands.
+    """
+    if not isinstance(tiling.form, MaskedLoop):
+        return tiling
+    region = region_of(model.main, model.main.operators[tiling.first : tiling.end])
+    loop = region if isinstance(region, str) else loop_rows_for(region, tiling.form)
+    copies = isinstance(loop, Masked) and any(loop.parts_kept(each) > 2 for each in loop.iteration.kept())
+    return replace(tiling, form=CutLoop(tiling.form.rows)) if copies else tiling
 
 
 def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled) -> str | None:
