@@ -9,8 +9,9 @@ Code that cuts operators or lays them along another axis asks the table, and kno
    and ``since`` has the day. ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for the report;
    without it the kind runs whole. A window (``RowMap.is_window``) has TFLite's option ``padding``, which the writer
    sets to VALID. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
-   operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``, ``keeps_scale``, ``scale``. Optional:
-   ``by_phase`` and ``along_h``; without them sequences with this operator are not cut that way.
+   operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``, ``keeps_scale``, ``scale``, ``versions``
+   (for a kind that rewrites write). Optional: ``by_phase`` and ``along_h``; without them sequences with this operator
+   are not cut that way.
 2. In ``evidence/proof/``: its row in ``contracts.py``, how it is evaluated and what it must be; one that is ``whole``
    has its name in ``kinds.py`` instead, is equal to the same operator on equal inputs alone, and cannot be cut. If
    ``overwrites`` is set, the order in which its kernel reads and writes, in ``orders.py``: the proof refuses a plan
