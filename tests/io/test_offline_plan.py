@@ -10,7 +10,7 @@ import pytest
 from tests.faults import raises
 from tests.models import ALL, branches, dense_model, if_model
 from tflite_memopt.errors import ErrorKind, ModelFormatError
-from tflite_memopt.model.io.offline_plan import METADATA_NAME, attach, decode, detach, encode, tensors_in_file_order
+from tflite_memopt.model.io.offline_plan import METADATA_NAME, attach, decode, detach, encode
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Buffer, Model
@@ -25,20 +25,20 @@ def _with_plan(words: list[int]) -> Model:
 @pytest.mark.parametrize("build", ALL.values(), ids=ALL.keys())
 def test_a_plan_survives_the_file(build: Callable[[], Model]) -> None:
     model = build()
-    offsets = {tensor: 16 * i for i, tensor in enumerate(tensors_in_file_order(model)) if not tensor.is_constant}
+    offsets = {tensor: 16 * i for i, tensor in enumerate(model.all_tensors) if not tensor.is_constant}
     attach(model, offsets)
     again = read_model(write_model(model))
     plan = decode(again)
     assert plan is not None
-    places = {tensor: number for number, tensor in enumerate(tensors_in_file_order(again))}
+    places = {tensor: number for number, tensor in enumerate(again.all_tensors)}
     assert {places[tensor]: offset for tensor, offset in plan.items()} == {
-        number: offsets[tensor] for number, tensor in enumerate(tensors_in_file_order(model)) if tensor in offsets
+        number: offsets[tensor] for number, tensor in enumerate(model.all_tensors) if tensor in offsets
     }
 
 
 def test_the_words_are_those_that_tflm_reads() -> None:
     model = if_model()
-    count = len(tensors_in_file_order(model))
+    count = len(model.all_tensors)
     words = np.frombuffer(encode(model, {model.graphs[1].tensors[0]: 64}), "<i4").tolist()
     assert words[:3] == [1, 3, count]
     assert words[3:] == [64 if i == len(model.main.tensors) else -1 for i in range(count)]

@@ -26,7 +26,6 @@ from tflite_memopt.kernels.since import (
     build_named,
     lacking,
     newest_of,
-    operators_of,
     runs_on,
 )
 from tflite_memopt.kernels.support import support_of
@@ -77,7 +76,7 @@ def test_every_build_has_a_source_and_names_what_is_in_the_table() -> None:
 def test_a_model_runs_from_the_day_of_its_last_operator_on() -> None:
     late = {}
     for case, model in every_operator().items():
-        day = newest_of(operators_of(model))
+        day = newest_of(model)
         if day is None:
             assert support_of(model, on(FIRST_DAY)).runs, case
             continue
@@ -86,7 +85,7 @@ def test_a_model_runs_from_the_day_of_its_last_operator_on() -> None:
         (reason,) = support_of(model, on(day - DAY)).reasons
         assert (reason.kind, reason.operator) == ("newer", case[0])
         assert day.isoformat() in str(reason.since)
-        assert not runs_on(operators_of(model), on(day - DAY))
+        assert not runs_on(model, on(day - DAY))
     assert late["RELU6", DType.INT16] == date(2024, 9, 26)
     assert late["RELU", DType.INT16] == date(2025, 3, 21)
     assert {dtype for name, dtype in late if name == "REVERSE_V2"} == {
@@ -164,7 +163,7 @@ def test_a_rewrite_stands_for_a_type_that_the_build_lacks(operator: str) -> None
     assert not mended(copy_model(model)).uses
     found = mended(copy_model(model), build)
     assert found.after.runs
-    assert runs_on(operators_of(found.model), build)
+    assert runs_on(found.model, build)
     report = optimize(write_model(model), Options(tflm=build.name)).report
     assert not report.as_it_came.support.runs
     assert [each.kind for each in report.as_it_came.support.reasons] == ["newer"]
@@ -191,8 +190,8 @@ def test_no_rewrite_leads_to_what_the_build_lacks() -> None:
     data, kinds = write_model(added_axis()), {}
     for tflm in ("makefile", "2024-05-23"):
         result = optimize(data, Options(tflm=tflm, verify=False))
-        assert runs_on(operators_of(read_model(result.model)), build_named(tflm))
-        kinds[tflm] = {operator.name for operator in operators_of(read_model(result.model))}
+        assert runs_on(read_model(result.model), build_named(tflm))
+        kinds[tflm] = {operator.name for operator in read_model(result.model).all_operators}
     assert "EXPAND_DIMS" in kinds["makefile"] - kinds["2024-05-23"]
 
 

@@ -27,7 +27,7 @@ def as_int8(model: Model) -> Model:
 
     Raises UnsupportedModelError for a network with subgraphs, whose groups of scales are not known here.
     """
-    floats = [tensor for graph in model.graphs for tensor in graph.tensors if tensor.dtype is DType.FLOAT32]
+    floats = [tensor for tensor in model.all_tensors if tensor.dtype is DType.FLOAT32]
     if not floats:
         return model
     if len(model.graphs) > 1:

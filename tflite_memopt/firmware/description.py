@@ -11,6 +11,7 @@ from ..kernels.profile import KernelProfile
 from ..kernels.since import TflmBuild
 from ..model.ir.model import DType, Model, Tensor
 from ..model.ir.tensors import Affine, affine_of
+from ..operators.control import shared_names
 from .cpp_text import literal
 from .plan_table import Table
 from .resolver import Registrations
@@ -67,8 +68,7 @@ class OneModel:
     @property
     def variables(self) -> int:
         """Resource variables: for ``MicroResourceVariables::Create``."""
-        operators = (operator for graph in self.model.graphs for operator in graph.operators)
-        return len({operator.option("sharedName") for operator in operators if operator.name == "VAR_HANDLE"})
+        return len(shared_names(self.model))
 
 
 def origin_of(names: Sequence[str], nbytes: int, digest: str) -> str:

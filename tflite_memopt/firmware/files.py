@@ -12,7 +12,7 @@ import jinja2
 
 from ..kernels.arena import larger_structures
 from ..kernels.profile import KernelProfile
-from ..kernels.since import BUILDS, TflmBuild, newest_of, operators_of, runs_on
+from ..kernels.since import BUILDS, TflmBuild, newest_of, runs_on
 from ..kernels.targets import esp_nn_to_pin
 from ..model.ir.tensors import zero_of
 from ..version import __version__
@@ -99,7 +99,7 @@ def runner_source() -> bytes:
 
 
 def _words_of(one: OneModel) -> dict[str, object]:
-    since = newest_of(operators_of(one.model))
+    since = newest_of(one.model)
     return vars(one) | {
         "version": __version__,
         "origin": one.origin,
@@ -150,7 +150,7 @@ def _snippets(one: OneModel) -> Iterator[str]:
     is_any = one.build.day is None
     is_arm = profile.is_portable or profile.name.startswith("cmsis-nn")
     is_own = is_arm and package not in _PACKAGES
-    is_sketch = profile.is_portable and runs_on(operators_of(one.model), BUILDS["arduino-2023"])
+    is_sketch = profile.is_portable and runs_on(one.model, BUILDS["arduino-2023"])
     if is_sketch and (is_any or package == "arduino"):
         yield "snippets/arduino.ino"
     if is_own:

@@ -51,7 +51,7 @@ def registrations(model: Model) -> Registrations:
 
     Raises UnsupportedModelError for an operator of the schema that TFLM does not have.
     """
-    used = {operator.opcode for graph in model.graphs for operator in graph.operators}
+    used = {operator.opcode for operator in model.all_operators}
     return Registrations(tuple(sorted(set(_methods(used)))), tuple(sorted(_own(used))))
 
 

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 
 from ..model.ir.model import Model, Operator, Tensor
 from ..model.ir.tensors import in_head
+from ..operators.control import shared_names
 from ..operators.requests import Abi, RequestRule, Requests, Size
 from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from .requests import requests_in
@@ -167,7 +168,7 @@ def larger_structures(model: Model, abi: Abi) -> int:
 
     That is a node for each operator, a tensor for each input and output, and those that a kernel looks at at once.
     """
-    operators = [operator for graph in model.graphs for operator in graph.operators]
+    operators = model.all_operators
     looked_at = max((len(each.inputs) + len(each.outputs) for each in operators), default=0)
     tensors = len(model.main.inputs) + len(model.main.outputs) + looked_at
     return aligned(len(operators) * LARGER_NODE.on(abi) + tensors * LARGER_TENSOR.on(abi)) + ARENA_ALIGNMENT
@@ -297,7 +298,7 @@ class _Replay:
 
     def plan(self) -> None:
         """``CommitStaticMemoryPlan``: variables to the tail, and the planner's tables as temporaries."""
-        tensors = [tensor for graph in self.model.graphs for tensor in graph.tensors]
+        tensors = self.model.all_tensors
         if self.scratch_count:
             self._structure(ALLOCATOR, SCRATCH_HANDLE, self.scratch_count)
         self.arena.temporarily((self.pointer * len(self.model.graphs), self.pointer))
@@ -329,9 +330,7 @@ class _Replay:
         self.arena.set_head(SCRATCH_REQUEST.on(self.abi) * room)
 
     def _resource_variables(self) -> None:
-        handles = [operator for operator in self._operators() if operator.name == "VAR_HANDLE"]
-        names = {operator.option("sharedName") for operator in handles}
-        if names:
+        if names := shared_names(self.model):
             self.arena.persistent(ALLOCATOR, RESOURCE_VARIABLES.on(self.abi))
             self.arena.persistent(ALLOCATOR, RESOURCE_VARIABLE.on(self.abi) * len(names))
 

@@ -182,9 +182,7 @@ def _met(operator: Operator, profile: KernelProfile) -> Iterator[tuple[Fault, st
 
 def faults_in(model: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:
     """Return the operators of all graphs that meet a fault with the libraries of a profile, whatever the plan."""
-    return tuple(
-        each for graph in model.graphs for operator in graph.operators for each in faults_of(operator, profile)
-    )
+    return tuple(each for operator in model.all_operators for each in faults_of(operator, profile))
 
 
 def new_faults(model: Model, original: Model, profile: KernelProfile) -> tuple[FaultMet, ...]:

@@ -26,7 +26,7 @@ def requests_in(model: Model, abi: Abi, rule: RequestRule = requests_of) -> dict
     Differs from the rule in one point that a single operator cannot know: an ASSIGN_VARIABLE to a variable
     that an earlier one has allocated takes no buffer.
     """
-    found = {operator: rule(operator, abi) for graph in model.graphs for operator in graph.operators}
+    found = {operator: rule(operator, abi) for operator in model.all_operators}
     for operator in repeated_assignments(model):
         found[operator] = replace(found[operator], prepare=())
     return found

@@ -195,12 +195,6 @@ def without_newer(build: TflmBuild, since: date) -> str:
     return f"{name if name in BUILDS else PRESENT.name}@{since.fromordinal(since.toordinal() - 1).isoformat()}"
 
 
-def operators_of(model: Model) -> Iterator[Operator]:
-    """Yield the operators of all graphs."""
-    for graph in model.graphs:
-        yield from graph.operators
-
-
 def arrivals_of(operator: Operator) -> Iterator[Arrival]:
     """Yield what came to TFLM that an operator needs."""
     for each in _BY_OPERATOR.get(operator.opcode.label, ()):
@@ -215,13 +209,14 @@ def lacking(operator: Operator, build: TflmBuild) -> Arrival | None:
     return max((each for each in arrivals_of(operator) if build.lacks(each)), key=lambda each: each.day, default=None)
 
 
-def runs_on(operators: Iterable[Operator], build: TflmBuild) -> bool:
+def runs_on(model: Model, build: TflmBuild) -> bool:
     """Return whether no operator came later than a build of TFLM."""
-    return all(lacking(each, build) is None for each in operators)
+    return all(lacking(each, build) is None for each in model.all_operators)
 
 
-def newest_of(operators: Iterable[Operator]) -> date | None:
-    """Return the day of the oldest TFLM that runs all these operators; None where any does."""
+def newest_of(*models: Model) -> date | None:
+    """Return the day of the oldest TFLM that runs all operators; None where any does."""
+    operators = (operator for model in models for operator in model.all_operators)
     return max((each.day for operator in operators for each in arrivals_of(operator)), default=None)
 
 

@@ -359,7 +359,7 @@ def _is_computed(operator: Operator, slot: int) -> bool:
 
 def _unassigned(model: Model) -> set[Tensor]:
     """Return the handles of variables that no operator assigns, where each assignment says its variable."""
-    operators = [operator for graph in model.graphs for operator in graph.operators]
+    operators = model.all_operators
     handles = {each.outputs[0]: _variable(each) for each in operators if each.name == "VAR_HANDLE" and each.outputs}
     assigned = [each.inputs[0] for each in operators if each.name == "ASSIGN_VARIABLE" and each.inputs]
     if any(handle not in handles for handle in assigned):

@@ -22,7 +22,7 @@ from ..solvers.plan.problem import Item, Plan, PlanProblem, arena_bytes
 from ..solvers.plan.together import claimed, join, solve_together
 from ..solvers.schedule.methods import solve as solve_schedule
 from ..solvers.schedule.problem import Schedule, ScheduleProblem
-from .figures import MemoryUse, ReuseInForce, memory_use, operator_count
+from .figures import MemoryUse, ReuseInForce, memory_use
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem
 from .reserve import LibraryNeed, needs_by_library
@@ -220,7 +220,7 @@ def planned_head(
 def cost_at(head: int, model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:
     """Return the cost of a model whose head takes ``head`` bytes."""
     beside = arena_beside_head(model, profile.requests, profile.abi)
-    return Cost(need_at(head, beside, options), head, model_macs(model), operator_count(model))
+    return Cost(need_at(head, beside, options), head, model_macs(model), len(model.all_operators))
 
 
 def head_below(need: int, beside: ArenaBesideHead, options: SearchOptions) -> int:

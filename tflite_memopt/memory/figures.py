@@ -269,7 +269,7 @@ def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | No
     """Return the terms of a model as it stands; ``loops``: its own, where they are known."""
     abi = profile.abi
     beside = arena.arena_beside_head(model, profile.requests, abi)
-    tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
+    tensors = model.all_tensors
     tables = _tables(abi, len(tensors), sum(map(in_head, tensors)), beside.scratch)
     tables += arena.POINTER.on(abi) * len(model.graphs)
     before = [each for each in beside.permanent if each.of != arena.INTERFACE]
@@ -284,7 +284,7 @@ def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | No
         least_tail=beside.tail - 2 * (ARENA_ALIGNMENT - 1),
         least_temporaries=tables + arena.SCRATCH_REQUEST.on(abi) * arena.MAX_SCRATCH_PER_OPERATOR,
         interface=sum(each.size for each in beside.permanent if each.of == arena.INTERFACE),
-        operators=operator_count(model),
+        operators=len(model.all_operators),
         macs=model_macs(model, loops),
     )
 
@@ -326,8 +326,7 @@ def least_need(model: Model, profile: KernelProfile, objective: Objective) -> in
     kept = sum(each.size for each in beside.permanent if each.of in (arena.ALLOCATOR, arena.INTERFACE))
     kept -= arena.SCRATCH_HANDLE.on(profile.abi) * beside.scratch  # other forms may ask for less, and have no loop
     kept -= arena.SUBGRAPH_ALLOCATIONS.on(profile.abi) * (len(model.graphs) - 1)
-    operators = (operator for graph in model.graphs for operator in graph.operators)
-    return head + kept + least_tail(operators, profile)
+    return head + kept + least_tail(model.all_operators, profile)
 
 
 def params_bytes(asked: Requests) -> int:
@@ -350,8 +349,8 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     required = {name: use.required for name, use in uses.items()}
     top = peak(working_sets_in_arena(model, layout, offsets))
     return MemoryUse(
-        operators=operator_count(model),
-        tensors=sum(len(graph.tensors) for graph in model.graphs),
+        operators=len(model.all_operators),
+        tensors=len(model.all_tensors),
         macs=model_macs(model),
         instructions=instructions(model, profile),
         weights_read=weights_read(model),
@@ -367,14 +366,9 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     )
 
 
-def operator_count(model: Model) -> int:
-    """Return the operators of all subgraphs."""
-    return sum(len(graph.operators) for graph in model.graphs)
-
-
 def operator_kinds(model: Model) -> frozenset[str]:
     """Return the operators that a firmware's op resolver must have, by name."""
-    return frozenset(operator.opcode.label for graph in model.graphs for operator in graph.operators)
+    return frozenset(operator.opcode.label for operator in model.all_operators)
 
 
 def interface_of(model: Model, turned: Collection[str] = ()) -> tuple[InterfaceTensor, ...]:
@@ -492,9 +486,7 @@ def _askers(layout: MemoryLayout) -> dict[int, Operator]:
 def _tensors(
     model: Model, layout: MemoryLayout, offsets: Sequence[int], positions: Mapping[Operator, int]
 ) -> Iterator[PlacedTensor]:
-    writers = {
-        tensor: operator for graph in model.graphs for operator in graph.operators for tensor in operator.outputs
-    }
+    writers = {tensor: operator for operator in model.all_operators for tensor in operator.outputs}
     sharing = _sharing(layout, dict(zip(layout.tensors, offsets, strict=False)))
     for tensor, item, offset in zip(layout.tensors, layout.items, offsets, strict=False):
         writer = writers.get(tensor)
@@ -544,8 +536,8 @@ def tail_parts(model: Model, profile: KernelProfile, tail: int) -> tuple[TailPar
     for of, size, alignment in arena.arena_beside_head(model, profile.requests, profile.abi).permanent:
         if of not in (arena.ALLOCATOR, arena.INTERFACE):
             sizes[of] += aligned(size, max(_WORD, alignment))
-    number = Counter(operator.opcode.label for graph in model.graphs for operator in graph.operators)
-    number |= {arena.TENSORS: sum(len(graph.tensors) for graph in model.graphs), arena.OPERATORS: number.total()}
+    number = Counter(operator.opcode.label for operator in model.all_operators)
+    number |= {arena.TENSORS: len(model.all_tensors), arena.OPERATORS: number.total()}
     parts = [TailPart(_STRUCTURES.get(of, f"kernels of {of}"), size, number[of]) for of, size in sizes.items() if size]
     rest = tail - sum(part.bytes for part in parts)
     parts.append(TailPart("allocator, inputs, outputs and alignment", max(0, rest), 1))

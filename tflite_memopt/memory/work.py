@@ -47,10 +47,10 @@ def _weights(operator: Operator) -> list[Tensor]:
 
 def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
     """Return the estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
-    operators = [operator for graph in model.graphs for operator in graph.operators]
+    operators = model.all_operators
     filters = [operator.operand(1) for operator in operators if kind_of(operator).channel_axis is not None]
     scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
-    parts = len(operators), sum(len(graph.tensors) for graph in model.graphs), sum(scales)
+    parts = len(operators), len(model.all_tensors), sum(scales)
     return {prices.library: prices.making.of(*parts) for prices in profile.all_prices}
 
 

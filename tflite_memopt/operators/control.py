@@ -27,7 +27,7 @@ def _bytes_of_variable(operator: Operator, _: Abi) -> tuple[int, ...]:
 def repeated_assignments(model: Model) -> Iterator[Operator]:
     """Yield the ASSIGN_VARIABLE operators whose variable an earlier one, in file order, has allocated."""
     allocated: set[tuple[Any, Any]] = set()
-    for operator in (operator for graph in model.graphs for operator in graph.operators):
+    for operator in model.all_operators:
         variable = variable_of(operator) if operator.name == "ASSIGN_VARIABLE" else None
         if variable in allocated:
             yield operator
@@ -41,6 +41,11 @@ def variable_of(operator: Operator) -> tuple[Any, Any] | None:
     if handle is None or handle.name != "VAR_HANDLE":
         return None
     return handle.option("container"), handle.option("sharedName")
+
+
+def shared_names(model: Model) -> set[Any]:
+    """Return the names of a model's variables, which TFLM tells apart by nothing else."""
+    return {operator.option("sharedName") for operator in model.all_operators if operator.name == "VAR_HANDLE"}
 
 
 KINDS: Mapping[str, OperatorKind] = {

@@ -10,7 +10,7 @@ from ..evidence.equivalence.shapes import InferredModel
 from ..kernels.faults import FaultMet, new_faults
 from ..kernels.mend import kept_forms, mend
 from ..kernels.profile import KernelProfile
-from ..kernels.since import operators_of, runs_on
+from ..kernels.since import runs_on
 from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in, fitted
 from ..memory.figures import least_need
 from ..memory.problems import with_ties
@@ -248,7 +248,7 @@ def _placed(run: RunContext, options: SearchOptions, base: Model, found: Striped
         check_model(model)
     # A rewrite must not lead to an operator that a kernel library computes wrongly, or that the firmware's TFLM lacks.
     faults = new_faults(model, run.original, profile)
-    is_right = not faults and runs_on(operators_of(model), options.build)
+    is_right = not faults and runs_on(model, options.build)
     is_no_worse = is_right and fits and run.work_limit(options).is_kept_by(model)
     return Candidate(base, found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse, faults)
 

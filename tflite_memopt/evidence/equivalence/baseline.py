@@ -100,7 +100,7 @@ class Baseline:
 
 def arena_for(model: Model) -> int:
     """An arena in bytes in which any order and plan of the model fits: no sharing at all, and room to spare."""
-    heads = [tensor for graph in model.graphs for tensor in graph.tensors if in_head(tensor)]
+    heads = [tensor for tensor in model.all_tensors if in_head(tensor)]
     structures = 1024 * sum(len(graph.tensors) + len(graph.operators) for graph in model.graphs)
     return aligned(2 * sum(aligned(tensor.nbytes) for tensor in heads) + structures + _SPARE_ARENA)
 
@@ -172,7 +172,7 @@ def run_on_litert(
         found = {at: values[:_FEW] for at, values in reference.outputs.items()}
         if not few.ran or first_output_difference(few.outputs, found, _ROUNDED, steps_of(model)) is None:
             return BaselineRun(reference, None, REFERENCE)
-    elif reference.missing or any(each.name == "CUSTOM" for graph in model.graphs for each in graph.operators):
+    elif reference.missing or any(each.name == "CUSTOM" for each in model.all_operators):
         return BaselineRun(None, reference.reason)
     run = runner.run(replace(job, kernels=OPTIMIZED_KERNELS))
     if not reference.ran:

@@ -626,7 +626,7 @@ def newly_refused(original: Model, result: Model) -> str | None:
 
 
 def _odd_bias(model: Model) -> str | None:
-    for tensor in (each for graph in model.graphs for each in graph.tensors if each.dtype in _BIASES):
+    for tensor in (each for each in model.all_tensors if each.dtype in _BIASES):
         found = tensor.quantization
         if found is None or not found.scale.size:
             continue
@@ -645,7 +645,7 @@ def broken_model(model: Model) -> str | None:
     run = set[int]().union(*(reachable(model, start) for start in starts))
     if len(run) < len(model.graphs):
         return f"{len(model.graphs) - len(run)} subgraphs are run by nobody"  # TFLM prepares them all the same
-    once = (each for graph in model.graphs for each in graph.operators if each.name == "CALL_ONCE")
+    once = (each for each in model.all_operators if each.name == "CALL_ONCE")
     called = [model.graphs[index] for operator in once for index in called_subgraphs(operator)]
     if any(graph.inputs or graph.outputs for graph in called):
         return "a subgraph that is called once takes or gives something"  # LiteRT refuses the file

@@ -70,7 +70,7 @@ def prove(
     return _both_ways(
         lambda keys, notes: _Comparison(original, result, keys, invocations, notes).proof(),
         Keys(seed),
-        any(is_float(tensor) for graph in original.graphs for tensor in graph.tensors),
+        any(is_float(tensor) for tensor in original.all_tensors),
     )
 
 

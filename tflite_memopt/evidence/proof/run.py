@@ -98,7 +98,7 @@ class Run:
     _types: dict[Hashable, DType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        every = [operator for graph in self.model.graphs for operator in graph.operators]
+        every = self.model.all_operators
         self._calls = [operator for operator in every if operator.name == "CALL_ONCE"]
         stateful = (operator for operator in every if operator.name in STATEFUL)
         written = (each for operator in stateful for each in operator.present_inputs() if each.is_variable)

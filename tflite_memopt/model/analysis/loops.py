@@ -81,7 +81,7 @@ def loops_of(model: Model) -> tuple[Loop, ...]:
     whiles = [operator for operator in model.main.operators if operator.name == "WHILE"]
     if not whiles:
         return ()
-    calls = Counter(called for graph in model.graphs for op in graph.operators for called in called_subgraphs(op))
+    calls = Counter(called for op in model.all_operators for called in called_subgraphs(op))
     found = []
     for operator in whiles:
         condition, body = called_subgraphs(operator)

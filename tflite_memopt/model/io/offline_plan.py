@@ -23,11 +23,6 @@ UNPLANNED = -1
 _HEADER_WORDS = 3
 
 
-def tensors_in_file_order(model: Model) -> list[Tensor]:
-    """Return all tensors of all graphs: the order of a plan's offsets."""
-    return [tensor for graph in model.graphs for tensor in graph.tensors]
-
-
 def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
     """Return the bytes of the metadata buffer for a map tensor -> offset in bytes; tensors not in it get -1.
 
@@ -38,7 +33,7 @@ def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
         raise UnsupportedModelError(
             f"the plan reaches byte {highest} of the arena, beyond TFLM's 32-bit offsets", ErrorKind.TOO_LARGE
         )
-    tensors = tensors_in_file_order(model)
+    tensors = model.all_tensors
     words = [VERSION, len(model.graphs), len(tensors)]
     words += [offsets.get(tensor, UNPLANNED) for tensor in tensors]
     return np.asarray(words, dtype="<i4").tobytes()
@@ -87,7 +82,7 @@ def _words(model: Model) -> tuple[npt.NDArray[np.int32], list[Tensor]] | None:
     if not buffers:
         return None
     data = buffers[-1].data
-    tensors = tensors_in_file_order(model)
+    tensors = model.all_tensors
     if data is None or data.size < 4 * _HEADER_WORDS or data.size % 4:
         raise ModelFormatError(
             "the offline plan in the metadata is too short or not made of 32-bit words", ErrorKind.DAMAGED

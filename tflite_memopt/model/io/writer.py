@@ -47,9 +47,9 @@ def _vector(numbers: Iterable[int]) -> Any:
 class _Writer:
     def __init__(self, model: Model) -> None:
         self.model = model
-        operators = [op for graph in model.graphs for op in graph.operators]
+        operators = model.all_operators
         self.opcodes = _numbered([*model.opcodes, *(op.opcode for op in operators)])
-        tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
+        tensors = model.all_tensors
         metadata = [buffer for _, buffer in model.metadata]
         self.buffers = _numbered([*model.buffers, *(tensor.buffer for tensor in tensors), *metadata])
         self.graphs = _numbered(model.graphs)

@@ -124,7 +124,7 @@ def drop_uncalled_signatures(model: Model) -> Changed:
 
 def drop_unused_codes(model: Model) -> None:
     """Drop operator codes that no operator has: LiteRT refuses a file with one that it lacks, used or not."""
-    used = {operator.opcode for graph in model.graphs for operator in graph.operators}
+    used = {operator.opcode for operator in model.all_operators}
     model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
 
 
@@ -139,7 +139,7 @@ def tensors_to_keep(model: Model) -> set[int]:
 
 def drop_buffers(model: Model, doomed: set[int]) -> None:
     """Drop buffers, by their ids, but for those that a tensor or metadata has, and the schema's "no data", buffer 0."""
-    doomed = doomed - {id(tensor.buffer) for graph in model.graphs for tensor in graph.tensors}
+    doomed = doomed - {id(tensor.buffer) for tensor in model.all_tensors}
     doomed -= {id(each) for each in (*(buffer for _, buffer in model.metadata), *(model.legacy_metadata or ()))}
     doomed -= {id(buffer) for buffer in model.buffers[:1]}
     model.buffers = [buffer for buffer in model.buffers if id(buffer) not in doomed]
@@ -160,7 +160,7 @@ def _share_buffers(model: Model, most_bytes: int | None) -> None:
     """Point all tensors of equal bytes to one buffer, and drop the others, unless metadata needs them."""
     first: dict[Hashable, Buffer] = {}
     dropped = set()
-    for tensor in (tensor for graph in model.graphs for tensor in graph.tensors if tensor.is_constant):
+    for tensor in (tensor for tensor in model.all_tensors if tensor.is_constant):
         if most_bytes is not None and tensor.nbytes > most_bytes:
             continue
         data = b"" if tensor.buffer.data is None else tensor.buffer.data.tobytes()

@@ -348,6 +348,16 @@ class Model:
         return self.graphs[0]
 
     @property
+    def all_operators(self) -> list[Operator]:
+        """The operators of all graphs, in file order."""
+        return [operator for graph in self.graphs for operator in graph.operators]
+
+    @property
+    def all_tensors(self) -> list[Tensor]:
+        """The tensors of all graphs, in file order: that of an offline plan's offsets."""
+        return [tensor for graph in self.graphs for tensor in graph.tensors]
+
+    @property
     def tied(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """The ``ties`` as tensors: (output, input)."""
         return tuple((self.main.outputs[output], self.main.inputs[source]) for output, source in self.ties)

@@ -13,7 +13,7 @@ from itertools import product
 from ...errors import ErrorKind, ModelFormatError
 from ...firmware.description import Feed
 from ...kernels.arena import arena_beside_head
-from ...kernels.since import PRESENT, newest_of, operators_of, runs_on
+from ...kernels.since import PRESENT, newest_of, runs_on
 from ...memory.arrange import ModelPlacement, arrange
 from ...memory.file import attach_plan
 from ...memory.work import construction, instructions
@@ -130,9 +130,9 @@ class FeedCosts(StretchCosts):
 
     def _known_to_firmware(self, way: Fed) -> Fed | str:
         """Return a way to feed a front, or why the firmware's TFLM cannot."""
-        if runs_on(operators_of(way.model), self.options.build):
+        if runs_on(way.model, self.options.build):
             return way
-        return f"it needs TFLM of {newest_of(operators_of(way.model))} or later, and --tflm is {self.options.tflm}"
+        return f"it needs TFLM of {newest_of(way.model)} or later, and --tflm is {self.options.tflm}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""

@@ -15,7 +15,7 @@ from ...errors import EquivalenceError, ErrorKind
 from ...evidence.equivalence.verification import infer_shapes
 from ...firmware.description import Feed
 from ...kernels.profile import KernelProfile
-from ...kernels.since import PRESENT, newest_of, operators_of
+from ...kernels.since import PRESENT, newest_of
 from ...memory.figures import memory_use
 from ...memory.file import label_in_force, read_planned
 from ...memory.layout import head_in_force, memory_layout
@@ -70,7 +70,7 @@ def program_of(origin: ProgramSource, files: Sequence[File], target: str | None,
         parts[0] = replace(parts[0], inputs=taken, outputs=parts[0].outputs[:crossing])
     spaces = {each.name: arena_of(models, each) for each in profile.libraries or (profile,)}
     moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
-    since = newest_of(operator for model in models for operator in operators_of(model))
+    since = newest_of(*models)
     return Program(
         version=VERSION,
         made_by=f"tflite_memopt {__version__}",

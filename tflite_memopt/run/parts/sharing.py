@@ -103,7 +103,7 @@ def _network(path: Path, one_at_a_time: bool) -> Source:
 
 
 def _keeps_state(model: Model) -> bool:
-    return any(keeps_state(operator) for graph in model.graphs for operator in graph.operators)
+    return any(keeps_state(operator) for operator in model.all_operators)
 
 
 def _stacked(models: Sequence[Model], profile: KernelProfile) -> tuple[int, int]:

@@ -28,7 +28,6 @@ from ...kernels.faults import faults_in
 from ...kernels.mend import mend
 from ...kernels.profile import KernelProfile
 from ...memory.arrange import Cost, head_below, need_at, planned_head
-from ...memory.figures import operator_count
 from ...memory.layout import MemoryLayout, memory_layout
 from ...memory.problems import schedule_problem
 from ...memory.work import WorkLimit, instructions, model_work
@@ -148,7 +147,7 @@ class Plans:
             model = self._written(chosen)
         except InfeasibleError:
             return Planned(0)
-        made = Planned(operator_count(model), instructions(model, self._profile))
+        made = Planned(len(model.all_operators), instructions(model, self._profile))
         if not self._is_within(made):
             return made
         own = memory_layout(model, self._profile, range(len(model.main.operators)))
@@ -171,7 +170,7 @@ class Plans:
         limit = replace(options.search_limit(_EFFORT_OF_PLAN), below=head_below(below, beside, options))
         head, offsets = planned_head(model, layout, options, limit)
         macs = model_macs(model, layout.loops.loops)
-        yield Cost(need_at(head, beside, options), head, macs, operator_count(model)), layout.order, offsets
+        yield Cost(need_at(head, beside, options), head, macs, len(model.all_operators)), layout.order, offsets
 
     def _in_other_order(self, model: Model, own: MemoryLayout) -> Iterator[MemoryLayout]:
         """The scheduler's order, where that is not the one in which the tilings are written."""

@@ -58,8 +58,8 @@ def lay_in_one_row(model: Model, keeps: Collection[Tensor] = ()) -> Changed:
     Nothing is changed where an operator that reads or writes one of them also has another image, where one of its
     operands is computed, or where one of them ``keeps`` its shape. Other inputs and outputs of the model are turned.
     """
-    columns = {each for graph in model.graphs for each in graph.tensors if _is_column(each)}
-    over = {each: None for graph in model.graphs for each in graph.operators if not columns.isdisjoint(_tensors(each))}
+    columns = {each for each in model.all_tensors if _is_column(each)}
+    over = {each: None for each in model.all_operators if not columns.isdisjoint(_tensors(each))}
     if not columns or not columns.isdisjoint(keeps) or not all(map(_can_turn, over)):
         return Changed(model)
     places = {(operator, slot): _constant(operator.inputs[slot]) for operator in over for slot in _slots(operator)}

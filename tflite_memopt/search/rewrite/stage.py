@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...errors import ErrorKind, InfeasibleError
 from ...kernels.profile import KernelProfile
-from ...kernels.since import operators_of, runs_on
+from ...kernels.since import runs_on
 from ...memory.arrange import Cost, cost_of, estimate_of
 from ...memory.work import WorkLimit, instructions, slowest
 from ...model.ir.change import (
@@ -156,7 +156,7 @@ def _rolled(model: Model, profile: KernelProfile, options: SearchOptions, work: 
     looped = roll_up(copy_model(model), is_exact=not options.allow_approximate)
     if options.decision is not None and not looped.uses:
         raise InfeasibleError("steps in loops: the model has no unrolled steps that are equal", ErrorKind.DECISION)
-    if not looped.uses or not runs_on(operators_of(looped.model), options.build):
+    if not looped.uses or not runs_on(looped.model, options.build):
         return Changed(model, refused=looped.refused)
     looped = replace(looped, decision=replace(NOTHING_DECIDED, is_rolled=True))
     if options.decision is not None:

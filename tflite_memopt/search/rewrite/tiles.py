@@ -18,7 +18,7 @@ from functools import partial
 
 from ...kernels.faults import new_faults
 from ...kernels.profile import KernelProfile
-from ...kernels.since import operators_of, runs_on
+from ...kernels.since import runs_on
 from ...memory.arrange import Arrangement, Cost, arrange, cost_at, cost_in, estimate_of, fitted
 from ...memory.layout import memory_layout
 from ...memory.problems import schedule_problem
@@ -117,7 +117,7 @@ class TileSearch:
             if found is None:
                 continue
             model, use, arrangement = found
-            is_on_target = runs_on(operators_of(model), self.options.build)
+            is_on_target = runs_on(model, self.options.build)
             if not is_on_target or new_faults(model, best.cascaded.model, self.profile):
                 continue
             fitting = self._fitting(model, arrangement)

@@ -391,4 +391,4 @@ kernels have sums of their own. It is done where the model has fewer transposes 
 
 def transposes_in(model: Model) -> int:
     """Return how many transposes all graphs have."""
-    return sum(operator.name == "TRANSPOSE" for graph in model.graphs for operator in graph.operators)
+    return sum(operator.name == "TRANSPOSE" for operator in model.all_operators)
