@@ -406,7 +406,7 @@ def test_batch_and_explore_say_it(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
     found = {line["model"]: (line["status"], line.get("before")) for line in lines}
     assert found == {"weights behind.tflite": ("done", None), "product.tflite": ("refused", None)}
-    front = explore(FILES["weights behind"](), QUICK).exploration
+    front = explore(FILES["weights behind"](), Options(samples=4, effort="quick", cascade=False)).exploration
     assert front.as_it_came.constants_behind
     assert headline_of(front).count("now") == 0
     with pytest.raises(EquivalenceError):

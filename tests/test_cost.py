@@ -169,9 +169,9 @@ def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_costs_under_other_options_of_a_run() -> None:
-    plain, every_byte = (cost_under(network(), Options(every_byte=x, verify=False), "full") for x in (False, True))
+    plain, every_byte = (cost_under(network(), Options(every_byte=x, effort="quick"), "full") for x in (False, True))
     assert every_byte.optimized <= plain.optimized
-    assert cost_under(network(), Options(budget=plain.optimized), "full").fits
+    assert cost_under(network(), Options(budget=plain.optimized, effort="quick"), "full").fits
 
 
 @pytest.mark.tensorflow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -49,9 +49,16 @@ def tree_of(file: str) -> ast.Module:
 
 
 @cache
+def nodes_of(file: str) -> tuple[ast.AST, ...]:
+    """Those that tests look at: imports and calls."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call)
+    return tuple(node for node in ast.walk(tree_of(file)) if isinstance(node, kinds))
+
+
+@cache
 def imported(file: str) -> tuple[str, ...]:
     """Files of the package that a file imports from, wherever in it, whether relatively or by name."""
-    return tuple(_imported(file, ast.walk(tree_of(file))))
+    return tuple(_imported(file, nodes_of(file)))
 
 
 def imported_to_run(file: str) -> Iterator[str]:
@@ -64,7 +71,7 @@ def imported_to_run(file: str) -> Iterator[str]:
     yield from _imported(file, ast.walk(ast.Module(body, [])))
 
 
-def _imported(file: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
+def _imported(file: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -154,7 +161,7 @@ def test_a_proof_sees_only_models() -> None:
     # The one exception is a veto: what rewrites know of ranges can only make the proof say less.
     assert {file: others for file, others in seen.items() if others} == {"evidence/proof/run.py": {"model/analysis"}}
     for file in (file for file in FILES if part_of(file) == "evidence/proof"):
-        names = [node for node in ast.walk(tree_of(file)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        names = [node for node in nodes_of(file) if isinstance(node, (ast.Import, ast.ImportFrom))]
         outside = {(n.module or "") for n in names if isinstance(n, ast.ImportFrom) and n.level == 0}
         outside |= {alias.name for node in names if isinstance(node, ast.Import) for alias in node.names}
         allowed = {
@@ -174,7 +181,7 @@ def test_a_proof_sees_only_models() -> None:
 
 def test_only_the_command_line_prints() -> None:
     for file in FILES:
-        calls = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Call)]
+        calls = [node for node in nodes_of(file) if isinstance(node, ast.Call)]
         names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
         assert "print" not in names, file
 

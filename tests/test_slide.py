@@ -156,7 +156,7 @@ def test_a_budget_that_no_hop_meets_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_more_ram_for_less_run_time_is_no_reason_to_keep_the_original() -> None:
-    report = optimize(write_model(keywords()), Options(slide="2", verify=False, budget=1 << 20)).report
+    report = optimize(write_model(keywords()), Options(slide="2", effort="quick", verify=False, budget=1 << 20)).report
     assert report.after.arena_bytes > report.before.arena_bytes
     assert not [each for each in report.warnings if "the original" in each]
 
@@ -260,7 +260,7 @@ def test_explore_shows_hops(tmp_path: Path) -> None:
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, output, again = (str(tmp_path / f"{name}.tflite") for name in ("m", "stream", "again"))
     Path(source).write_bytes(write_model(keywords()))
-    run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--slide", "2"])
+    run = CliRunner().invoke(cli, ["optimize", source, "-o", output, "--slide", "2", "--effort", "quick"])
     assert run.exit_code == 0, run.output
     assert "input 'frames/kept' is a state, zeros before the first call" in " ".join(run.output.split())
     assert CliRunner().invoke(cli, ["optimize", source, "-o", again, "--replay", output]).exit_code == 0

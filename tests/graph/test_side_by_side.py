@@ -93,7 +93,7 @@ def test_what_computes_for_long_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sides, "_STANDSTILL_SECONDS", 0.3)
 
     def spin(_: int) -> int:
-        until = time.process_time() + 0.8
+        until = time.process_time() + 0.5
         while time.process_time() < until:
             pass
         return os.getpid()
