@@ -13,19 +13,31 @@ Prices = dict[Stretch, tuple[Price, Price]]
 
 
 @st.composite
-def prices(draw: st.DrawFn) -> tuple[int, Prices]:
-    """Of all stretches of a few steps under two limits: longer ones need no less, nor do narrower limits."""
-    steps = draw(st.integers(1, 5))
-    needs: dict[Stretch, int] = {}
-    for length in range(1, steps + 1):
-        for first in range(steps - length + 1):
-            inside = [need for (a, b), need in needs.items() if first <= a and b <= first + length]
-            needs[first, first + length] = max([draw(st.integers(1, 5000)), *inside])
+def prices(draw: st.DrawFn) -> tuple[list[int], Prices]:
+    """The tail of each step, and of all stretches of a few steps their prices under two limits.
+
+    Under each a longer stretch needs no less, but for the tail, and adds no less work; the narrower limit takes more
+    bytes and less work.
+    """
+    tails = draw(st.lists(st.integers(0, 300), min_size=1, max_size=5))
+    heads: dict[Stretch, tuple[int, int]] = {}
+    works: dict[Stretch, tuple[int, int]] = {}
+    for length in range(1, len(tails) + 1):
+        for first in range(len(tails) - length + 1):
+            end = first + length
+            inside = [(a, b) for a, b in heads if first <= a and b <= end]
+            wide = max([draw(st.integers(1, 5000)), *(heads[each][0] for each in inside)])
+            narrow = max([wide + draw(st.integers(0, 900)), *(heads[each][1] for each in inside)])
+            less = max([draw(st.integers(0, 30)), *(works[each][1] for each in inside)])
+            heads[first, end] = wide, narrow
+            works[first, end] = max([less + draw(st.integers(0, 30)), *(works[each][0] for each in inside)]), less
     found = {}
-    for stretch, need in needs.items():
-        work, less = sorted((draw(st.integers(0, 30)), draw(st.integers(0, 30))), reverse=True)
-        found[stretch] = Price(need, work), Price(need + draw(st.integers(0, 900)), less)
-    return steps, found
+    for (first, end), needs in heads.items():
+        wide_price, narrow_price = (
+            Price(need + sum(tails[first:end]), work) for need, work in zip(needs, works[first, end], strict=True)
+        )
+        found[first, end] = wide_price, narrow_price
+    return tails, found
 
 
 def least(steps: int, found: Prices, parts: int, work: int) -> int | None:
@@ -42,8 +54,9 @@ def least(steps: int, found: Prices, parts: int, work: int) -> int | None:
 
 
 @given(prices(), st.integers(1, 5), st.integers(0, 60), st.data())
-def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, data: st.DataObject) -> None:
-    steps, found = given_
+def test_no_path_is_better(given_: tuple[list[int], Prices], parts: int, work: int, data: st.DataObject) -> None:
+    tails, found = given_
+    steps = len(tails)
     guesses = {stretch: data.draw(st.integers(0, price[0].need)) for stretch, price in found.items()}
     measured: list[Stretch] = []
 
@@ -51,7 +64,15 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
         measured.append(stretch)
         return found[stretch][limit]
 
-    stretches = Stretches(range(steps + 1), lambda _: 2, guesses.__getitem__, lambda _: 0, measure, 1000)
+    stretches = Stretches(
+        range(steps + 1),
+        lambda _: 2,
+        guesses.__getitem__,
+        lambda _: 0,
+        measure,
+        1000,
+        tail=lambda stretch: sum(tails[slice(*stretch)]),
+    )
     choice, best = choose(stretches, parts, work), least(steps, found, parts, work)
     assert (choice is None) == (best is None)
     if choice is None or best is None:
@@ -65,6 +86,7 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
     assert fewer is not None
     assert fewer.need <= 1.02 * best  # one gap, not one after the other
     assert len(fewer.stretches) <= len(choice.stretches)
+    assert choose(stretches, parts, work, below=choice.bound) is None
 
 
 def test_fewer_parts_are_within_one_gap_of_the_least() -> None:
@@ -121,16 +143,16 @@ def test_more_parts_never_end_above_fewer_whatever_the_estimates_are(
 def test_what_is_not_on_a_good_path_is_not_measured_and_each_stretch_is_estimated_once() -> None:
     measured, estimated = [], []
 
-    def work(stretch: Stretch) -> int:
+    def estimate(stretch: Stretch) -> int:
         estimated.append(stretch)
-        return 0
+        return 90 * (stretch[1] - stretch[0])
 
     def measure(stretch: Stretch, _: int) -> Price:
         measured.append(stretch)
         return Price(100 * (stretch[1] - stretch[0]), 0)
 
     positions = range(21)
-    choice = choose(Stretches(positions, lambda _: 1, lambda s: 90 * (s[1] - s[0]), work, measure, 1000), 2, 0)
+    choice = choose(Stretches(positions, lambda _: 1, estimate, lambda _: 0, measure, 1000), 2, 0)
     assert choice is not None
     assert choice.need == 1000
     assert len(set(measured)) < 20

@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import inf
 
 _GAP = 0.02
 """Of the answer above its bound, as a share: a smaller gain does not pay for the search."""
@@ -65,7 +66,9 @@ class Stretches:
     at once. ``measure``: its price under each limit, the widest first; None where it has none. ``least_work``: of a
     stretch, under any limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones
     need not be measured. ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch
-    of a path is run in another way, so that the needs of others say nothing about it.
+    of a path is run in another way, so that the needs of others say nothing about it. ``tail``: the bytes of an
+    estimate that grow with every step, whatever is beside them. ``freed``: bytes that a stretch around another one may
+    do without, since what crosses the other one's ends need not be there as a whole.
     """
 
     positions: Sequence[int]
@@ -76,14 +79,17 @@ class Stretches:
     most_measured: int
     keeps_to: Callable[[Stretch, Price], bool] = lambda *_: False
     first_is_apart: bool = False
+    tail: Callable[[Stretch], int] = lambda _: 0
+    freed: Callable[[Stretch, Stretch], int] = lambda *_: 0
     known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
-    _least: dict[Stretch, Price] = field(default_factory=dict)
+    _least: dict[Stretch, dict[int, Price]] = field(default_factory=dict)
 
     def options(self, stretch: Stretch) -> list[tuple[Price, int]]:
         """Prices, known or estimated, with the number of their limit."""
         found = []
         for limit in range(self.limits(stretch)):
-            price = self.known.get((stretch, limit), self._estimated(stretch))
+            key = stretch, limit
+            price = self.known[key] if key in self.known else self._estimated(stretch)[limit]
             if price is not None:
                 found.append((price, limit))
         return found
@@ -94,39 +100,50 @@ class Stretches:
         return [(price, limit) for price, limit in prices if price is not None]
 
     def find_out(self, stretch: Stretch, limit: int) -> None:
-        """Measure a stretch under a limit. A longer stretch needs no less, nor does this one with less work."""
+        """Measure a stretch under a limit. A longer one needs no less, but for what is freed, and adds no less work.
+
+        Nor does this one, or a longer one, need less under a narrower limit.
+        """
         price = self.measure(stretch, limit)
         self.known[stretch, limit] = price
-        if price is not None and limit == 0 and self.keeps_to(stretch, price):
+        if price is None:
+            return
+        if limit == 0 and self.keeps_to(stretch, price):
             self.known |= {(stretch, each): price for each in range(1, self.limits(stretch))}
-        if price is not None and limit == 0:
-            first, end = stretch
-            around = [each for each in self._least if each[0] <= first and end <= each[1]]
-            inner = price.need if price.inner is None else price.inner
-            for other in (each for each in around if each[0] or not self.first_is_apart):
-                self._least[other] = replace(self._least[other], need=max(self._least[other].need, inner))
+        first, end = stretch
+        inner = (price.need if price.inner is None else price.inner) - self.tail(stretch)
+        added = price.work - self.least_work(stretch)
+        for other, prices in self._least.items():
+            if other[0] <= first and end <= other[1] and (other[0] or not self.first_is_apart):
+                need, work = inner - self.freed(stretch, other) + self.tail(other), added + self.least_work(other)
+                for at in prices if limit == 0 else {limit} & prices.keys():
+                    least = prices[at]
+                    prices[at] = Price(max(least.need, need), max(least.work, work) if at == limit else least.work)
 
     @property
     def may_measure(self) -> bool:
         """Return whether there is work left."""
         return len(self.known) < self.most_measured
 
-    def _estimated(self, stretch: Stretch) -> Price:
+    def _estimated(self, stretch: Stretch) -> dict[int, Price]:
         if stretch not in self._least:
-            self._least[stretch] = Price(self.estimate(stretch), self.least_work(stretch))
+            least = Price(self.estimate(stretch), self.least_work(stretch))
+            self._least[stretch] = dict.fromkeys(range(self.limits(stretch)), least)
         return self._least[stretch]
 
 
-def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP) -> Choice | None:
+def choose(
+    stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP, below: float = inf
+) -> Choice | None:
     """The path of at most ``most_parts`` stretches whose largest need is least, with the fewest parts and least work.
 
     One is good enough if no path needs less by more than ``gap``; with ``enough``, if it needs no more bytes. The
-    limit on measured stretches ends the search only once a path is known. None where no path keeps to ``most_work``;
-    with ``enough``, also where every path needs more than that.
+    limit on measured stretches ends the search only once a path is known. None where no path keeps to ``most_work``, or
+    needs less than ``below``; with ``enough``, also where every path needs more than that.
     """
     while True:
         bound = best_path(stretches.options, stretches.positions, most_parts, most_work)
-        if bound is None or 0 < enough < bound.need:
+        if bound is None or 0 < enough < bound.need or bound.need >= below:
             return None
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
         if found is not None and found.need <= (enough or bound.need * (1 + gap)):
@@ -138,7 +155,7 @@ def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 
         stretches.find_out(*max(unknown, key=lambda pair: stretches.options(pair[0])[0][0].need))
 
 
-def at_most(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
+def at_most(stretches: Stretches, most_parts: int, most_work: int, below: float = inf) -> Choice | None:
     """As ``choose``, by way of fewer parts, each with ``most_measured`` more: never above the answer for fewer.
 
     Estimates can be above prices. So the best of fewer stretches is measured first, and stays known.
@@ -146,13 +163,13 @@ def at_most(stretches: Stretches, most_parts: int, most_work: int) -> Choice | N
     best = None
     for count in range(min(2, most_parts), most_parts + 1):
         within = replace(stretches, most_measured=count * stretches.most_measured)
-        best = choose(within, count, most_work, gap=0)
+        best = choose(within, count, most_work, gap=0, below=below)
     return best
 
 
-def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
+def fewest(stretches: Stretches, most_parts: int, most_work: int, below: float = inf) -> Choice | None:
     """As few parts as need no more than a fiftieth above the least that ``most_parts`` may need."""
-    best = choose(stretches, most_parts, most_work)
+    best = choose(stretches, most_parts, most_work, below=below)
     if best is None:
         return None
     enough = max(best.need, int(best.bound * (1 + _GAP)))  # of the bound: what the search leaves is part of the gap

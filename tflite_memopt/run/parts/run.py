@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,6 +97,7 @@ def optimize_in_parts(
     image: str | None = None,
     whole: Result | None = None,
     must_fit: bool = False,
+    cache: Cache | None = None,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
@@ -105,9 +106,11 @@ def optimize_in_parts(
     ``image``: the name of the input that is fed; None: the largest.
     ``whole``: the model as one, where it is there already.
     ``must_fit``: whether the search ends where nothing meets the budget, without the least.
+    ``cache``: as of ``optimize``.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
+    cache = Cache() if cache is None else cache
     given = read_given(source, options, progress, is_cut=True)
     data, shaped = given.data, infer_shapes(given.data, options, progress).data
     fed = None if feed is None else fed_input(given.model, image)
@@ -121,10 +124,10 @@ def optimize_in_parts(
     # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
     original = instructions(read_planned(shaped), options.profile)
     if feed is not None and fed is not None:
-        fronts = FeedCosts(model, options, progress, original=original, rows=feed, image=fed)
+        fronts = FeedCosts(model, options, progress, original=original, cache=cache, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
         return _fed(origin, model, fronts, whole, most_parts, must_fit)
-    costs = StretchCosts(model, options, progress, original=original, cache=Cache())
+    costs = StretchCosts(model, options, progress, original=original, cache=cache)
     worth = _whole_bytes(whole) * (1 - _GAIN)
     program = replace(_program(origin, [whole], options), verified=_said(whole))
     as_one = ProgramResult(whole, (whole,), program, reason or _why_one(costs, worth))
@@ -139,15 +142,14 @@ def optimize_in_parts(
 
     if reason is not None:
         return as_one
-    drafted = _drafted(whole, options, original, most_parts, made)
+    drafted = _drafted(whole, options, original, most_parts, made, worth)
     if drafted is not None and options.search.meets_budget(max(drafted.program.arena_bytes.values())):
         return _verified(data, drafted, options, progress)
-    found = _within_the_limit(costs, most_parts, partial(made, costs), must_fit)
+    below = min(worth, inf if drafted is None else drafted.program.arena)
+    found = _within_the_limit(costs, most_parts, partial(made, costs), must_fit, below)
     if drafted is not None and (found is None or drafted.program.arena < found.program.arena):
         found = drafted
-    if found is None:
-        return replace(as_one, why_whole=_TOO_SLOW)
-    return as_one if found is as_one else _verified(data, found, options, progress)
+    return as_one if found in (None, as_one) else _verified(data, found, options, progress)
 
 
 def _drafted(
@@ -156,11 +158,12 @@ def _drafted(
     original: Mapping[str, int],
     most_parts: int | None,
     made: Callable[[StretchCosts, Choice], tuple[ProgramResult, float]],
+    worth: float,
 ) -> ProgramResult | None:
     """Return the result as one, cut as it is: no search finds all that one for the whole does. None where it stays."""
     costs = costs_of_result(whole, options, original)
     try:
-        found = None if costs is None else _within_the_limit(costs, most_parts, partial(made, costs), False)
+        found = None if costs is None else _within_the_limit(costs, most_parts, partial(made, costs), False, worth)
     except InfeasibleError:  # what crosses a cut finds no place
         return None
     return None if found is None or found.why_whole is not None else found
@@ -188,7 +191,7 @@ def draft_of(whole: Result, options: Options) -> tuple[int, float] | None:
         return (arena, slowdown), slowdown
 
     try:
-        found = _within_the_limit(costs, None, made, False)
+        found = _within_the_limit(costs, None, made, False, _whole_bytes(whole) * (1 - WORTH) + 1)
     except InfeasibleError:  # what crosses a cut finds no place
         return None
     return found if found is not None and found[0] <= _whole_bytes(whole) * (1 - WORTH) else None
@@ -305,17 +308,21 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
 
 
 def _within_the_limit(
-    costs: StretchCosts, most_parts: int | None, made: Callable[[Choice], tuple[Made, float]], must_fit: bool
+    costs: StretchCosts,
+    most_parts: int | None,
+    made: Callable[[Choice], tuple[Made, float]],
+    must_fit: bool,
+    below: float = inf,
 ) -> Made | None:
-    """Return what is made of the best choice that keeps to the limit on run time; None without one.
+    """Return what is made of the best choice that keeps to the limit on run time, and needs less than ``below``.
 
-    ``made``: also returns the added run time, as a fraction.
+    None without one. ``made``: also returns the added run time, as a fraction.
 
     The search assumes that a tensor is moved once between two parts. The program tells whether it is moved twice, for
     want of room: then what it adds beyond the limit is taken from the limit of the next search.
     """
     most_work, limit = costs.most_work, costs.options.max_slowdown
-    while (choice := _chosen(costs, most_parts, most_work, must_fit)) is not None:
+    while (choice := _chosen(costs, most_parts, most_work, must_fit, below)) is not None:
         result, slowdown = made(choice)
         over = slowdown - limit
         if over <= _ROUNDED:
@@ -324,7 +331,7 @@ def _within_the_limit(
     return None
 
 
-def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool) -> Choice | None:
+def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool, below: float) -> Choice | None:
     options = costs.options
     stretches = Stretches(
         costs.positions,
@@ -335,29 +342,31 @@ def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bo
         (_MOST_MEASURED if most_parts is None else _MEASURED_EACH)[options.effort],
         costs.keeps_to,
         isinstance(costs, FeedCosts),
+        costs.least_tail,
+        costs.freed,
     )
     if most_parts is not None:
-        return at_most(stretches, most_parts, work)
+        return at_most(stretches, most_parts, work, below)
     if options.budget is None:
-        return fewest(stretches, MOST_PARTS, work)
+        return fewest(stretches, MOST_PARTS, work, below)
     # What fits is enough; where nothing does, the least need is the answer.
     fitting = choose(stretches, MOST_PARTS, work, enough=options.budget)
     if fitting is None and must_fit:
         least = best_path(stretches.options, stretches.positions, MOST_PARTS, work)
         if least is not None:
             raise InfeasibleError(
-                f"it takes {least.need:,} bytes at least"
+                f"every cut is estimated at {least.need:,} bytes or more"
                 if least.need > options.budget
                 else "no cut that was tried meets the budget"
             )
-    return choose(stretches, MOST_PARTS, work) if fitting is None else fitting
+    return choose(stretches, MOST_PARTS, work, below=below) if fitting is None else fitting
 
 
 def _optimized(costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: PartInputs) -> Result:
     """A part of the chosen split, verified over the values that cross the cut."""
     options = costs.options
     stretch, limit = choice.stretches[at], choice.limits[at]
-    found = costs.found[stretch, limit]
+    found = costs.searched(stretch, limit)
     wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
 
     def say(message: str) -> None:

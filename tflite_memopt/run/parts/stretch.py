@@ -14,8 +14,9 @@ from ...memory.work import construction, instructions, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
+from ...search.cascade.stretches import StretchBounds
 from ...solvers.graph.limits import StageClock
-from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
+from ..candidate import Cache, Candidate, Progress, RunContext, has_rows_along_h, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
 from .handover import least_arena
@@ -25,6 +26,8 @@ SHARE = 1_000_000
 """Of the limit on added run time: a work of so much uses all of it."""
 _MOST_CUTS: Mapping[Effort, int] = {"quick": 14, "normal": 40, "thorough": 40}
 """Positions that may be cut: of more, those where the fewest bytes cross."""
+_DRAFTED: Effort = "quick"
+"""With which stretches are measured; those that are chosen are searched as the options have it."""
 _SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
 
 
@@ -53,6 +56,7 @@ class StretchCosts:
     limits: int = 4
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=Cache)
+    _estimates: dict[Stretch, int] = field(default_factory=dict, init=False)
     _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
     _work: dict[Stretch, Mapping[str, int]] = field(default_factory=dict, init=False)
 
@@ -97,9 +101,28 @@ class StretchCosts:
         return 0 if self.counts_head else least_tail(self.model.main.operators[first:end], profile)
 
     def estimate(self, stretch: Stretch) -> int:
-        """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
-        sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
-        return max(sides) + self.least_tail(stretch)
+        """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are.
+
+        Or, where that is more, what no stripes and loops of theirs go below.
+        """
+        if stretch not in self._estimates:
+            sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
+            self._estimates[stretch] = max(self.least_in_stripes(stretch), max(sides) + self.least_tail(stretch))
+        return self._estimates[stretch]
+
+    def freed(self, stretch: Stretch, other: Stretch) -> int:
+        """Return the bytes that cross an end of a stretch which a longer one, ``other``, does not have.
+
+        0 where bounds say what a region across that end can save; they say little of a single operator.
+        """
+        if self._bounds is not None and stretch[1] - stretch[0] > 1:
+            return 0
+        ends = (at for at, end in zip(stretch, other, strict=True) if at != end)
+        return sum(tensor.nbytes for at in ends for tensor in self._across[at])
+
+    def least_in_stripes(self, stretch: Stretch) -> int:
+        """Return bytes that its operators in stripes and loops do not go below, in this order; 0: not known."""
+        return 0 if self._bounds is None else self._bounds.least(*stretch, part_of(self.model, *stretch))
 
     def least_tail(self, stretch: Stretch) -> int:
         """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
@@ -131,17 +154,31 @@ class StretchCosts:
         """
         if limit == _NO_LOOPS and not stretch[0]:
             return None  # the inputs of the model come later
-        part = part_of(self.model, *stretch)
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
-        data, quiet = write_model(part), lambda _: None
-        run = RunContext(data, part, self._profile, self.most_needed(part), StageClock(), quiet, self.cache)
+        made = [self._made(stretch, limit, _DRAFTED)]
         # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
-        limits = (limit,) if limit else (limit, _SHARE_LIMIT)
-        made = [known_or_made(run, self.options_for(stretch, each).search) for each in limits]
-        price, self.found[stretch, limit] = min(
-            ((self._price(stretch, part, each), each) for each in made), key=lambda pair: (pair[0].need, pair[0].work)
-        )
+        if limit == 0 and not self._is_within_share(stretch, made[0][0]):
+            made.append(self._made(stretch, _SHARE_LIMIT, _DRAFTED))
+        price, self.found[stretch, limit] = min(made, key=lambda pair: (pair[0].need, pair[0].work))
         return price
+
+    def searched(self, stretch: Stretch, limit: int) -> Candidate:
+        """Return the candidate for a stretch that was measured under a limit, or a better one of a longer search."""
+        drafted = self.found[stretch, limit]
+        if self.options.effort == _DRAFTED:
+            return drafted
+        price = self._price(stretch, part_of(self.model, *stretch), drafted)
+        other, found = self._made(stretch, limit, self.options.effort)
+        is_better = other.need < price.need and other.work <= price.work
+        return found if is_better else drafted
+
+    def _made(self, stretch: Stretch, limit: int, effort: Effort) -> tuple[Price, Candidate]:
+        part, quiet = part_of(self.model, *stretch), lambda _: None
+        run = RunContext(
+            write_model(part), part, self._profile, self.most_needed(part), StageClock(), quiet, self.cache
+        )
+        found = known_or_made(run, replace(self.options_for(stretch, limit).search, effort=effort))
+        return self._price(stretch, part, found), found
 
     def most_needed(self, part: Model) -> Mapping[str, LibraryNeed] | None:
         """Return what no library may need more than; None where nothing is searched that could."""
@@ -159,14 +196,16 @@ class StretchCosts:
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Return whether a part adds no more than its share of the limit of the whole model."""
-        own = self.own_work(stretch)
-        shares = (each / self._before[name] for name, each in own.items() if each)
         if price.inner not in (None, price.need):
             return False
-        is_kept = price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
+        is_kept = self._is_within_share(stretch, price)
         if is_kept and (stretch, 0) in self.found:
             self.found |= {(stretch, limit): self.found[stretch, 0] for limit in range(1, self.limits)}
         return is_kept
+
+    def _is_within_share(self, stretch: Stretch, price: Price) -> bool:
+        shares = (each / self._before[name] for name, each in self.own_work(stretch).items() if each)
+        return price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
 
     def options_for(self, stretch: Stretch, limit: int) -> Options:
         """Return the options of a part under a limit."""
@@ -186,6 +225,14 @@ class StretchCosts:
     @cached_property
     def _profile(self) -> KernelProfile:
         return self.options.profile
+
+    @cached_property
+    def _bounds(self) -> StretchBounds | None:
+        """None where nothing is searched, or another form of the model has more to cut."""
+        if not self.options.cascade or has_rows_along_h(self.model):
+            return None
+        counted = replace(counted_library(self._profile), prices=self._profile.prices)
+        return StretchBounds(self.model, counted, self.options.search, self.cache.measured)
 
     @cached_property
     def _across(self) -> list[tuple[Tensor, ...]]:

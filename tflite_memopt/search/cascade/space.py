@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -77,7 +77,8 @@ def modes_of(options: SearchOptions) -> Modes:
 class Space:
     """The tilings of a model in its order. The model stays as it is. ``measured``: known measurements, from any model.
 
-    ``bounds`` and ``measurements`` write into ``tilings``; ``sets`` reads them.
+    ``bounds`` and ``measurements`` write into ``tilings``; ``sets`` reads them. ``is_cut``: whether stretches of the
+    model are looked at as models of their own, which do without what the whole needs in every form.
     """
 
     def __init__(
@@ -87,11 +88,13 @@ class Space:
         options: SearchOptions,
         measured: Measured,
         modes: Modes,
+        is_cut: bool = False,
     ) -> None:
         alive, terms = Alive(model, profile), arena_terms(model, profile)
         measure = Measure(model, profile, measured)
         self.modes = modes
-        self.tilings = TilingTable(_order_needs(model, profile, options, alive, terms))
+        needs = _order_needs(model, profile, options, alive, terms)
+        self.tilings = TilingTable(replace(needs, floor=0) if is_cut else needs)
         self.bounds = TilingBounds(self.tilings, model, modes, Costs(profile), terms, alive, measure)
         self.measurements = Measurements(self.tilings, measure, alive, options.jobs)
         self.sets = TilingSets(self.tilings)
