@@ -34,7 +34,7 @@ from tflite_memopt.search.cascade.in_order import ANY, OrderSearch
 from tflite_memopt.search.cascade.measure import Measured
 from tflite_memopt.search.cascade.search import cascade
 from tflite_memopt.search.cascade.stripes import Halo
-from tflite_memopt.search.cascade.tiling import Unrolled, has_loop
+from tflite_memopt.search.cascade.tiling import MaskedLoop, Unrolled, has_loop
 from tflite_memopt.solvers.plan.check import check_plan
 from tflite_memopt.solvers.plan.problem import arena_bytes
 
@@ -148,6 +148,42 @@ def test_what_is_written_needs_no_more_than_what_the_search_planned(seed: int) -
         assert made.placement.plan.arena_bytes <= arena_bytes(problem, found.offsets)
         with pytest.raises(InfeasibleError):
             arrange(found.model, profile, options, known=(0,) * len(found.offsets))
+
+
+def test_the_last_sets_of_a_search_are_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two that are nearly the same, the one that a short search plans worse needs less."""
+    model, profile, options = mobile_chain(32), profile_named("reference"), replace(SLOW, kernels="reference").search
+    search = OrderSearch(model, profile, options, cost_of(model, profile, options), Measured())
+    search.space.bounds.fill(ANY)
+    known = sorted(tiling for region in search.space.tilings.regions for tiling in region.known)
+    sets = [(each,) for each in known if each.form in (Unrolled((4, 8), "recompute", "pad"), MaskedLoop(1))][:2]
+    search.plans.of(sets, ANY)
+    (cost, best), (_, other) = sorted(search.plans.planned)
+    less = replace(cost, need=cost.need - 32)
+    monkeypatch.setitem(search.plans.costs, other, replace(cost, need=cost.need + 16))
+    monkeypatch.setattr(search.plans, "least", lambda chosen: cost.need - 64 * (chosen == other))
+    monkeypatch.setattr(search.plans, "plan_again", lambda _: less)
+    assert search._final((cost, best)) == (less, other)
+    assert search._final((cost, ())) == (cost, ())
+    monkeypatch.setitem(search.plans.costs, other, replace(cost, need=2 * cost.need))
+    assert search._final((cost, best)) == (cost, best)
+
+
+def test_a_set_that_is_planned_again_needs_no_more() -> None:
+    model, profile = mobile_chain(32), profile_named("reference")
+    options = replace(SLOW, kernels="reference", planner="best").search
+    search = OrderSearch(model, profile, options, cost_of(model, profile, options), Measured())
+    search.space.bounds.fill(ANY)
+    known = sorted(tiling for region in search.space.tilings.regions for tiling in region.known)
+    search.plans.of([(tiling,) for tiling in known[:: len(known) // 12]], ANY)
+    assert search.plans.planned
+    for before, chosen in search.plans.planned:
+        again = search.plans.plan_again(chosen)
+        assert search.plans.least(chosen) <= again.need <= before.need
+        assert search.plans.costs[chosen] == again
+        offsets, tiled = search.plans.offsets_of(chosen), search.plans.tiled(chosen)
+        assert offsets is not None
+        assert arena_bytes(memory_layout(tiled, profile).problem, offsets) <= again.head
 
 
 def test_sets_without_loops_are_looked_for_next_to_one() -> None:

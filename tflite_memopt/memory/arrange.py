@@ -203,18 +203,16 @@ def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
     return Cost(memory.bytes_for(options.objective), memory.arena_bytes, memory.macs, memory.operators)
 
 
-def planned_head(
-    model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit
-) -> tuple[int, tuple[int, ...]]:
-    """Return the bytes of the head in the order of a layout, as ``place`` plans it, and the offsets of its items.
+def planned_head(model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit) -> tuple[int, Plan]:
+    """Return the bytes of the head in the order of a layout, as ``place`` plans it, and the plan.
 
     If the search finds no plan below ``limit.below``, they are those of its best plan, before TFLM places the rest.
     """
     plan = _planned(options, limit, layout)
     if limit.below is not None and plan.arena_bytes >= limit.below:
-        return plan.arena_bytes, plan.offsets
+        return plan.arena_bytes, plan
     plan, written = _best_in_force(model, layout, plan, options.planner, limit)
-    return head_in_force(layout, written), plan.offsets
+    return head_in_force(layout, written), plan
 
 
 def cost_at(head: int, model: Model, profile: KernelProfile, options: SearchOptions) -> Cost:

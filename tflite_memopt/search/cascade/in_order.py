@@ -38,6 +38,7 @@ from ...options import Effort, SearchOptions
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.plan.bounds import max_breadth
+from ...solvers.plan.problem import Plan
 from ...solvers.schedule.methods import solve as solve_schedule
 from ...solvers.schedule.problem import memory_graph
 from .measure import Measured
@@ -50,6 +51,8 @@ Order = tuple[int, ...]
 """Positions of a model's operators."""
 _EFFORT_OF_PLAN = 4.0
 """The planner's effort for a set. What is written gets more."""
+_FINAL = 2.0
+"""The planner's effort for the last sets of a search, as a multiple of that for what is written."""
 _EFFORT_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
 ANY = 1 << 62
@@ -69,8 +72,8 @@ def as_it_is(model: Model, _: KernelProfile) -> Model:
 class Planned:
     """A set of tilings that is written: its ``operators``, and its ``work`` by library; None where it cannot be.
 
-    ``cost``: where it is planned, in the ``order`` that is best and with the ``offsets`` of its items; None where none
-    may be below what was to be beaten.
+    ``cost``: where it is planned, in the ``order`` that is best and by the ``plan`` of its items; None where none may
+    be below what was to be beaten.
     """
 
     operators: int
@@ -78,7 +81,7 @@ class Planned:
     is_planned: bool = False
     cost: Cost | None = None
     order: Order | None = None
-    offsets: tuple[int, ...] | None = None
+    plan: Plan | None = None
 
 
 class Plans:
@@ -156,21 +159,21 @@ class Plans:
         found = [placed for layout in layouts for placed in self._placed(model, layout, below)]
         if not found:
             return made
-        cost, order, offsets = min(found, key=itemgetter(0))
-        return replace(made, cost=cost, order=order, offsets=offsets)
+        cost, order, plan = min(found, key=itemgetter(0))
+        return replace(made, cost=cost, order=order, plan=plan)
 
     def _placed(
-        self, model: Model, layout: MemoryLayout, below: int
-    ) -> Iterator[tuple[Cost, Order | None, tuple[int, ...]]]:
-        """Yield the cost in the order of a layout, the order, and the offsets; nothing where its bound is not below."""
+        self, model: Model, layout: MemoryLayout, below: int, effort: float = _EFFORT_OF_PLAN
+    ) -> Iterator[tuple[Cost, Order | None, Plan]]:
+        """Yield the cost in the order of a layout, the order, and the plan; nothing where its bound is not below."""
         profile, options = self._profile, self._options
         beside = arena_beside_head(model, profile.requests, profile.abi, layout.order)
         if need_at(max_breadth(layout.joined.problem), beside, options) >= below:
             return
-        limit = replace(options.search_limit(_EFFORT_OF_PLAN), below=head_below(below, beside, options))
-        head, offsets = planned_head(model, layout, options, limit)
+        limit = replace(options.search_limit(effort), below=head_below(below, beside, options))
+        head, plan = planned_head(model, layout, options, limit)
         macs = model_macs(model, layout.loops.loops)
-        yield Cost(need_at(head, beside, options), head, macs, len(model.all_operators)), layout.order, offsets
+        yield Cost(need_at(head, beside, options), head, macs, len(model.all_operators)), layout.order, plan
 
     def _in_other_order(self, model: Model, own: MemoryLayout) -> Iterator[MemoryLayout]:
         """The scheduler's order, where that is not the one in which the tilings are written."""
@@ -196,7 +199,25 @@ class Plans:
 
     def offsets_of(self, chosen: Tilings) -> tuple[int, ...] | None:
         """Return the offsets of the items with these tilings, in the best order; None where they are not planned."""
-        return self._best[chosen].offsets if chosen in self._best else None
+        plan = self._best[chosen].plan if chosen in self._best else None
+        return None if plan is None else plan.offsets
+
+    def least(self, chosen: Tilings) -> int:
+        """Return the bytes of the objective of a planned set if its plan met the bound."""
+        best = self._best[chosen]
+        assert best.cost is not None
+        assert best.plan is not None
+        return best.cost.need - best.plan.gap_bytes
+
+    def plan_again(self, chosen: Tilings) -> Cost:
+        """Return the cost of a planned set, with more of the planner's effort where that finds a smaller one."""
+        model, best = self._written(chosen), self._best[chosen]
+        assert best.cost is not None
+        layout = memory_layout(model, self._profile, best.order)
+        ((cost, _, plan),) = self._placed(model, layout, ANY, self._options.plan_limit(_FINAL).effort)
+        if cost < best.cost:
+            self.costs[chosen], self._best[chosen] = cost, replace(best, cost=cost, plan=plan)
+        return min(cost, best.cost)
 
 
 Progress = Callable[[], None]
@@ -207,6 +228,10 @@ _AT_ONCE = 8
 """Sets that are measured or planned together."""
 _NEAR = 12
 """Sets next to another one that are planned."""
+_FINALISTS = 2
+"""Sets that are planned with more effort in the end."""
+_CLOSE = 32
+"""They need by such a part of the best set's need more than it, at most."""
 _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
@@ -260,6 +285,7 @@ class OrderSearch:
             best = self._descended(best, families[-1], None, part + _AFTERWARDS, progress)
             self.least = least
         best = self._nearby(best, part)
+        best = self._final(best)
         best = self._better(best, list(self._with_rows_cut(best[1])))
         self.least = min(best[0].need, aligned(self.least))
         return best
@@ -311,6 +337,16 @@ class OrderSearch:
                 break
             centers.append(center)
             best = self._best_of(best, self._next_to(center, best[0].need))
+        return best
+
+    def _final(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+        """Return the best of the sets close to it, planned with more effort: with less, plans are a few percent off."""
+        plans, need = self.plans, best[0].need
+        most = need + need // _CLOSE if best[1] else 0
+        close = [each for each in plans.planned if plans.least(each[1]) < need <= each[0].need <= most]
+        for _, chosen in sorted(close, key=lambda each: (plans.price(each[0]), each[1]))[:_FINALISTS]:
+            if plans.least(chosen) < best[0].need:
+                best = min(best, (plans.plan_again(chosen), chosen), key=lambda each: plans.price(each[0]))
         return best
 
     def without_loops(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
