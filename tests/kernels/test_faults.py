@@ -27,7 +27,7 @@ from tflite_memopt.kernels.mend import mend
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PORTABLE, PROFILES, profile_named
 from tflite_memopt.kernels.targets import profile_for
-from tflite_memopt.memory.work import WorkLimit
+from tflite_memopt.memory.work import WorkLimit, slowest
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed
@@ -37,6 +37,8 @@ from tflite_memopt.model.ir.model import DType, Model, Operator, Tensor
 from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.operators.rows import Axis
 from tflite_memopt.operators.window import KernelWindow
+from tflite_memopt.report.summary import price_of
+from tflite_memopt.report.words import percent
 from tflite_memopt.run import candidate
 from tflite_memopt.search.cascade.measure import Measure, Measured
 from tflite_memopt.search.cascade.space import UNROLLED
@@ -603,3 +605,19 @@ def test_what_is_smaller_and_declined_for_a_fault_of_a_library_is_said() -> None
     (reason,) = said()
     assert "in a form that esp-nn-s3 computes wrongly (esp-nn 31: " in reason
     assert not said(kernels="reference")
+
+
+def test_the_limit_on_run_time_counts_from_what_is_right() -> None:
+    """Mending uses more than the limit; stripes have a limit of their own, and the price says both."""
+    b = ModelBuilder()
+    x = b.conv(b.input("x", (1, 49, 20, 4)), 48, kernel=1)
+    model = write_model(b.finish(b.conv(b.depthwise(x, stride=2), 4, kernel=1)))
+    limit = 0.1
+    none, some = (
+        optimize(model, Options(target="esp32s3", verify=False, max_slowdown=each)).report for each in (0.0, limit)
+    )
+    assert none.slowdown_of_mends == some.slowdown_of_mends > limit
+    assert some.after.required_for_target < none.after.required_for_target
+    added = slowest(some.before.instructions, some.after.instructions)
+    assert added <= (1 + some.slowdown_of_mends) * (1 + limit) - 1
+    assert f"{percent(some.slowdown_of_mends)} of it for what kernels compute wrongly" in price_of(some)

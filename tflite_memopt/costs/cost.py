@@ -17,7 +17,7 @@ from ..memory.figures import StepUse, least_need, memory_use
 from ..memory.file import label_of_others, read_planned
 from ..memory.layout import memory_layout
 from ..memory.reserve import reserve
-from ..memory.work import WorkLimit, instructions, slowest
+from ..memory.work import WorkLimit, instructions_to_compare, slowest
 from ..model.io import offline_plan
 from ..model.io.files import Source, load
 from ..model.ir.copying import copy_model
@@ -124,7 +124,7 @@ def _estimate(data: bytes, options: Options) -> NetworkCost:
     model, profile = read_planned(data), options.profile
     before = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
     mended = mend(copy_model(model), profile, kept_forms(model, profile))
-    left = WorkLimit(instructions(model, profile), options.max_slowdown, profile).left_for(mended.model)
+    left = WorkLimit(instructions_to_compare(model, profile), options.max_slowdown, profile).left_for(mended.model)
     estimate = reserve(mended.model, estimated_head(mended.model, profile, left), profile).required
     return NetworkCost(
         ram=before.required_for_target,

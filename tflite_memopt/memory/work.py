@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from math import prod
 
 from ..kernels.cmsis_nn import convolution_path, depthwise_path
+from ..kernels.mend import kept_forms, mend
 from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
 from ..model.analysis.loops import Loop, loops_of
 from ..model.ir.check import misfit, reachable
+from ..model.ir.copying import copy_model
 from ..model.ir.model import DType, Model, Operator, Tensor
 from ..model.ir.tensors import FLOATS
 from ..operators.kind import Price
@@ -29,6 +31,15 @@ def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
     """
     loops = loops_of(model)
     return {prices.library: model_work(model, prices, loops) // 100 for prices in profile.all_prices}
+
+
+def instructions_to_compare(model: Model, profile: KernelProfile) -> dict[str, int]:
+    """Return the instructions that a limit on added run time counts from, by kernel library.
+
+    Where a library of the profile computes the model wrongly, they are at least those of the form that is right.
+    """
+    own, right = instructions(model, profile), mend(copy_model(model), profile, kept_forms(model, profile)).model
+    return {name: max(own[name], each) for name, each in instructions(right, profile).items()}
 
 
 def weights_read(model: Model) -> int:

@@ -315,6 +315,9 @@ class RunFacts:
     structures."""
     least_in_stripes: int | None = field(default=None, metadata={FIGURE: "lower bound of the search, bytes"})
     """Lower bound of the search for stripes, in bytes of the objective; null without such a search."""
+    slowdown_of_mends: float = 0.0
+    """Run time that is added by computing right what a kernel library computes wrongly, as a fraction; --max-slowdown
+    counts from there."""
     calls: int = 1
     """Calls of the result for one of the original: the time steps with --step, otherwise 1. The run time "before" is
     that of one step."""

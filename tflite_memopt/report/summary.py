@@ -417,7 +417,9 @@ def price_of(report: Report, each_library: bool = True) -> str:
     """
     sizes = report.file_bytes
     run_time = by_library if each_library else over_libraries
-    parts = [run_time(shares_of(report), report.kernels)]
+    mends = report.slowdown_of_mends
+    of_it = f", {percent(mends)} of it for what kernels compute wrongly otherwise" if mends else ""
+    parts = [run_time(shares_of(report), report.kernels) + of_it]
     file, kernels = sizes["after"] - sizes["before"], flash_in_words(report.kernel_bytes)
     parts.append(f"flash {file:+,} bytes of file{f', {kernels}' if kernels else ''}")
     if report.tflm_since is not None:

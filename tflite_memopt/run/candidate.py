@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from ..evidence.equivalence.shapes import InferredModel
 from ..kernels.faults import FaultMet, new_faults
@@ -15,7 +15,7 @@ from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in
 from ..memory.figures import least_need
 from ..memory.problems import with_ties
 from ..memory.reserve import LibraryNeed
-from ..memory.work import WorkLimit, instructions
+from ..memory.work import WorkLimit, instructions, instructions_to_compare
 from ..model.analysis.macs import model_macs
 from ..model.io import plan_label
 from ..model.io.writer import write_model
@@ -150,8 +150,12 @@ class RunContext:
         return replace(self, progress=lambda said: self.progress(f"{what}: {said}"))
 
     def work_limit(self, options: SearchOptions) -> WorkLimit:
-        """The limit on run time: what the options allow to be added to the original."""
-        return WorkLimit(instructions(self.original, self.profile), options.max_slowdown, self.profile)
+        """The limit on run time: what the options allow to be added to the original, as the libraries need it."""
+        return WorkLimit(self._work_before, options.max_slowdown, self.profile)
+
+    @cached_property
+    def _work_before(self) -> Mapping[str, int]:
+        return instructions_to_compare(self.original, self.profile)
 
 
 def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:

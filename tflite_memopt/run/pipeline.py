@@ -16,6 +16,7 @@ from ..kernels.faults import faults_in
 from ..memory.arrange import cost_of, estimate_of
 from ..memory.facts import facts_of_result
 from ..memory.file import read_planned
+from ..memory.work import instructions, slowest
 from ..model.io.files import Source, check_target, write_files
 from ..model.ir.change import INFERRED_SHAPES, RewriteUse
 from ..model.ir.check import is_fixed_by_npu
@@ -133,6 +134,7 @@ def optimize(
         declined=declined_use(declined, original.facts.memory.instructions),
         least_as_one=least_as_one(run, options.search),
         least_in_stripes=candidate.cascaded.least,
+        slowdown_of_mends=round(slowest(instructions(run.original, profile), run.work_limit(options.search).before), 4),
         calls=calls,
         slide=None if steps is None else steps.slide,
         proofs={name: proof_use(proof) for name, proof in done.proofs.items()},
