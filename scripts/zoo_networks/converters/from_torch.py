@@ -8,7 +8,9 @@ A name with ``@2`` behind it is the network with the weights of seed 2.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import litert_torch
@@ -20,8 +22,16 @@ from scripts.zoo_networks.converters.networks import TORCH, TorchNetwork, build,
 
 PREFIX = "torch_"
 CALIBRATED = 16
-NUMBERS = ("int8", "int4_weights")
-"""Types of numbers beside float: int8 throughout, and the same with the weights of convolutions in 4 bits."""
+NUMBERS: Mapping[str, Callable[[], qtyping.ModelQuantizationRecipe]] = MappingProxyType(
+    {
+        "int8": recipe.static_wi8_ai8,
+        "int4_weights": recipe.static_wi8_ai8,
+        "int16x8": recipe.static_wi8_ai16,
+        "weight_only": recipe.weight_only_wi8_afp32,
+    }
+)
+"""Types of numbers beside float: int8 throughout, the same with the weights of convolutions in 4 bits, activations in
+int16, and float with weights that are kept in int8."""
 
 
 def convert(name: str, folder: Path) -> None:
@@ -41,10 +51,11 @@ def convert(name: str, folder: Path) -> None:
 
 def _quantized(source: Path, network: TorchNetwork, numbers: str) -> bytes:
     """Return the bytes of the file in integers."""
-    work = quantizer.Quantizer(str(source), recipe.static_wi8_ai8())
+    work = quantizer.Quantizer(str(source), NUMBERS[numbers]())
     if numbers == "int4_weights":
         work.add_static_config(".*", qtyping.TFLOperationName.CONV_2D, activation_num_bits=8, weight_num_bits=4)
-    return bytes(work.quantize(work.calibrate(_calibration(source, network))).quantized_model)
+    ranges = work.calibrate(_calibration(source, network)) if work.need_calibration else None
+    return bytes(work.quantize(ranges).quantized_model)
 
 
 def _calibration(source: Path, network: TorchNetwork) -> dict[str, list[dict[str, Any]]]:
@@ -56,7 +67,7 @@ def _calibration(source: Path, network: TorchNetwork) -> dict[str, list[dict[str
 
 
 def main() -> None:
-    """Convert the networks that are named; without a name the twelve that are not kept aside."""
+    """Convert the networks that are named; without a name the seventeen that are not kept aside."""
     folder, *names = sys.argv[1:]
     for name in names or TORCH:
         convert(name, Path(folder))

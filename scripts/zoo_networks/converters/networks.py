@@ -1,14 +1,16 @@
-"""Twelve small networks as people write them in PyTorch: channels first, padding in numbers, states as arguments."""
+"""Seventeen small networks as people write them in PyTorch: channels first, padding in numbers, states as arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,12 @@ class TorchNetwork:
     shapes: tuple[tuple[int, ...], ...]
 
 
-def convolved(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1) -> nn.Sequential:
+def convolved(
+    inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, relu: type[nn.Module] = nn.ReLU
+) -> nn.Sequential:
     """Return a convolution with batch norm and ReLU, as torchvision has it."""
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU())
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), relu())
 
 
 def small_cnn() -> nn.Module:
@@ -34,11 +38,13 @@ def small_cnn() -> nn.Module:
 class Inverted(nn.Module):
     """MobileNetV2's block, with the sum around it where shapes agree."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, stride: int, kernel: int = 3, relu: type[nn.Module] = nn.ReLU
+    ) -> None:
         super().__init__()
         wide = 4 * inputs
         self.body = nn.Sequential(
-            *(convolved(inputs, wide, 1), convolved(wide, wide, 3, stride, wide)),
+            *(convolved(inputs, wide, 1, relu=relu), convolved(wide, wide, kernel, stride, wide, relu)),
             *(nn.Conv2d(wide, outputs, 1, bias=False), nn.BatchNorm2d(outputs)),
         )
         self.is_residual = stride == 1 and inputs == outputs
@@ -53,6 +59,14 @@ def mobilenet() -> nn.Module:
     """Return a stem and five of MobileNetV2's blocks over 96x96."""
     blocks = (Inverted(8, 8, 1), Inverted(8, 16, 2), Inverted(16, 16, 1), Inverted(16, 24, 2), Inverted(24, 24, 1))
     return nn.Sequential(convolved(3, 8, 3, 2), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10))
+
+
+def efficientnet_lite() -> nn.Module:
+    """Return EfficientNet-Lite's blocks of 3x3 and 5x5 with ReLU6, without gates, over 64x64."""
+    sizes = ((8, 8, 1, 3), (8, 16, 2, 3), (16, 16, 1, 3), (16, 24, 2, 5), (24, 24, 1, 5), (24, 32, 2, 5))
+    blocks = (Inverted(*size, nn.ReLU6) for size in sizes)
+    head = (convolved(32, 64, 1, relu=nn.ReLU6), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(), nn.Linear(64, 10))
+    return nn.Sequential(convolved(3, 8, 3, 2, relu=nn.ReLU6), *blocks, *head)
 
 
 class UNet(nn.Module):
@@ -133,6 +147,38 @@ class Tcn(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(1, inputs, steps) to scores."""
         found: Tensor = self.head(self.blocks(self.stem(x))[:, :, -1])
+        return found
+
+
+class Chomped(nn.Module):
+    """The block of Bai's TCN: dilated, with weight norm; both ends are padded and the end is cut off."""
+
+    def __init__(self, inputs: int, outputs: int, dilation: int) -> None:
+        super().__init__()
+        self.past = 2 * dilation
+        layers = (nn.Conv1d(count, outputs, 3, padding=self.past, dilation=dilation) for count in (inputs, outputs))
+        self.layers = nn.ModuleList([weight_norm(layer) for layer in layers])
+        self.side = nn.Conv1d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, inputs, steps) to (1, outputs, steps)."""
+        made = x
+        for layer in self.layers:
+            made = torch.relu(layer(made)[:, :, : -self.past])
+        return torch.relu(self.side(x) + made)
+
+
+class ChompedTcn(nn.Module):
+    """Four blocks of Bai's TCN over a window of sensors, and a head on the last step."""
+
+    def __init__(self, inputs: int, channels: int, classes: int) -> None:
+        super().__init__()
+        blocks = (Chomped(channels if level else inputs, channels, 2**level) for level in range(4))
+        self.blocks, self.head = nn.Sequential(*blocks), nn.Linear(channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, inputs, steps) to scores."""
+        found: Tensor = self.head(self.blocks(x)[:, :, -1])
         return found
 
 
@@ -246,6 +292,69 @@ class Mixer(nn.Module):
         return found
 
 
+class KeywordTransformer(nn.Module):
+    """KWT: each step of an MFCC is a token, PyTorch's own encoder behind a class token, norms behind the sums."""
+
+    def __init__(self, steps: int, features: int, width: int = 32, depth: int = 2, classes: int = 12) -> None:
+        super().__init__()
+        self.tokens = nn.Linear(features, width)
+        self.first = nn.Parameter(torch.randn(1, 1, width))
+        self.places = nn.Parameter(torch.randn(1, steps + 1, width))
+        layers = (nn.TransformerEncoderLayer(width, 2, 2 * width, batch_first=True) for _ in range(depth))
+        self.layers, self.head = nn.Sequential(*layers), nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, steps, features) to scores."""
+        x = torch.cat([self.first, self.tokens(x)], 1) + self.places
+        found: Tensor = self.head(self.layers(x)[:, 0])
+        return found
+
+
+class Encoder(nn.Module):
+    """A block of a vision transformer as timm has it: norms before, PyTorch's own attention."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(2)])
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(1, places, width) to the same."""
+        split = self.qkv(self.norms[0](x)).reshape(1, x.shape[1], 3, self.heads, -1)
+        query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        x = x + self.out(mixed.transpose(1, 2).reshape(x.shape))
+        made: Tensor = x + self.feed(self.norms[1](x))
+        return made
+
+
+class VisionTransformer(nn.Module):
+    """Patches of 4x4 behind a class token, and three blocks."""
+
+    def __init__(self, places: int = 64, width: int = 32, depth: int = 3) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 4, 4)
+        self.first = nn.Parameter(torch.randn(1, 1, width))
+        self.places = nn.Parameter(torch.randn(1, places + 1, width))
+        self.blocks = nn.Sequential(*(Encoder(width, 2) for _ in range(depth)), nn.LayerNorm(width))
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """An image to scores."""
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        found: Tensor = self.head(self.blocks(torch.cat([self.first, x], 1) + self.places)[:, 0])
+        return found
+
+
+def anomaly() -> nn.Module:
+    """Return the dense autoencoder of MLPerf Tiny over five frames of 128 bands, its batch norms in the layers."""
+    sizes = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128)
+    layers = (part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.ReLU()))
+    return nn.Sequential(*layers, nn.Linear(128, 640))
+
+
 TORCH: Mapping[str, TorchNetwork] = MappingProxyType(
     {
         "small_cnn": TorchNetwork(small_cnn, ((1, 1, 28, 28),)),
@@ -260,6 +369,11 @@ TORCH: Mapping[str, TorchNetwork] = MappingProxyType(
         "autoencoder": TorchNetwork(autoencoder, ((1, 1, 64, 64),)),
         "residual_cnn": TorchNetwork(residual_cnn, ((1, 3, 32, 32),)),
         "mixer": TorchNetwork(Mixer, ((1, 3, 32, 32),)),
+        "efficientnet_lite": TorchNetwork(efficientnet_lite, ((1, 3, 64, 64),)),
+        "tcn_weight_norm": TorchNetwork(lambda: ChompedTcn(6, 16, 4), ((1, 6, 64),)),
+        "keyword_transformer": TorchNetwork(lambda: KeywordTransformer(98, 40), ((1, 98, 40),)),
+        "vit": TorchNetwork(VisionTransformer, ((1, 3, 32, 32),)),
+        "anomaly": TorchNetwork(anomaly, ((1, 640),)),
     }
 )
 
