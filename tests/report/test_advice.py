@@ -15,7 +15,7 @@ import pytest
 
 from scripts.makers.demo_model import demo_model
 from tests.firmware.generated import generate
-from tests.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder, per_channel
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.model.io.writer import write_model
@@ -72,6 +72,21 @@ def test_int8_is_not_advised_where_the_structures_are_more_than_the_tensors() ->
     floats = analyze(write_model(in_floats(mobile_chain(8))))
     assert floats.memory.arena_bytes < floats.memory.tail_for_target
     assert "int8" not in {each.option for each in floats.summary.advice}
+
+
+def test_int8_says_what_a_scale_per_channel_of_a_dense_layer_takes() -> None:
+    def layer() -> Model:
+        b = ModelBuilder()
+        return b.finish(b.dense(b.input("x", (1, 2048)), 256))
+
+    one, several = layer(), layer()
+    for tensor in several.main.tensors:
+        if tensor.is_constant:
+            tensor.quantization = per_channel(np.full(256, 0.01 if tensor.dtype is DType.INT8 else 0.0005), 0)
+    tails = [analyze(write_model(model)).memory.tail_for_target for model in (one, several)]
+    said = followed(analyze(write_model(in_floats(layer()))).summary.advice, "int8")
+    more = int(said.partition("dense layers takes ")[2].split()[0].replace(",", ""))
+    assert more == pytest.approx(tails[1] - tails[0], rel=0.1)
 
 
 @pytest.mark.parametrize("batch", [2, 8])

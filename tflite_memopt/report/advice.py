@@ -73,8 +73,18 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
     yield Advice(
         "int8",
         f"the model computes in floats; converted with a representative dataset its head, {memory.arena_bytes:,} "
-        f"bytes now, would take about {round(memory.arena_bytes * (1 - 0.75 * share)):,} (an estimate)",
+        f"bytes now, would take about {round(memory.arena_bytes * (1 - 0.75 * share)):,} (an estimate)"
+        + _of_scales(memory, model),
     )
+
+
+def _of_scales(memory: MemoryUse, model: Model) -> str:
+    """Say what TFLM's dense layers need for a scale per channel, a multiplier and a shift each, where that is much."""
+    dense = (each.operand(1) for each in model.main.operators if each.name == "FULLY_CONNECTED")
+    need = 8 * sum(weights.shape[0] for weights in dense if weights is not None and weights.dtype is DType.FLOAT32)
+    if need < _CLEARLY * memory.required_for_target:
+        return ""
+    return f"; a scale for each channel of dense layers takes {need:,} bytes beside it, one for all of a layer none"
 
 
 def _of_islands(live: Sequence[TensorUse], model: Model) -> Iterator[Advice]:
