@@ -86,7 +86,7 @@ def test_no_path_is_better(given_: tuple[list[int], Prices], parts: int, work: i
     assert fewer is not None
     assert fewer.need <= 1.02 * best  # one gap, not one after the other
     assert len(fewer.stretches) <= len(choice.stretches)
-    assert choose(stretches, parts, work, below=choice.bound) is None
+    assert choose(stretches, parts, work, most=choice.bound - 1) is None
 
 
 def test_fewer_parts_are_within_one_gap_of_the_least() -> None:

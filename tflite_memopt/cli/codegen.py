@@ -122,7 +122,7 @@ def codegen(
     Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
-    from ..firmware.files import SNIPPETS, runner_source
+    from ..firmware.files import runner_source
     from ..firmware.plan_table import MemoryRequest
     from ..memory.file import naming
     from ..model.io.files import write_folder
@@ -154,9 +154,19 @@ def codegen(
     with naming(source.name):
         one, files = _files_of_one(source, target, name, planner, request, original, manifest, force)
     read = [path for path in (source, original, manifest) if path is not None]
-    written = write_folder(output, files, read, force, former=SNIPPETS - files.keys())
+    written = write_folder(output, files, read, force)
     for line in (*_told(one, files), *map(str, written)):
         click.echo(line)
+    _say_of_former(output, files)
+
+
+def _say_of_former(output: Path, files: Collection[str]) -> None:
+    """Name snippets that an earlier run has left, and this one has not written: they may be of another target."""
+    from ..firmware.files import SNIPPETS
+
+    former = [str(output / path) for path in sorted(SNIPPETS.difference(files)) if (output / path).is_file()]
+    if former:
+        click.echo(f"not of this run, perhaps of another target: {', '.join(former)}", err=True)
 
 
 def _told(one: OneModel, files: Collection[str]) -> Iterator[str]:

@@ -46,11 +46,6 @@ def _rows_along_h(model: Model) -> Changed:
     return done
 
 
-def has_rows_along_h(model: Model) -> bool:
-    """Return whether another form of the model has rows where it has none."""
-    return bool(_rows_along_h(model).uses)
-
-
 _ALONG_H = OtherForm(_rows_along_h, in_one_row)
 
 

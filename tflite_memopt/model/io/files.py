@@ -128,12 +128,10 @@ def write_folder(
     sources: Sequence[Path],
     force: bool,
     beside: Mapping[Path, bytes] = MappingProxyType({}),
-    former: Iterable[str] = (),
 ) -> tuple[Path, ...]:
     """Write files, by their paths inside a folder that is made if needed; the paths as written.
 
-    ``beside``: files elsewhere that are written with them. ``former``: files that an earlier run may have written and
-    this one does not, which ``force`` removes. Raises as :func:`check_targets` and :func:`write_files`;
+    ``beside``: files elsewhere that are written with them. Raises as :func:`check_targets` and :func:`write_files`;
     then no new folder is left.
     """
     if os.path.lexists(folder) and not folder.is_dir():
@@ -144,9 +142,6 @@ def write_folder(
         _make_folders(new)
         check_targets([*targets, *beside], sources, force)
         write_files({**targets, **beside})
-        for path in former if force else ():
-            with contextlib.suppress(OSError):
-                (folder / path).unlink()
     except BaseException:
         for each in reversed(new):
             with contextlib.suppress(OSError):

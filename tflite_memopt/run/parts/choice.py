@@ -133,17 +133,17 @@ class Stretches:
 
 
 def choose(
-    stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP, below: float = inf
+    stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP, most: float = inf
 ) -> Choice | None:
     """The path of at most ``most_parts`` stretches whose largest need is least, with the fewest parts and least work.
 
     One is good enough if no path needs less by more than ``gap``; with ``enough``, if it needs no more bytes. The
     limit on measured stretches ends the search only once a path is known. None where no path keeps to ``most_work``, or
-    needs less than ``below``; with ``enough``, also where every path needs more than that.
+    needs ``most`` bytes at most; with ``enough``, also where every path needs more than that.
     """
     while True:
         bound = best_path(stretches.options, stretches.positions, most_parts, most_work)
-        if bound is None or 0 < enough < bound.need or bound.need >= below:
+        if bound is None or 0 < enough < bound.need or bound.need > most:
             return None
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
         if found is not None and found.need <= (enough or bound.need * (1 + gap)):
@@ -155,7 +155,7 @@ def choose(
         stretches.find_out(*max(unknown, key=lambda pair: stretches.options(pair[0])[0][0].need))
 
 
-def at_most(stretches: Stretches, most_parts: int, most_work: int, below: float = inf) -> Choice | None:
+def at_most(stretches: Stretches, most_parts: int, most_work: int, most: float = inf) -> Choice | None:
     """As ``choose``, by way of fewer parts, each with ``most_measured`` more: never above the answer for fewer.
 
     Estimates can be above prices. So the best of fewer stretches is measured first, and stays known.
@@ -163,13 +163,13 @@ def at_most(stretches: Stretches, most_parts: int, most_work: int, below: float 
     best = None
     for count in range(min(2, most_parts), most_parts + 1):
         within = replace(stretches, most_measured=count * stretches.most_measured)
-        best = choose(within, count, most_work, gap=0, below=below)
+        best = choose(within, count, most_work, gap=0, most=most)
     return best
 
 
-def fewest(stretches: Stretches, most_parts: int, most_work: int, below: float = inf) -> Choice | None:
+def fewest(stretches: Stretches, most_parts: int, most_work: int, most: float = inf) -> Choice | None:
     """As few parts as need no more than a fiftieth above the least that ``most_parts`` may need."""
-    best = choose(stretches, most_parts, most_work, below=below)
+    best = choose(stretches, most_parts, most_work, most=most)
     if best is None:
         return None
     enough = max(best.need, int(best.bound * (1 + _GAP)))  # of the bound: what the search leaves is part of the gap

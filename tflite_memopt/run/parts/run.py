@@ -145,8 +145,8 @@ def optimize_in_parts(
     drafted = _drafted(whole, options, original, most_parts, made, worth)
     if drafted is not None and options.search.meets_budget(max(drafted.program.arena_bytes.values())):
         return _verified(data, drafted, options, progress)
-    below = min(worth, inf if drafted is None else drafted.program.arena)
-    found = _within_the_limit(costs, most_parts, partial(made, costs), must_fit, below)
+    most = min(worth, inf if drafted is None else drafted.program.arena)
+    found = _within_the_limit(costs, most_parts, partial(made, costs), must_fit, most)
     if drafted is not None and (found is None or drafted.program.arena < found.program.arena):
         found = drafted
     return as_one if found in (None, as_one) else _verified(data, found, options, progress)
@@ -191,7 +191,7 @@ def draft_of(whole: Result, options: Options) -> tuple[int, float] | None:
         return (arena, slowdown), slowdown
 
     try:
-        found = _within_the_limit(costs, None, made, False, _whole_bytes(whole) * (1 - WORTH) + 1)
+        found = _within_the_limit(costs, None, made, False, _whole_bytes(whole) * (1 - WORTH))
     except InfeasibleError:  # what crosses a cut finds no place
         return None
     return found if found is not None and found[0] <= _whole_bytes(whole) * (1 - WORTH) else None
@@ -312,9 +312,9 @@ def _within_the_limit(
     most_parts: int | None,
     made: Callable[[Choice], tuple[Made, float]],
     must_fit: bool,
-    below: float = inf,
+    most: float = inf,
 ) -> Made | None:
-    """Return what is made of the best choice that keeps to the limit on run time, and needs less than ``below``.
+    """Return what is made of the best choice that keeps to the limit on run time, and needs ``most`` bytes at most.
 
     None without one. ``made``: also returns the added run time, as a fraction.
 
@@ -322,7 +322,7 @@ def _within_the_limit(
     want of room: then what it adds beyond the limit is taken from the limit of the next search.
     """
     most_work, limit = costs.most_work, costs.options.max_slowdown
-    while (choice := _chosen(costs, most_parts, most_work, must_fit, below)) is not None:
+    while (choice := _chosen(costs, most_parts, most_work, must_fit, most)) is not None:
         result, slowdown = made(choice)
         over = slowdown - limit
         if over <= _ROUNDED:
@@ -331,7 +331,7 @@ def _within_the_limit(
     return None
 
 
-def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool, below: float) -> Choice | None:
+def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool, most: float) -> Choice | None:
     options = costs.options
     stretches = Stretches(
         costs.positions,
@@ -346,20 +346,14 @@ def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bo
         costs.freed,
     )
     if most_parts is not None:
-        return at_most(stretches, most_parts, work, below)
+        return at_most(stretches, most_parts, work, most)
     if options.budget is None:
-        return fewest(stretches, MOST_PARTS, work, below)
+        return fewest(stretches, MOST_PARTS, work, most)
     # What fits is enough; where nothing does, the least need is the answer.
     fitting = choose(stretches, MOST_PARTS, work, enough=options.budget)
     if fitting is None and must_fit:
-        least = best_path(stretches.options, stretches.positions, MOST_PARTS, work)
-        if least is not None:
-            raise InfeasibleError(
-                f"every cut is estimated at {least.need:,} bytes or more"
-                if least.need > options.budget
-                else "no cut that was tried meets the budget"
-            )
-    return choose(stretches, MOST_PARTS, work, below=below) if fitting is None else fitting
+        raise InfeasibleError("no cut meets the budget, as far as cuts were tried and others can be estimated")
+    return choose(stretches, MOST_PARTS, work, most=most) if fitting is None else fitting
 
 
 def _optimized(costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: PartInputs) -> Result:

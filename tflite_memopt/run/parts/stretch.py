@@ -14,9 +14,8 @@ from ...memory.work import construction, instructions, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
-from ...search.cascade.stretches import StretchBounds
 from ...solvers.graph.limits import StageClock
-from ..candidate import Cache, Candidate, Progress, RunContext, has_rows_along_h, known_or_made
+from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
 from .handover import least_arena
@@ -56,7 +55,6 @@ class StretchCosts:
     limits: int = 4
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=Cache)
-    _estimates: dict[Stretch, int] = field(default_factory=dict, init=False)
     _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
     _work: dict[Stretch, Mapping[str, int]] = field(default_factory=dict, init=False)
 
@@ -101,28 +99,14 @@ class StretchCosts:
         return 0 if self.counts_head else least_tail(self.model.main.operators[first:end], profile)
 
     def estimate(self, stretch: Stretch) -> int:
-        """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are.
-
-        Or, where that is more, what no stripes and loops of theirs go below.
-        """
-        if stretch not in self._estimates:
-            sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
-            self._estimates[stretch] = max(self.least_in_stripes(stretch), max(sides) + self.least_tail(stretch))
-        return self._estimates[stretch]
+        """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
+        sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
+        return max(sides) + self.least_tail(stretch)
 
     def freed(self, stretch: Stretch, other: Stretch) -> int:
-        """Return the bytes that cross an end of a stretch which a longer one, ``other``, does not have.
-
-        0 where bounds say what a region across that end can save; they say little of a single operator.
-        """
-        if self._bounds is not None and stretch[1] - stretch[0] > 1:
-            return 0
+        """Return the bytes that cross an end of a stretch which a longer one, ``other``, does not have."""
         ends = (at for at, end in zip(stretch, other, strict=True) if at != end)
         return sum(tensor.nbytes for at in ends for tensor in self._across[at])
-
-    def least_in_stripes(self, stretch: Stretch) -> int:
-        """Return bytes that its operators in stripes and loops do not go below, in this order; 0: not known."""
-        return 0 if self._bounds is None else self._bounds.least(*stretch, part_of(self.model, *stretch))
 
     def least_tail(self, stretch: Stretch) -> int:
         """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
@@ -225,14 +209,6 @@ class StretchCosts:
     @cached_property
     def _profile(self) -> KernelProfile:
         return self.options.profile
-
-    @cached_property
-    def _bounds(self) -> StretchBounds | None:
-        """None where nothing is searched, or another form of the model has more to cut."""
-        if not self.options.cascade or has_rows_along_h(self.model):
-            return None
-        counted = replace(counted_library(self._profile), prices=self._profile.prices)
-        return StretchBounds(self.model, counted, self.options.search, self.cache.measured)
 
     @cached_property
     def _across(self) -> list[tuple[Tensor, ...]]:

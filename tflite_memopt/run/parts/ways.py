@@ -30,8 +30,6 @@ from .stretch import StretchCosts
 
 _MOST_DRAFTED = 150
 """Operators of a result up to which it is drafted in parts: 455 took three times as long as the run."""
-_WITH_TILES = 0.75
-"""Of the least in stripes: what channels in tiles and other orders are taken to need at least."""
 PARTS, FED = "--parts auto --effort quick", "--feed auto --parts auto --effort quick"
 
 
@@ -41,16 +39,15 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
     Nothing is verified, and nothing is searched whose lower bound exceeds the budget. ``whole``: the result as one
     model; ``cache``: of that run. A way that the options or the model exclude is left out.
     """
-    is_as_given = whole.report.as_it_came.has_size and all(use.rule != INFERRED_SHAPES for use in whole.report.rewrites)
-    given = read_planned(source) if is_as_given else None
-    as_one = _as_one(source, given, options, whole, progress, cache)
+    as_one = _as_one(source, options, whole, progress, cache)
     if as_one is not None:
         yield as_one
         return
     if not _allows_parts(options):
         return
+    is_as_given = whole.report.as_it_came.has_size and all(use.rule != INFERRED_SHAPES for use in whole.report.rewrites)
     quick = replace(options, verify=False, effort="quick")
-    bounds = {} if given is None else dict(least_in_ways(given, quick))
+    bounds = dict(least_in_ways(read_planned(source), quick)) if is_as_given else {}
     for flags, rows in ((PARTS, None), (FED, AUTO)):
         least = bounds.get(flags)
         if least is not None and options.budget is not None and least > options.budget:
@@ -106,17 +103,13 @@ def with_advice(whole: Result, options: Options) -> Report:
     return replace(report, summary=summary)
 
 
-def _as_one(
-    source: bytes, given: Model | None, options: Options, whole: Result, progress: Progress, cache: Cache
-) -> Way | None:
+def _as_one(source: bytes, options: Options, whole: Result, progress: Progress, cache: Cache) -> Way | None:
     """Return the way that meets the budget in one file with any change and the least of the wider limits; or None.
 
     The widest limit comes first: where the least RAM within it exceeds the budget, no other limit is searched.
     """
-    budget, widest = options.budget, replace(options, every_byte=True, max_slowdown=LIMITS[-1], verify=False)
-    if budget is None or not options.cascade or options.decision is not None or budget < whole.report.least_as_one:
-        return None
-    if given is not None and not given.ties and budget < _WITH_TILES * _least_in_stripes(given, widest, cache):
+    is_hopeless = options.budget is None or options.budget < whole.report.least_as_one
+    if not options.cascade or options.decision is not None or is_hopeless:
         return None
 
     def made(tried: Options) -> Result:
@@ -128,8 +121,8 @@ def _as_one(
         for limit in LIMITS
         if limit >= options.max_slowdown
     ]
-    least = made(replace(widest, budget=None)).report
-    fit = answer_of(least.libraries["after"], objective=options.objective, budget=budget).fit
+    least = made(replace(every[-1], budget=None)).report
+    fit = answer_of(least.libraries["after"], objective=options.objective, budget=options.budget).fit
     if fit is None or not fit.fits:
         return None
     for tried in every:
@@ -149,32 +142,19 @@ def least_in_ways(given: Model, options: Options) -> Iterator[tuple[str, int]]:
     """
     if why_whole(given) is not None:
         return
-    model = _cleaned_up(given, options)
+    profile, model = options.profile, copy_model(given)
+    if options.rewrite:
+        clean_up(model, profile)
+    if options.io == "int8":
+        take_integers(model)
+    if options.channels_last:
+        take_channels_last(model, options.channels_last)
+    model.main.reorder(arrange(model, profile, options.search, ORDER_WORK).schedule.order)
     every = {PARTS: StretchCosts(model, options, lambda _: None), FED: FeedCosts(model, options, lambda _: None)}
     for flags, costs in every.items():
         bound = need_along(costs, costs.least, lambda _: 0, 0)
         if bound is not None:
             yield flags, bound
-
-
-def _least_in_stripes(given: Model, options: Options, cache: Cache) -> int:
-    """Return bytes that no stripes and loops of the whole go below, in its best order; 0 where that is not known."""
-    model = _cleaned_up(given, options)
-    costs = StretchCosts(model, options, lambda _: None, cache=cache)
-    return costs.least_in_stripes((0, len(model.main.operators)))
-
-
-def _cleaned_up(given: Model, options: Options) -> Model:
-    """Return the model as parts are cut of it, in the order with the smallest peak."""
-    model = copy_model(given)
-    if options.rewrite:
-        clean_up(model, options.profile)
-    if options.io == "int8":
-        take_integers(model)
-    if options.channels_last:
-        take_channels_last(model, options.channels_last)
-    model.main.reorder(arrange(model, options.profile, options.search, ORDER_WORK).schedule.order)
-    return model
 
 
 def said_of_ways(given: Model, analysis: Analysis, options: Options) -> Iterator[str]:

@@ -4,5 +4,5 @@
 are for ``program/``, whose fed fronts are loops, too; ``slide`` is for ``stepping``.
 """
 
-DOOR = "loop loop_rows measure region search slide stretches"
+DOOR = "loop loop_rows measure region search slide"
 """The modules that other folders import; the rest is private to this one."""

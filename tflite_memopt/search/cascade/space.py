@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -77,8 +77,7 @@ def modes_of(options: SearchOptions) -> Modes:
 class Space:
     """The tilings of a model in its order. The model stays as it is. ``measured``: known measurements, from any model.
 
-    ``bounds`` and ``measurements`` write into ``tilings``; ``sets`` reads them. ``is_cut``: whether stretches of the
-    model are looked at as models of their own, which do without what the whole needs in every form.
+    ``bounds`` and ``measurements`` write into ``tilings``; ``sets`` reads them.
     """
 
     def __init__(
@@ -88,13 +87,11 @@ class Space:
         options: SearchOptions,
         measured: Measured,
         modes: Modes,
-        is_cut: bool = False,
     ) -> None:
         alive, terms = Alive(model, profile), arena_terms(model, profile)
         measure = Measure(model, profile, measured)
         self.modes = modes
-        needs = _order_needs(model, profile, options, alive, terms)
-        self.tilings = TilingTable(replace(needs, floor=0) if is_cut else needs)
+        self.tilings = TilingTable(_order_needs(model, profile, options, alive, terms))
         self.bounds = TilingBounds(self.tilings, model, modes, Costs(profile), terms, alive, measure)
         self.measurements = Measurements(self.tilings, measure, alive, options.jobs)
         self.sets = TilingSets(self.tilings)
