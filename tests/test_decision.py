@@ -44,11 +44,12 @@ def joined_twice() -> bytes:
     order=st.permutations(range(7)).map(tuple),
     rolled=st.booleans(),
     tilings=st.sampled_from(["", "1-4 masked 1", "1-4 masked 1; 4-8 unrolled 8,16 rolling trim"]),
+    below=st.none() | st.integers(0, 1 << 20),
 )
 def test_what_prints_is_read_again(
-    sites: tuple[str, ...], along: bool, order: tuple[int, ...], rolled: bool, tilings: str
+    sites: tuple[str, ...], along: bool, order: tuple[int, ...], rolled: bool, tilings: str, below: int | None
 ) -> None:
-    decision = Decision(sites, along, order, tilings, rolled)
+    decision = Decision(sites, along, order, tilings, rolled, below)
     own = order == tuple(range(7))
     assert decision_in(str(decision)) == (replace(decision, order=()) if own else decision)
 
@@ -58,7 +59,9 @@ def test_no_decision_prints_too() -> None:
     assert decision_in("as it is") == NOTHING_DECIDED
 
 
-@pytest.mark.parametrize("text", ["upside down", "order 1,x", "order 0-2; order 0-2", "sites 3 4y", "1-4 knitted 2"])
+@pytest.mark.parametrize(
+    "text", ["upside down", "order 1,x", "order 0-2; order 0-2", "sites 3 4y", "1-4 knitted 2", "below x"]
+)
 def test_what_is_no_decision_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))

@@ -181,9 +181,11 @@ def test_a_set_that_is_planned_again_needs_no_more() -> None:
         again = search.plans.plan_again(chosen)
         assert search.plans.least(chosen) <= again.need <= before.need
         assert search.plans.costs[chosen] == again
-        offsets, tiled = search.plans.offsets_of(chosen), search.plans.tiled(chosen)
-        assert offsets is not None
-        assert arena_bytes(memory_layout(tiled, profile).problem, offsets) <= again.head
+        assert (search.plans.below_to_know(chosen) or ANY) > again.need
+        offsets = search.plans.settled(chosen, again.need + 1)
+        if offsets is not None:
+            assert arena_bytes(memory_layout(search.plans.tiled(chosen), profile).problem, offsets) <= again.head
+        assert search.plans.settled(chosen, 0) is None
 
 
 def test_sets_without_loops_are_looked_for_next_to_one() -> None:

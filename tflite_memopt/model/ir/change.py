@@ -24,23 +24,29 @@ from ...errors import ErrorKind, UsageError
 from .model import Model
 
 _ROLLED, _SITES, _ALONG_H, _ORDER, _NOTHING = "steps in loops", "sites ", "along H", "order ", "as it is"
+_BELOW = "below "
 
 
 @dataclass(frozen=True)
 class Decision:
-    """``sites`` and ``tilings`` are in the words of those who apply them. ``order``: empty where it stays."""
+    """``sites`` and ``tilings`` are in the words of those who apply them. ``order``: empty where it stays.
+
+    ``below``: bytes of the objective that the plan is below only if the planner knows them; None where it does without.
+    """
 
     sites: tuple[str, ...] = ()
     is_along_h: bool = False
     order: tuple[int, ...] = ()
     tilings: str = ""
     is_rolled: bool = False
+    below: int | None = None
 
     def __str__(self) -> str:
         order = () if self.order == tuple(range(len(self.order))) else (_ORDER + ",".join(_ranges(self.order)),)
         along = (_ALONG_H,) if self.is_along_h else ()
         rolled = (_ROLLED,) if self.is_rolled else ()
-        parts = (*rolled, *(_SITES + each for each in self.sites), *along, *order, self.tilings)
+        below = () if self.below is None else (f"{_BELOW}{self.below}",)
+        parts = (*rolled, *(_SITES + each for each in self.sites), *along, *order, self.tilings, *below)
         return "; ".join(part for part in parts if part) or _NOTHING
 
     @property
@@ -68,7 +74,7 @@ class Decision:
         """Return the decision without its action ``at``, and without all later ones that number operators after it."""
         tiling = at - len(self.actions) + len(self._tilings)
         rest = (*self._tilings[:tiling], *self._tilings[tiling + 1 :])
-        return self.first(at) if tiling < 0 else replace(self, tilings="; ".join(rest))
+        return self.first(at) if tiling < 0 else replace(self, tilings="; ".join(rest), below=None)
 
     @property
     def _tilings(self) -> tuple[str, ...]:
@@ -103,13 +109,15 @@ def decision_in(text: str) -> Decision:
     sites = tuple(part.removeprefix(_SITES) for part in parts if part.startswith(_SITES))
     orders = [_order_in(part.removeprefix(_ORDER)) for part in parts if part.startswith(_ORDER)]
     tilings = [part for part in parts if part[0].isdigit()]
-    words = parts.count(_ROLLED) + parts.count(_ALONG_H)
-    if len(orders) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
+    bounds = [part.removeprefix(_BELOW) for part in parts if part.startswith(_BELOW)]
+    words = parts.count(_ROLLED) + parts.count(_ALONG_H) + sum(each.isdecimal() for each in bounds)
+    if max(len(orders), len(bounds)) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
         raise UsageError(
             f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'",
             ErrorKind.SYNTAX,
         )
-    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts)
+    below = int(bounds[0]) if bounds else None
+    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts, below)
 
 
 def _order_in(text: str) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ class Planned:
     """A set of tilings that is written: its ``operators``, and its ``work`` by library; None where it cannot be.
 
     ``cost``: where it is planned, in the ``order`` that is best and by the ``plan`` of its items; None where none may
-    be below what was to be beaten.
+    be ``below`` the bytes of the objective that were to be beaten.
     """
 
     operators: int
@@ -82,6 +82,7 @@ class Planned:
     cost: Cost | None = None
     order: Order | None = None
     plan: Plan | None = None
+    below: int = 0
 
 
 class Plans:
@@ -160,7 +161,7 @@ class Plans:
         if not found:
             return made
         cost, order, plan = min(found, key=itemgetter(0))
-        return replace(made, cost=cost, order=order, plan=plan)
+        return replace(made, cost=cost, order=order, plan=plan, below=below)
 
     def _placed(
         self, model: Model, layout: MemoryLayout, below: int, effort: float = _EFFORT_OF_PLAN
@@ -197,10 +198,29 @@ class Plans:
             model.main.reorder(best.order)
         return model
 
-    def offsets_of(self, chosen: Tilings) -> tuple[int, ...] | None:
-        """Return the offsets of the items with these tilings, in the best order; None where they are not planned."""
-        plan = self._best[chosen].plan if chosen in self._best else None
-        return None if plan is None else plan.offsets
+    def below_to_know(self, chosen: Tilings) -> int | None:
+        """Return bytes of the objective that the plan of a set is below only if the planner knows them; else None."""
+        best, limit = self._best[chosen], self._options.plan_limit(1.0)
+        assert best.cost is not None
+        model = self._written(chosen)
+        head, _ = planned_head(model, memory_layout(model, self._profile, best.order), self._options, limit)
+        return best.below if head > best.cost.head else None
+
+    def settled(self, chosen: Tilings, below: int) -> tuple[int, ...] | None:
+        """Return offsets of the items of a set that need less than ``below`` bytes of the objective; None without.
+
+        They depend on the set and the bytes alone, whatever has been planned before: of the first order, planned as the
+        search plans sets, or with more effort.
+        """
+        model = self._written(chosen)
+        own = memory_layout(model, self._profile, range(len(model.main.operators)))
+        ways = (below, _EFFORT_OF_PLAN), (ANY, self._options.plan_limit(_FINAL).effort)
+        for layout, (limit, effort) in product((own, *self._in_other_order(model, own)), ways):
+            for cost, order, plan in self._placed(model, layout, limit, effort):
+                if cost.need < below:
+                    self._best[chosen] = replace(self._best[chosen], order=order, plan=plan)
+                    return plan.offsets
+        return None
 
     def least(self, chosen: Tilings) -> int:
         """Return the bytes of the objective of a planned set if its plan met the bound."""
@@ -216,7 +236,7 @@ class Plans:
         layout = memory_layout(model, self._profile, best.order)
         ((cost, _, plan),) = self._placed(model, layout, ANY, self._options.plan_limit(_FINAL).effort)
         if cost < best.cost:
-            self.costs[chosen], self._best[chosen] = cost, replace(best, cost=cost, plan=plan)
+            self.costs[chosen], self._best[chosen] = cost, replace(best, cost=cost, plan=plan, below=cost.need + 1)
         return min(cost, best.cost)
 
 

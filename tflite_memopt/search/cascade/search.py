@@ -127,10 +127,11 @@ class _Variant:
         model.main.reorder(order)
         return replace(self, model=model, order=tuple(self.order[at] for at in order))
 
-    def tiled(self, plans: Plans, chosen: Tilings, uses: Iterable[RewriteUse]) -> Changed:
-        """The variant with these tilings."""
-        decision = Decision((), self.is_along_h, self.order, text_of(chosen))
-        offsets = plans.offsets_of(chosen)
+    def tiled(self, plans: Plans, chosen: Tilings, uses: Iterable[RewriteUse], below: int | None) -> Changed:
+        """The variant with these tilings; ``below``: as of ``Plans.below_to_know``."""
+        offsets = None if below is None else plans.settled(chosen, below)
+        known = below if offsets is not None else None
+        decision = Decision((), self.is_along_h, self.order, text_of(chosen), below=known)
         return Changed(plans.tiled(chosen), (*self.uses, *uses), (), offsets=offsets, decision=decision)
 
 
@@ -169,7 +170,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
         raise InfeasibleError(
             "the decision exceeds the limits on run time and operators: raise them", ErrorKind.DECISION
         )
-    return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen))
+    return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen), decision.below)
 
 
 class _Cascade:
@@ -259,7 +260,8 @@ class _Cascade:
         """The incumbent. The model itself is returned where another form of it costs no less."""
         _, search, chosen = self._best or (None, None, ())
         if search is not None:
-            found = self._searches[search].tiled(search.plans, chosen, self._uses(search, chosen))
+            below = search.plans.below_to_know(chosen)
+            found = self._searches[search].tiled(search.plans, chosen, self._uses(search, chosen), below)
             return replace(found, refused=refused)
         if not any(use.saved_bytes for use in self._own.uses):
             return Changed(self._given, (), refused)
