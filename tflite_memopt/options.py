@@ -35,7 +35,7 @@ CHANNELS_LAST = "channels-last"
 RUNTIMES = ("litert", "tflm")
 PLAN_EFFORT: Mapping[Effort, float] = {"quick": 10.0, "normal": 20.0, "thorough": 160.0}
 """Work for a plan that may be written; one by which sets of tilings are compared gets less (``in_order.py``).
-A wider limit never ends worse: so what is written is no worse than what was chosen."""
+A search that knows bytes to be below may find less with less work: its offsets then go with the model."""
 DEFAULT_LIMIT = 0.1
 """The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
 WORTH = 0.05

@@ -38,8 +38,10 @@ def instructions_to_compare(model: Model, profile: KernelProfile) -> dict[str, i
 
     Where a library of the profile computes the model wrongly, they are at least those of the form that is right.
     """
-    own, right = instructions(model, profile), mend(copy_model(model), profile, kept_forms(model, profile)).model
-    return {name: max(own[name], each) for name, each in instructions(right, profile).items()}
+    own, mended = instructions(model, profile), mend(copy_model(model), profile, kept_forms(model, profile))
+    if not mended.uses:
+        return own
+    return {name: max(own[name], each) for name, each in instructions(mended.model, profile).items()}
 
 
 def weights_read(model: Model) -> int:

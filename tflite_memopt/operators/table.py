@@ -68,9 +68,11 @@ def kind_of(operator: Operator) -> OperatorKind:
 
 def version_of(name: str, outputs: Sequence[Tensor]) -> int:
     """Return the version to write of a kind: that which the types and ranks of its outputs ask for."""
-    versions = OPERATORS.get(name, _OTHER).versions
-    by_rank = [versions.get(None, 1) for y in outputs[:1] if len(y.shape) > 4]
-    return max([1, *by_rank, *(versions.get(y.dtype, 1) for y in outputs[:1])])
+    if not outputs:
+        return 1
+    versions, first = OPERATORS.get(name, _OTHER).versions, outputs[0]
+    by_rank = versions.get(None, 1) if len(first.shape) > 4 else 1
+    return max(by_rank, versions.get(first.dtype, 1))
 
 
 def relations_of(operator: Operator) -> tuple[KernelReuse, ...]:

@@ -8,8 +8,8 @@
 Work is counted, not timed. A search begins with sets far below the present need, of which there are few.
 
 ``Plans`` computes what a set of tilings really costs: it is written into a copy of the model, and planned in the order
-in which it is written and in the scheduler's. The plan that is written comes of the same planner with a wider limit: it
-is no worse.
+in which it is written and in the scheduler's. The plan that is written comes of the same planner with a wider limit;
+where that needs more, the set's own offsets go with the model (``settled``).
 """
 
 from __future__ import annotations
