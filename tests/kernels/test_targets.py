@@ -234,7 +234,7 @@ def test_every_chip_has_a_row_of_its_own() -> None:
         assert chip.left is None or 0 < chip.left < chip.ram
         by_figures.setdefault((chip.target, chip.left or chip.ram), set()).add(chip.name)
     assert {frozenset(names) for names in by_figures.values() if len(names) > 1} == ALIKE, (
-        "equal RAM by their data sheets?"
+        "equal RAM by their data sheets? then ALIKE has them"
     )
 
 

@@ -21,8 +21,9 @@ PriceOfMoving = Literal["moved", "copied", "joined", "padded", "updated", "chose
 PriceOfProducts = Literal["window", "pooled", "dense", "products"]
 PriceOfElements = Literal["element", "plain element", "product", "curve", "softmax", "converted", "reduced"]
 Price = Literal["free"] | PriceOfMoving | PriceOfProducts | PriceOfElements
-"""What run time depends on (``memory/work.py``). "plain element": no library but TFLM's own has a kernel. "chosen": one
-value may choose a whole tensor. "products": multiply-accumulates alone."""
+"""What run time depends on (``memory/work.py``). "element": of an output element, also where nothing was measured;
+"plain element": no library but TFLM's own has a kernel. "curve": an element of a nonlinear function that integers get
+from a table or a polynomial. "chosen": one value may choose a whole tensor. "products": multiply-accumulates alone."""
 
 
 @dataclass(frozen=True)

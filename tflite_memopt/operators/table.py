@@ -4,25 +4,29 @@ Code that cuts operators or lays them along another axis asks the table, and kno
 
 1. Its row, in the file of its family (``window.py``, ``elementwise.py``, ``reduce.py``, ``move.py``, ``dense.py``,
    ``recurrent.py``, ``control.py``): an ``OperatorKind``, whose docstring (``kind.py``) says what each field is.
-   Elementwise kinds begin with ``_unary`` or ``_binary``. ``asks``: a kind without it counts as one that TFLM lacks,
-   and models with it are refused; sizes are those of the kernel's OpData. If TFLM lacked it before, ``instead`` goes,
-   and ``since`` has the day. ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for the report;
-   without it the kind runs whole. A window (``RowMap.is_window``) has TFLite's option ``padding``, which the writer
-   sets to VALID. Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the
-   operator pads by itself), ``overwrites``, ``tflm``, ``price``, ``macs``, ``keeps_scale``, ``scale``, ``versions``
-   (for a kind that rewrites write). Optional: ``by_phase`` and ``along_h``; without them sequences with this operator
-   are not cut that way.
+   Elementwise kinds begin with ``_unary`` or ``_binary``. ``asks`` (``Asks`` in ``requests.py``): a kind without it
+   counts as one that TFLM lacks, and models with it are refused; sizes are those of the parser's parameters, 0 where it
+   has none, and of the kernel's OpData. If TFLM lacked it before, ``instead`` goes, and ``since`` has the day.
+   ``rows``: ``(Operator) -> RowMap | str``, the string being the reason for the report; without it the kind runs whole.
+   A window (``RowMap.is_window``) has TFLite's option ``padding``, which the writer sets to VALID. Where they apply:
+   ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the operator pads by itself),
+   ``overwrites``, ``tflm``, ``price`` (``Price`` in ``kind.py``; the default is that of an addition), ``macs``,
+   ``keeps_scale``, ``scale``, ``versions`` (for a kind that rewrites write). Optional: ``by_phase`` and ``along_h``;
+   without them sequences with this operator are not cut that way.
 2. In ``evidence/proof/``: its row in ``contracts.py``, how it is evaluated and what it must be; one that is ``whole``
    has its name in ``kinds.py`` instead, is equal to the same operator on equal inputs alone, and cannot be cut. If
    ``overwrites`` is set, the order in which its kernel reads and writes, in ``orders.py``: the proof refuses a plan
-   without it.
+   without it. ``tests/proof/test_kinds.py`` fails where one of them is missing.
 3. ``python -m scripts.makers.reference``: docs/reference.md takes the docstring of its rows.
 4. Tests have elementwise kinds of one type from the table (``tests/kernels/one_operator.py``, which has a maker for
-   each other kind, and ``test_relations_in_place.py``, which has a case for each other one with ``overwrites``). For
-   ``rows``: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn,
-   in ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, and its name in
-   ``OPERATORS`` or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes.
-   ``tests/kernels/test_requests.py`` compares its requests with what the wheel allocates, and counts the kinds.
+   each other kind, and ``test_relations_in_place.py``, which has a case for each other one with ``overwrites``; it runs
+   on the installed wheel, which must have the kind). For ``rows`` of its own, where LiteRT has a reference kernel
+   (``_unary`` and ``_binary`` share the rows of RELU and ADD, which are tested): a reason for each refusal in
+   ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
+   ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, and its name in ``OPERATORS``
+   or ``KEEPING_ROWS``: ``pytest -m "" tests/cascade/test_lower.py`` compares its stripes.
+   ``tests/kernels/test_requests.py`` compares its requests with what the wheel allocates, and counts the kinds. Kinds
+   that the fuzzer draws are named in ``scripts/fuzzing/elementwise.py``.
 """
 
 from __future__ import annotations
