@@ -44,6 +44,10 @@ class Match:
         """Tell whether the tensor is an output of the graph."""
         return any(tensor is output for output in self.graph.outputs)
 
+    def is_shared(self, tensor: Tensor) -> bool:
+        """Tell whether more than one operand reads the tensor, or the graph returns it."""
+        return len(tensor.uses) > 1 or self.is_returned(tensor)
+
 
 def match_at(pattern: Pattern, graph: Graph, anchor: Operator) -> Match | None:
     """Return the match that ends in ``anchor``, if there is one."""
@@ -139,7 +143,7 @@ def source_for_one_reader(match: Match, copying: Operator) -> Tensor | str:
     Where others read the copy too it stays, and the source would have to live longer beside it.
     """
     copied = copying.outputs[0]
-    if len(copied.uses) > 1 or match.is_returned(copied):
+    if match.is_shared(copied):
         return f"'{copied.name}' is needed by others too"
     return source_of(copying.inputs[0], copied)
 

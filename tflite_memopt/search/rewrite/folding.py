@@ -160,7 +160,7 @@ def _folded_bias(match: Match) -> Answer:
         return None
     reshape = match.operators.get("reshape")
     between = [each.outputs[0] for each in (convolution, reshape) if each is not None]
-    shared = next((tensor.name for tensor in between if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
+    shared = next((tensor.name for tensor in between if match.is_shared(tensor)), None)
     if shared is not None:
         return f"'{shared}' is needed by others too"
     if output.shape != between[-1].shape or output.shape[-1] != made.shape[-1]:
@@ -289,7 +289,7 @@ def _adjoint_matmul(slot: int, match: Match) -> Answer:
     order, made = integers(chosen), transpose.outputs[0]
     if source is None or order is None or order.size != len(made.shape) or order.size < 2:
         return "the order of its dimensions is computed"
-    if len(made.uses) > 1 or match.is_returned(made):
+    if match.is_shared(made):
         return f"'{made.name}' is needed by others too"
     if len({tensor.dtype for tensor in product.present_inputs()}) > 1:
         return "it is hybrid: another kernel computes it"

@@ -37,7 +37,7 @@ def _later_dequantize(match: Match) -> Answer:
         return None
     if operator.name in RESHAPES and is_shape_computed(operator):
         return None
-    if len(wide.uses) > 1 or match.is_returned(wide):
+    if match.is_shared(wide):
         return f"'{wide.name}' is needed by others too"
     if not OPERATORS[operator.name].tflm.takes(source.dtype):
         return f"TFLM has none of {source.dtype.label}"

@@ -96,7 +96,7 @@ def _unread_padding(match: Match) -> Answer:
         less[axis, 1] -= max(0, min(less[axis, 1], padded.shape[axis] - read))
     if np.array_equal(less.ravel(), amounts):
         return None
-    if len(padded.uses) > 1 or match.is_returned(padded):
+    if match.is_shared(padded):
         return f"'{padded.name}' is needed by others too"
     shape = tuple(int(size + pair.sum()) for size, pair in zip(source.shape, less, strict=True))
 
@@ -219,7 +219,7 @@ def _subsampled_slice(match: Match) -> Answer:
     if not _skips_pixels(pointwise):
         return None
     between, grid, source = cut.outputs[0], strided_slice_grid(cut), cut.inputs[0]
-    if len(between.uses) > 1 or match.is_returned(between):
+    if match.is_shared(between):
         return f"'{between.name}' is needed by others too"
     if views_of(cut):
         return "the slice is free: it is a view of its input"
@@ -406,7 +406,7 @@ def _joined_resizes(match: Match) -> Answer:
     source, between, output = first.inputs[0], first.outputs[0], second.outputs[0]
     if source is None or any(_centers(each) or each.option("alignCorners", False) for each in (first, second)):
         return None
-    if len(between.uses) > 1 or match.is_returned(between):
+    if match.is_shared(between):
         return f"'{between.name}' is needed by others too"
     return _resized(source, output) if _repeats(source, between) and _repeats(between, output) else None
 
@@ -525,7 +525,7 @@ A TILE, and two resizes in a row.
 def _broadcast(slot: int, match: Match) -> Answer:
     reader, copied = match.anchor, match["copy"].outputs[0]
     other, output = reader.inputs[1 - slot], reader.outputs[0]
-    if len(copied.uses) > 1 or match.is_returned(copied):
+    if match.is_shared(copied):
         return f"'{copied.name}' is needed by others too"
     if other is None or other.shape != output.shape or copied.shape != output.shape:
         return "without the copies its output would be smaller"
@@ -638,7 +638,7 @@ def _restored_dilation(match: Match) -> Answer:
     expand, restore = (match.operators.get(role) for role in ("expand", "restore"))
     # The blocks may have other readers: as a rule convolutions of which the same holds.
     made = [each.outputs[0] for each in (convolution, restore) if each is not None]
-    shared = next((tensor.name for tensor in made if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
+    shared = next((tensor.name for tensor in made if match.is_shared(tensor)), None)
     if shared is not None:
         return f"'{shared}' is needed by others too"
     source, output = blocks.inputs[0], joined.outputs[0]

@@ -115,7 +115,7 @@ def _transposed_first(match: Match) -> Answer:
     order, between, source = integers(operands(transpose, 2)[1]), before.outputs[0], before.inputs[0]
     if order is None or order.tolist() != _TO_LAST or source is None or len(source.shape) != len(_TO_LAST):
         return None
-    if len(between.uses) > 1 or match.is_returned(between):
+    if match.is_shared(between):
         return f"'{between.name}' is needed by others too"
     if source.is_constant or source.is_variable or source.dtype not in _TYPES:
         return f"'{source.name}' is {source.dtype.label}, a constant, or a variable"

@@ -182,7 +182,7 @@ def _steps_to(match: Match, queries: Tensor, reader: Operator) -> tuple[Operator
 
 def _is_free(match: Match, tensor: Tensor) -> bool:
     """Tell whether one operator alone reads it, and nobody else wants it."""
-    return len(tensor.uses) == 1 and not match.is_returned(tensor)
+    return bool(tensor.uses) and not match.is_shared(tensor)
 
 
 def _is_free_reshape(match: Match, operator: Operator) -> bool:

@@ -139,7 +139,7 @@ def _consecutive_transposes(match: Match) -> Answer:
     if anchor.name != "TRANSPOSE" or not (found.keeps_order or is_one_too_many):
         return None
     between = [operator.outputs[0] for operator in found.path[:-1]]
-    read = next((tensor for tensor in between if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
+    read = next((tensor for tensor in between if match.is_shared(tensor)), None)
     if read is not None and not found.keeps_order:
         return f"'{read.name}' is needed by others too"
     # Dimensions of one element come before the others, where they change nothing.
