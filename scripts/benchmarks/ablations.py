@@ -80,7 +80,7 @@ TUNED: Mapping[str, Sequence[str]] = {
     ),
     "search.cascade.search": ("_LONGEST", "_EFFORT_OF_ORDERS", "_EFFORT_BELOW"),
     "search.cascade.select": ("BEAM", "HEADS", "_WIDER"),
-    "search.cascade.space": ("LONGEST", "_WITH_LONGEST", "_HANDED_OUT", "_MANY"),
+    "search.cascade.space": ("LONGEST", "_WITH_LONGEST", "_MANY"),
     "search.cascade.table": ("_CHOSEN",),
 }
 """Numbers that searches are tuned by. A share stays at most 1."""

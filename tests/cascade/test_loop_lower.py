@@ -139,6 +139,25 @@ def test_columns_of_floats_are_joined() -> None:
     raise AssertionError("no network is padded")
 
 
+def test_one_pad_is_around_rows_and_columns_of_a_cut_loop() -> None:
+    """A masked loop of floats joins columns with an input's rows, and then the rows above and below the image."""
+    for seed in range(40):
+        found = looped_network(DType.FLOAT32, ("conv",), 2, seed)
+        if found is None:
+            continue
+        model, masked = found
+        if with_rows_cut(model, Tiling(0, 1, MaskedLoop(2))).form == CutLoop(2):
+            region = region_of(model.main, model.main.operators)
+            assert isinstance(region, Region)
+            cut = as_loop(model, region, 2, CutLoop)
+            assert isinstance(cut, Model)
+            assert len(operators_of(cut)) == len(operators_of(masked)) - 1
+            assert any(map(adds_columns, operators_of(cut)))
+            assert_equal(model, masked, cut)
+            return
+    raise AssertionError("no network is padded")
+
+
 @pytest.mark.parametrize("width", [20, 60])
 @pytest.mark.parametrize("form", LOOPS)
 def test_a_row_of_short_pixels_is_written_as_one_run(form: Loop, width: int) -> None:

@@ -151,7 +151,7 @@ def test_what_is_written_needs_no_more_than_what_the_search_planned(seed: int) -
 
 
 def test_the_last_sets_of_a_search_are_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two that are nearly the same, the one that a short search plans worse needs less."""
+    """Of two nearly the same, the one that a short search plans worse needs less; or that of the smallest bound."""
     model, profile, options = mobile_chain(32), profile_named("reference"), replace(SLOW, kernels="reference").search
     search = OrderSearch(model, profile, options, cost_of(model, profile, options), Measured())
     search.space.bounds.fill(ANY)
@@ -162,10 +162,12 @@ def test_the_last_sets_of_a_search_are_planned_again(monkeypatch: pytest.MonkeyP
     less = replace(cost, need=cost.need - 32)
     monkeypatch.setitem(search.plans.costs, other, replace(cost, need=cost.need + 16))
     monkeypatch.setattr(search.plans, "least", lambda chosen: cost.need - 64 * (chosen == other))
-    monkeypatch.setattr(search.plans, "plan_again", lambda _: less)
+    monkeypatch.setattr(search.plans, "plan_again", lambda chosen: less if chosen == other else cost)
     assert search._final((cost, best)) == (less, other)
     assert search._final((cost, ())) == (cost, ())
     monkeypatch.setitem(search.plans.costs, other, replace(cost, need=2 * cost.need))
+    assert search._final((cost, best)) == (less, other)
+    monkeypatch.setattr(search.plans, "least", lambda chosen: cost.need - (32 if chosen == other else 64))
     assert search._final((cost, best)) == (cost, best)
 
 

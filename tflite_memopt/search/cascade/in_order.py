@@ -360,11 +360,16 @@ class OrderSearch:
         return best
 
     def _final(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
-        """Return the best of the sets close to it, planned with more effort: with less, plans are a few percent off."""
+        """Return the best of a few sets, planned with more effort: with less, plans are a few percent off, or far.
+
+        They are those close to the best one, and that of the smallest bound.
+        """
         plans, need = self.plans, best[0].need
-        most = need + need // _CLOSE if best[1] else 0
-        close = [each for each in plans.planned if plans.least(each[1]) < need <= each[0].need <= most]
-        for _, chosen in sorted(close, key=lambda each: (plans.price(each[0]), each[1]))[:_FINALISTS]:
+        others = [each for each in plans.planned if best[1] and plans.least(each[1]) < need]
+        close = [each for each in others if need <= each[0].need <= need + need // _CLOSE]
+        close.sort(key=lambda each: (plans.price(each[0]), each[1]))
+        lowest = sorted(others, key=lambda each: (plans.least(each[1]), each[1]))
+        for _, chosen in dict.fromkeys((*close[:_FINALISTS], *lowest[:1])):
             if plans.least(chosen) < best[0].need:
                 best = min(best, (plans.plan_again(chosen), chosen), key=lambda each: plans.price(each[0]))
         return best

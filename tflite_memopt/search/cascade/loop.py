@@ -229,7 +229,9 @@ class RollingBody:
             self._parts[tensor] = [self._rows_like(tensor, rows.count // count, "kept") for _ in range(count)]
         given = {tensor: (self._parts[tensor][0], rows) for tensor, rows in rows_kept.items()}
         # Rows for the next iteration may overwrite the rows that they are cut from, once nobody reads these.
-        writer = StripeWriter(body.edit, self._region, self._input_rows, given, self._join, body.twins, self._move)
+        writer = StripeWriter(
+            body.edit, self._region, self._input_rows, given, self._join, body.twins, self._move, self._loop.copies
+        )
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
@@ -341,7 +343,7 @@ class RollingBody:
         return joined
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
-        return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded", is_in_iteration=True)
+        return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded", self._loop.copies)
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """Return a new activation of ``count`` rows, with the columns of padding that all readers want."""

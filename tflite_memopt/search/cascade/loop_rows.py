@@ -46,7 +46,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...model.ir.model import Operator, Tensor
+from ...model.ir.model import DType, Operator, Tensor
 from ...operators.rows import Axis, Rows
 from ...operators.table import kind_of
 from .region import Region
@@ -260,8 +260,8 @@ class Masked:
     then new ones, where it writes the zero point, as many rows as are new; a place behind the new ones changes none.
 
     ``wide[k]``: columns of the zero point left and right of inner tensor k, where all that read it want them: they are
-    put around new rows once. ``read_wide[x, rows]``: those for what is read of an input. ``copies``: whether rows that
-    are kept may be copied in parts.
+    put around new rows once. ``read_wide[x, rows]``: those for what is read of an input. ``copies``: whether rows are
+    copied where that saves time and takes tensors: those that are kept, in parts; floats, between columns of padding.
     """
 
     rows: int
@@ -294,6 +294,17 @@ class Masked:
         cut = PIXEL_CUT * pixels + ELEMENT_CUT * elements
         copied = BYTE_COPIED * elements * tensor.dtype.arena_bytes + CALL * (kept // new - 1)
         return kept // new if cut - copied > WORTH else 0
+
+    def takes_more_tensors(self) -> bool:
+        """Tell whether ``copies`` does: with rows in more than two parts, as a SLICE has two operands; and where floats
+        get rows and columns of padding, which one PAD puts around them.
+        """
+        has_parts = any(self.parts_kept(each) > 2 for each in self.iteration.kept())
+        return has_parts or any(self._is_padded_twice(*read) for read in self.read_wide)
+
+    def _is_padded_twice(self, x: Tensor, rows: Rows) -> bool:
+        starts = self.reads[x, rows]
+        return x.dtype is DType.FLOAT32 and (min(starts) < 0 or max(starts) + rows.count > x.shape[1])
 
 
 def masked(

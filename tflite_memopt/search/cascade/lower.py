@@ -186,7 +186,8 @@ class StripeWriter:
     the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
     ``iteration``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There
     what is kept is cut out after the last operator that reads it, so that it may be written over it; ``move`` tells
-    whether it has written what is kept of a tensor itself. A PAD that pads nothing is left out.
+    whether it has written what is kept of a tensor itself. ``joins_columns``: as for ``padded``. A PAD that pads
+    nothing is left out.
     """
 
     def __init__(
@@ -198,10 +199,11 @@ class StripeWriter:
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
         iteration: Mapping[Tensor, Tensor] | None = None,
         move: Callable[[Tensor], bool] = lambda _: False,
+        joins_columns: bool = False,
     ) -> None:
         self._edit, self._region, self._input_rows = edit, region, input_rows
         self._join, self._move = join or self._window, move
-        self._in_iteration, self._whole = iteration is not None, iteration or {}
+        self._in_iteration, self._whole, self._joins = iteration is not None, iteration or {}, joins_columns
         self._name = stem if iteration is None else last_part
         self._keep: Mapping[Tensor, Rows] = {}
         self._suffix = ""
@@ -278,7 +280,7 @@ class StripeWriter:
         if source is not None and adds_nothing(operator, job):
             return source
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
-        write_rows(self._edit, operator, row_map, job, inputs, computed, f"{name}/padded", self._in_iteration)
+        write_rows(self._edit, operator, row_map, job, inputs, computed, f"{name}/padded", self._joins)
         return computed
 
     def _cut_kept(self, unread: Iterable[Tensor]) -> None:
@@ -299,15 +301,15 @@ class StripeWriter:
 
 
 def padded(
-    edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str, is_in_iteration: bool = False
+    edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str, joins_columns: bool = False
 ) -> Tensor:
     """Return the tensor with rows and columns of the zero point around it: (above, below, left, right).
 
-    In the body of a loop, columns are joined with rows of floats: no library has a PAD of floats of its own, and that
-    of TFLM computes the place of each element (pad.cc), where CONCATENATION copies the columns of a row at once.
+    ``joins_columns``: columns are joined with rows of floats: no library has a PAD of floats of its own, and that of
+    TFLM computes the place of each element (pad.cc), where CONCATENATION copies the columns of a row at once.
     """
     above, below, left, right = padding
-    if is_in_iteration and tensor.dtype is DType.FLOAT32 and (left or right):
+    if joins_columns and tensor.dtype is DType.FLOAT32 and (left or right):
         tensor, left, right = _between_columns(edit, tensor, left, right, name), 0, 0
     if not any((above, below, left, right)):
         return tensor
@@ -334,19 +336,19 @@ def write_rows(
     inputs: Sequence[Tensor | None],
     computed: Tensor,
     name: str,
-    is_in_iteration: bool = False,
+    joins_columns: bool = False,
 ) -> None:
     """Write the operator for the rows that a job computes, from the rows that it reads, which are in ``inputs``.
 
     A window that the job pads becomes VALID, or SAME with another stride along H; ``name``: of its padded input.
-    ``is_in_iteration``: as for ``padded``.
+    ``joins_columns``: as for ``padded``.
     """
     source = inputs[0]
     if not row_map.is_window or job.padding is None or source is None:
         write_twin(edit, operator, inputs, computed, job.padding)
         return
     fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
-    wide = padded(edit, source, job.padding, name, is_in_iteration)
+    wide = padded(edit, source, job.padding, name, joins_columns)
     edit.twin(operator, (wide, *inputs[1:]), (computed,), **fields)
 
 

@@ -46,8 +46,6 @@ UNROLLED: tuple[tuple[Halo, Edges], ...] = (
     ("rolling", "pad"),
 )
 LOOPS_BY_HALO: Mapping[Halo, type[RowLoop]] = {"recompute": ClampedLoop, "rolling": MaskedLoop}
-_HANDED_OUT = 0.9
-"""The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
 _MANY = 24
 """With fewer tilings to measure, processes take longer than they save."""
 
@@ -109,7 +107,7 @@ def _order_needs(
     # Steps outside all regions are part of every set.
     by_step = zip(needs, model.main.operators, strict=True)
     fixed = [need for need, operator in by_step if isinstance(row_map_of(operator), str)]
-    work = int(model_work(model, profile.prices) * options.max_slowdown * _HANDED_OUT)
+    work = int(model_work(model, profile.prices) * options.max_slowdown)
     tail, temporaries = (size.on(profile.abi) for size in CONSTANT)
     return OrderNeeds(
         needs,

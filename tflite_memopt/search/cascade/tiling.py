@@ -62,7 +62,7 @@ class MaskedLoop:
 
 @dataclass(frozen=True, order=True)
 class CutLoop:
-    """A masked loop that cuts out the rows that it keeps, and copies none in parts: of fewer tensors, but slower."""
+    """A masked loop that cuts out the rows that it keeps, and pads by PAD alone: of fewer tensors, but slower."""
 
     rows: int
 
@@ -206,16 +206,13 @@ def loop_rows_for(region: Region, form: RowLoop) -> LoopRows | str:
 
 
 def with_rows_cut(model: Model, tiling: Tiling) -> Tiling:
-    """Return the tiling as a ``CutLoop`` where it is a loop that copies rows in more than two parts; else itself.
-
-    Two parts are as few tensors as a SLICE, with its operands.
-    """
+    """Return the tiling as a ``CutLoop`` where that has fewer tensors; else itself."""
     if not isinstance(tiling.form, MaskedLoop):
         return tiling
     region = region_of(model.main, model.main.operators[tiling.first : tiling.end])
     loop = region if isinstance(region, str) else loop_rows_for(region, tiling.form)
-    copies = isinstance(loop, Masked) and any(loop.parts_kept(each) > 2 for each in loop.iteration.kept())
-    return replace(tiling, form=CutLoop(tiling.form.rows)) if copies else tiling
+    is_larger = isinstance(loop, Masked) and loop.takes_more_tensors()
+    return replace(tiling, form=CutLoop(tiling.form.rows)) if is_larger else tiling
 
 
 def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled) -> str | None:

@@ -572,7 +572,7 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
 
 
 def _made_in_parts(reader: ChannelReader, tensor: Tensor) -> PartOperand | None:
-    if tensor.producer is None or reader.is_shared(tensor):
+    if tensor.producer is None or len(tensor.uses) > 1 or reader.is_returned(tensor):
         return None
     if reason_against_groups(tensor.producer) is not None:
         return None
