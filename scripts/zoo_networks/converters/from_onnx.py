@@ -6,7 +6,6 @@ python -m scripts.zoo_networks.converters.from_onnx FOLDER [NAME ...]     in the
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import onnx2tf
 import torch
 
+from scripts.zoo_networks.converters.arguments import folder_and_names
 from scripts.zoo_networks.converters.networks import TORCH, build, samples
 
 PREFIX = "onnx_"
@@ -73,9 +73,9 @@ def _converted(name: str, work: Path) -> None:
 
 def main() -> None:
     """Convert the networks that are named, all without a name."""
-    folder, *names = sys.argv[1:]
-    for name in names or TORCH:
-        _tried(name, Path(folder).resolve())
+    folder, names = folder_and_names(TORCH, TORCH)
+    for name in names:
+        _tried(name, folder.resolve())
 
 
 def _tried(name: str, folder: Path) -> None:

@@ -7,7 +7,6 @@ A name with ``@2`` behind it is the network with the weights of seed 2.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +16,7 @@ import litert_torch
 from ai_edge_litert.interpreter import Interpreter
 from ai_edge_quantizer import qtyping, quantizer, recipe
 
+from scripts.zoo_networks.converters.arguments import folder_and_names
 from scripts.zoo_networks.converters.aside import ASIDE
 from scripts.zoo_networks.converters.networks import TORCH, TorchNetwork, build, samples
 
@@ -68,9 +68,9 @@ def _calibration(source: Path, network: TorchNetwork) -> dict[str, list[dict[str
 
 def main() -> None:
     """Convert the networks that are named; without a name the seventeen that are not kept aside."""
-    folder, *names = sys.argv[1:]
-    for name in names or TORCH:
-        convert(name, Path(folder))
+    folder, names = folder_and_names({**TORCH, **ASIDE}, TORCH)
+    for name in names:
+        convert(name, folder)
 
 
 if __name__ == "__main__":
