@@ -69,6 +69,7 @@ def test_what_saves_nothing_is_not_flashed(folder: Path) -> None:
     assert "flash o2.tflite: " in smaller.stdout
 
 
+@pytest.mark.slow
 def test_every_command_says_that_a_file_was_planned_with_another_target(folder: Path) -> None:
     words = ("optimize", "m.tflite", "-o", "o.tflite", "--target", "cortex-m4", "--effort", "quick", "--no-verify")
     assert run(*words, folder=folder).returncode == 0

@@ -201,6 +201,7 @@ def test_relu6_whose_largest_integer_is_6_is_a_relu_alone() -> None:
 # Weights behind the flatbuffer ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_weights_behind_the_flatbuffer_are_written_inline_and_nothing_else_differs() -> None:
     inline = write_model(mobile_chain())
     behind = with_weights_behind(inline)
@@ -220,6 +221,7 @@ def test_weights_behind_the_flatbuffer_are_written_inline_and_nothing_else_diffe
     assert analysis.memory == tflite_memopt.analyze(inline).memory
 
 
+@pytest.mark.slow
 def test_verify_holds_what_tflm_computes_against_litert_where_it_sees_no_weights() -> None:
     behind = with_weights_behind(write_model(mobile_chain()))
     result = tflite_memopt.optimize(behind, QUICK).model
@@ -240,6 +242,7 @@ def with_foreign_plan() -> bytes:
     return write_model(model)
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_a_plan_of_another_graph_is_left_out() -> None:
     data = with_foreign_plan()
@@ -398,6 +401,7 @@ def test_check_names_no_ram_of_what_tflm_does_not_run(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_batch_and_explore_say_it(tmp_path: Path) -> None:
     for name in ("weights behind", "product"):
         (tmp_path / f"{name}.tflite").write_bytes(FILES[name]())

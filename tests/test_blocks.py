@@ -168,6 +168,7 @@ def test_the_cpp_of_the_pages_runs(place: tuple[str, str], tmp_path: Path) -> No
     assert code == 0, said
 
 
+@pytest.mark.slow
 def test_a_report_is_read_as_the_page_says(tmp_path: Path) -> None:
     pytest.importorskip("pydantic")
     done = run("optimize", DEMO, "-o", "x.tflite", "--report", "report.json", *_OPTIMIZE, folder=tmp_path)

@@ -301,6 +301,7 @@ def _uri(result: Any) -> str:
     return str(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
 
 
+@pytest.mark.slow
 def test_a_revision_that_begins_with_a_dash_is_no_option_of_git(repository: Path, tmp_path: Path) -> None:
     git(repository, "remote", "add", "origin", str(repository))
     for name in ("--upload-pack=touch hacked", "-x", "--version"):

@@ -109,6 +109,7 @@ def as_float(data: bytes) -> Model:
     return model
 
 
+@pytest.mark.slow
 def test_a_float_network_costs_what_its_quantized_one_does() -> None:
     made = as_int8(as_float(network()))
     assert [tensor.dtype for tensor in made.main.tensors] == [
@@ -168,6 +169,7 @@ def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
         cost(network(), cache=tmp_path / "text")
 
 
+@pytest.mark.slow
 def test_costs_under_other_options_of_a_run() -> None:
     plain, every_byte = (cost_under(network(), Options(every_byte=x, effort="quick"), "full") for x in (False, True))
     assert every_byte.optimized <= plain.optimized

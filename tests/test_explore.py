@@ -76,6 +76,7 @@ def test_each_point_is_what_its_flags_write(make: Callable[[], Model], tmp_path:
         assert len(point.stripes) == sum(use.rule.startswith("cascade") for use in report.rewrites)
 
 
+@pytest.mark.slow
 def test_parts_are_points_that_need_less() -> None:
     options = Options(target="cortex-m7", effort="quick", rewrite=False, cascade=False)
     found = explore(write_model(separable()), options, most_parts=None).exploration

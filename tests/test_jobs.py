@@ -156,6 +156,7 @@ def test_an_error_before_the_proof_ends_the_interpreters(
     assert all_gone(started)
 
 
+@pytest.mark.slow
 def test_a_failed_proof_ends_the_interpreters(
     started: list[runner.Interpreter], monkeypatch: pytest.MonkeyPatch
 ) -> None:

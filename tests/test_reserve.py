@@ -145,6 +145,7 @@ def test_every_place_has_the_same_number(original: Path, target: str, tflm: str,
         assert run("check", made, *firmware, "--budget", str(budget), code=code)
 
 
+@pytest.mark.slow
 def test_batch_explore_and_parts_state_it_too(tmp_path: Path) -> None:
     source, program = tmp_path / "in.tflite", tmp_path / "program"
     source.write_bytes(write_model(separable()))

@@ -76,6 +76,7 @@ def test_the_first_line_says_hop_and_price(slid: tuple[bytes, Result]) -> None:
     assert {"step", "result", "plan"} <= set(report.proofs)
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_other_commands_know_it(slid: tuple[bytes, Result]) -> None:
     data, result = slid
@@ -242,6 +243,7 @@ def test_a_model_that_streams_already_has_nothing_to_gain() -> None:
         optimize(write_model(b.finish(b.add(x, x))), Options(slide="1"))
 
 
+@pytest.mark.slow
 def test_explore_shows_hops(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
     source.write_bytes(write_model(keywords()))
@@ -256,6 +258,7 @@ def test_explore_shows_hops(tmp_path: Path) -> None:
     assert "'1,0'" in wrong.output
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, output, again = (str(tmp_path / f"{name}.tflite") for name in ("m", "stream", "again"))

@@ -61,6 +61,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(clone: Path) -> None:
     assert held == of_the_package(tracked())
 
 
+@pytest.mark.slow
 def test_the_source_archive_holds_all_that_the_wheel_is_built_of(clone: Path) -> None:
     with tarfile.open(built(clone, "sdist")) as archive:
         held = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}

@@ -83,6 +83,7 @@ def lines_in(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["model"].removesuffix(".tflite"): line for line in lines}
 
 
+@pytest.mark.slow
 def test_a_line_is_what_optimize_says(cluster: Any, tmp_path: Path) -> None:
     write_models(tmp_path / "in", *SMALL)
     write_fates(tmp_path / "in", "refuse", "fault")

@@ -171,6 +171,7 @@ def test_the_last_sets_of_a_search_are_planned_again(monkeypatch: pytest.MonkeyP
     assert search._final((cost, best)) == (cost, best)
 
 
+@pytest.mark.slow
 def test_a_set_that_is_planned_again_needs_no_more() -> None:
     model, profile = mobile_chain(32), profile_named("reference")
     options = replace(SLOW, kernels="reference", planner="best").search

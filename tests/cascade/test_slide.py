@@ -118,6 +118,7 @@ def interpreters() -> Iterator[Interpreters]:
         yield running
 
 
+@pytest.mark.slow
 @examples(200)
 @given(
     seed=st.integers(0, 10**6),

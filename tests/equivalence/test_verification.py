@@ -182,6 +182,7 @@ def printed(report: Report) -> str:
     return console.export_text()
 
 
+@pytest.mark.slow
 def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Onto a model that has a plan already, which does not fit what it is rewritten to."""
     planned = tflite_memopt.optimize(write_model(mobile_chain()), Options(verify=False, cascade=False)).model

@@ -141,6 +141,7 @@ def run(*words: str | Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_on_this_machine_the_build_optimizes_and_links_it(folder: Path) -> None:
     model = folder / "my model.tflite"
     model.write_bytes(write_model(mobile_chain()))
@@ -169,6 +170,7 @@ def _reserved(said: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.slow
 def test_two_models_go_into_one_program(folder: Path) -> None:
     for name, size in (("one", 12), ("two", 16)):
         (folder / f"{name}.tflite").write_bytes(write_model(mobile_chain(size)))
@@ -183,6 +185,7 @@ def test_two_models_go_into_one_program(folder: Path) -> None:
     run_app(folder)
 
 
+@pytest.mark.slow
 def test_a_model_over_its_budget_stops_the_build(folder: Path) -> None:
     (folder / "m.tflite").write_bytes(write_model(mobile_chain(12)))
     write_project(folder, tflm(), f"tflite_memopt_add_model(TARGET app MODEL m.tflite BUDGET 1K MAIN {_QUICK})")
@@ -254,6 +257,7 @@ def with_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(command(folder).parent), prepend=":")
 
 
+@pytest.mark.slow
 def test_the_example_for_zephyr(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     described, source = tflm(), example(folder, "zephyr")
     base = folder / "zephyr_base"
@@ -349,6 +353,7 @@ def test_the_project_for_esp_idf_compiles_where_it_is_written(
     assert settings["env:esp32"]["framework"] == "espidf"
 
 
+@pytest.mark.slow
 def test_the_text_for_stm32cube_builds_a_main_in_c(tmp_path: Path) -> None:
     """As a project of CubeMX: its main is C, and has the two lines of the text."""
     text = generate(write_model(mobile_chain(12)), "cortex-m7")["snippets/stm32cube.md"].decode()

@@ -229,6 +229,7 @@ def test_the_arena_of_a_portable_plan_is_enough_for_each_library(library: str, t
     assert library != "esp-nn-s3" or found > arena_bytes(tmp_path, ())
 
 
+@pytest.mark.slow
 def test_esp_nn_alone_names_no_chip_and_takes_the_most(tmp_path: Path) -> None:
     write(tmp_path, optimized("mobile_chain"))
     assert arena_bytes(tmp_path, ("-DESP_NN",)) == max(arena_bytes(tmp_path, macros) for macros in (S3, P4))

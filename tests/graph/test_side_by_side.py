@@ -89,6 +89,7 @@ def test_what_stands_still_is_ended_and_made_up_for(
     assert are_all_gone()
 
 
+@pytest.mark.slow
 def test_what_computes_for_long_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sides, "_STANDSTILL_SECONDS", 0.3)
 

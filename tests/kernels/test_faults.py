@@ -584,6 +584,7 @@ def test_faults_that_are_known_are_those_that_an_operator_meets(profile: KernelP
     assert met == {False, True}
 
 
+@pytest.mark.slow
 def test_what_is_smaller_and_declined_for_a_fault_of_a_library_is_said() -> None:
     """Along H, convolutions of a sequence have another form, which esp-nn pads wrongly."""
     b, draw = ModelBuilder(), np.random.default_rng(0)
@@ -607,6 +608,7 @@ def test_what_is_smaller_and_declined_for_a_fault_of_a_library_is_said() -> None
     assert not said(kernels="reference")
 
 
+@pytest.mark.slow
 def test_the_limit_on_run_time_counts_from_what_is_right() -> None:
     """Mending uses more than the limit; stripes have a limit of their own, and the price says both."""
     b = ModelBuilder()

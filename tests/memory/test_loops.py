@@ -45,6 +45,7 @@ def assert_planned_right(model: Model, looped: Model, kernels: str) -> None:
     assert found.facts["tail"] == placement.memory.tail_bytes[str(found.facts.get("pointer_bits", 64))]
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     seed=st.integers(0, 10**6),

@@ -73,6 +73,7 @@ def test_the_rest_lies_around_the_core_or_there_is_no_answer(seed: int) -> None:
     assert offsets is not None, "above everything there is room"
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 @examples(10)
 @example(374)  # within the limit of a judge neither is proved

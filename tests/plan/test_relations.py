@@ -74,6 +74,7 @@ def test_a_permission_never_makes_a_greedy_strategy_worse(name: str, problem: Pl
     assert with_relations <= arena_bytes(plain, STRATEGIES[name](plain, LIMIT).offsets)
 
 
+@pytest.mark.slow
 @given(problem=related_problems(most=4, unit=2, pinned=False))
 @examples(60)
 def test_the_bound_with_relations_is_below_brute_force(problem: PlanProblem) -> None:

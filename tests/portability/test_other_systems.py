@@ -90,6 +90,7 @@ def test_the_result_is_that_of_linux(folder: Path) -> None:
     assert made[0] == made[1] == made[2]
 
 
+@pytest.mark.slow
 def test_where_there_is_no_alarm_a_process_that_takes_too_long_is_ended() -> None:
     code = """
 from tflite_memopt.evidence.equivalence.runner import Interpreter, ProcessLimits
@@ -108,6 +109,7 @@ assert answer.error == "it did not finish within 1 s", answer
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_runner_that_hangs_is_ended_there_too(tmp_path: Path) -> None:
     runner = tmp_path / "my runner"
     runner.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
@@ -124,6 +126,7 @@ assert run.error == "the runner did not finish within 1 s", run
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_console_without_a_letter_of_a_name_shows_its_number(tmp_path: Path) -> None:
     """As one of Windows with a code page of its own does, and a pipe there."""
     (tmp_path / "模型.tflite").write_bytes(write_model(dense_model()))

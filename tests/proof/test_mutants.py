@@ -55,6 +55,7 @@ def test_every_field_of_the_schema_is_changed(name: str) -> None:
     assert len(sites) == len(set(sites))
 
 
+@pytest.mark.slow
 def test_a_mutant_is_one_field_and_the_model_stays() -> None:
     data = write_model(random_model(3))
     root, draw = root_of(data), random.Random(0)
@@ -84,6 +85,7 @@ def test_no_stream_that_computes_otherwise_is_proved() -> None:
     assert min(counts.ends[end] for end in ("refused", "different", "differs", "proved")) > 5
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_a_false_stream_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every result is proved, the runtimes and the files themselves say otherwise."""
@@ -93,6 +95,7 @@ def test_a_false_stream_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("differs" in each or "does not run" in each for each in counts.false)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("table", "field"),
     [

@@ -119,6 +119,7 @@ def test_out_of_time_or_states_the_models_own_order_stays_where_it_is_better(
     assert peak_of(problem, answer.order) < peak_of(problem, kahn(problem, SearchLimit()).order)
 
 
+@pytest.mark.slow
 def test_budgets_visit_fewer_states() -> None:
     problem = parallel(9)
     alone = serenity_with(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False))

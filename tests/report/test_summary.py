@@ -254,6 +254,7 @@ def test_sizes_in_words() -> None:
     assert {size: in_words(size) for size in said} == said
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200), st.integers(8, 60))
 def test_a_short_name_is_short(name: str, longest: int) -> None:
     assert len(short_name(name, longest)) <= longest

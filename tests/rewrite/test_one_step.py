@@ -72,6 +72,7 @@ def test_states_in_each_others_place_are_another_model() -> None:
     assert proof_of(model, crossed).status is Status.DIFFERENT
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @needs_wheel
 @pytest.mark.parametrize("name", ["the last step of a gru", "two layers", "int8", "unrolled"])
@@ -166,6 +167,7 @@ def test_lists_of_keras_run_step_by_step() -> None:
     assert [tensor.shape for tensor in read_model(result.model).main.outputs] == [(1, 1, WIDTH), (1, WIDTH)]
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_from_the_command_line(tmp_path: Path) -> None:
     source, output, again = (str(tmp_path / f"{name}.tflite") for name in ("m", "step", "again"))

@@ -302,6 +302,7 @@ class TestNumbers:
                 gap = np.abs(expected - outputs["after"][key]).max()
                 assert gap <= FLOAT_ERROR / 10 * np.abs(expected).max(), drawn[number_of(key)]
 
+    @pytest.mark.slow
     @quickly
     @given(patterns(DType.INT8))
     def test_int8_differs_by_no_more_than_the_roundings(self, drawn: list[Spec]) -> None:

@@ -124,6 +124,7 @@ def network(
     return b.finish(b.conv(b.conv(y, 8, 3, 2, VALID, seed=1), 8, 3, 2, VALID, seed=2))
 
 
+@pytest.mark.slow
 def test_the_whole_image_is_never_transposed() -> None:
     data = write_model(network())
     result = optimize(data, M7)

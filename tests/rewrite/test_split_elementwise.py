@@ -201,6 +201,7 @@ def test_what_only_one_runtime_has(table: tuple[tuple[str, DType, DType], ...], 
     assert_exact(SPLIT_ELEMENTWISE, unary(table), 0, 2 * len(table), (runtime,))
 
 
+@pytest.mark.slow
 def test_with_limits_the_same_bits() -> None:
     assert_exact(SPLIT_ELEMENTWISE, limited, 0, 100)
 

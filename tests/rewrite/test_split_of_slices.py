@@ -55,6 +55,7 @@ def apart(branch: Branch) -> None:
     branch.outputs += rows
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_the_same_bits() -> None:
     assert_exact(SPLIT_OF_SLICES, apart, 3, 120)

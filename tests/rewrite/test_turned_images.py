@@ -93,6 +93,7 @@ def test_a_turned_image_gives_the_same_bits(make: object, dtype: DType) -> None:
     assert_same_bits(write_model(model), write_model(found.model), [0], 1, (LITERT, TFLM))
 
 
+@pytest.mark.slow
 def test_stripes_along_time_take_less() -> None:
     report = optimize(write_model(eeg()), Options(target="cortex-m7", samples=3)).report
     assert "turned_images" in [each.rule for each in report.rewrites]

@@ -42,6 +42,7 @@ def test_a_runner_gives_what_the_same_runtime_gives_without_one(model: Model) ->
     assert "instructions" not in run.facts
 
 
+@pytest.mark.slow
 def test_a_refusal_ends_only_its_own_job() -> None:
     model = dense_model()
     data, samples = write_model(model), seeded_inputs(model, 2, 0)
