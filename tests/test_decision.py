@@ -21,7 +21,7 @@ from tflite_memopt.errors import ErrorKind, InfeasibleError, OptionError, UsageE
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
-from tflite_memopt.model.ir.change import NOTHING_DECIDED, Decision, decision_in
+from tflite_memopt.model.ir.change import MENDED, NOTHING_DECIDED, Decision, decision_in
 from tflite_memopt.model.ir.model import DType
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
@@ -39,17 +39,24 @@ def joined_twice() -> bytes:
 
 
 @given(
-    sites=st.lists(st.sampled_from(["12", "12 15e", "30x4"])).map(tuple),
+    sites=st.lists(st.sampled_from(["12", "12 15e", MENDED, "30x4"])).map(tuple),
     along=st.booleans(),
     order=st.permutations(range(7)).map(tuple),
     rolled=st.booleans(),
     tilings=st.sampled_from(["", "1-4 masked 1", "1-4 masked 1; 4-8 unrolled 8,16 rolling trim"]),
     below=st.none() | st.integers(0, 1 << 20),
+    is_rewritten=st.booleans(),
 )
 def test_what_prints_is_read_again(
-    sites: tuple[str, ...], along: bool, order: tuple[int, ...], rolled: bool, tilings: str, below: int | None
+    sites: tuple[str, ...],
+    along: bool,
+    order: tuple[int, ...],
+    rolled: bool,
+    tilings: str,
+    below: int | None,
+    is_rewritten: bool,
 ) -> None:
-    decision = Decision(sites, along, order, tilings, rolled, below)
+    decision = Decision(sites, along, order, tilings, rolled, below, is_rewritten)
     own = order == tuple(range(7))
     assert decision_in(str(decision)) == (replace(decision, order=()) if own else decision)
 
@@ -68,6 +75,13 @@ def test_what_is_no_decision_is_refused(text: str) -> None:
     assert isinstance(caught.value, OptionError) or caught.value.kind is ErrorKind.SYNTAX
 
 
+def mended_in_tiles() -> bytes:
+    """A wide depthwise convolution with a stride, which esp-nn computes wrongly unless a PAD stands before it."""
+    b = ModelBuilder()
+    x = b.conv(b.input("x", (1, 9, 20, 4)), 64, kernel=1)
+    return write_model(b.finish(b.conv(b.depthwise(x, stride=2), 4, kernel=1)))
+
+
 MODELS = {
     "stripes": (write_model(wide_inside()), OPTIONS, "unrolled"),
     "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_slowdown=1.0), "-"),
@@ -77,6 +91,12 @@ MODELS = {
         "along H",
     ),
     "channels in tiles": (write_model(text_model()), replace(OPTIONS, max_slowdown=1.0), "x8"),
+    "tiles of what was mended": (
+        mended_in_tiles(),
+        Options(target="esp32s3", verify=False, max_slowdown=1.0, cascade=False, effort="quick"),
+        "mended; sites",
+    ),
+    "no rewrites": (joined_twice(), replace(OPTIONS, budget=1 << 20), "no rewrites"),
     "a concatenation": (joined_twice(), replace(OPTIONS, allow_approximate=True, max_slowdown=1.0), "sites"),
 }
 

@@ -100,3 +100,13 @@ def test_a_wider_limit_never_gives_more_bytes_and_no_answer_beats_the_front(data
         for limit, need, share in answers:
             said = f"{limit}: {need} bytes at {share:+.3f}"
             assert any(point.total <= need and point.slowdown <= share + 5e-4 for point in points), said
+
+
+@pytest.mark.slow
+def test_where_the_best_set_makes_a_library_need_more_the_next_one_is_taken() -> None:
+    """Of this network the loop that needs least leaves no place for the scratch of another library."""
+    model = write_model(cell_network(56, width=12, resolution=12, cells=2, nodes=2))
+    options = Options(verify=False, effort="quick")
+    wide, narrow = (optimize(model, replace(options, max_slowdown=limit)).report for limit in (0.3, 0.25))
+    assert "masked" in wide.decision
+    assert wide.after.required_for_target <= narrow.after.required_for_target

@@ -116,7 +116,8 @@ def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.
 
     def noted(run: RunContext, *arguments: Any) -> Candidate:
         made = real(run, *arguments)
-        bounds[run.profile.name] = made.cascaded.least
+        if made.cascaded.least is not None:  # of a search
+            bounds[run.profile.name] = made.cascaded.least
         return replace(made, is_no_worse=bool(run.profile.libraries))
 
     monkeypatch.setattr(candidate, "_made", noted)

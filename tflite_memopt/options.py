@@ -214,7 +214,7 @@ class SearchOptions:
     max_slowdown: float = option(
         DEFAULT_LIMIT,
         "Limit on added run time, in percent, estimated in instructions of the target's kernels; without a target, of "
-        "every measured library.",
+        "every measured library. Where a library computes the model wrongly, it counts from the mended model.",
         commands=_ALL_RUNS,
         group="Limits on changes",
         metavar="PERCENT",

@@ -609,6 +609,15 @@ def test_what_is_smaller_and_declined_for_a_fault_of_a_library_is_said() -> None
 
 
 @pytest.mark.slow
+def test_a_plan_for_any_kernels_is_mended_for_those_of_the_target() -> None:
+    """With more effort the model is also made for any kernels, for which a fault of one library is left alone."""
+    model = write_model(transposed(4, (2, 2)))
+    report = optimize(model, Options(target="cortex-m4", verify=False, effort="thorough")).report
+    assert "padding_apart" in {use.rule for use in report.rewrites}
+    assert report.after.required_for_target > report.before.required_for_target
+
+
+@pytest.mark.slow
 def test_the_limit_on_run_time_counts_from_what_is_right() -> None:
     """Mending uses more than the limit; stripes have a limit of their own, and the price says both."""
     b = ModelBuilder()

@@ -29,7 +29,7 @@ from ..search.cascade.search import OtherForm, cascade
 from ..search.rewrite.in_one_row import in_one_row
 from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
-from ..search.rewrite.stage import rewrite
+from ..search.rewrite.stage import mended, rewrite
 from ..search.rewrite.tiles import KnownTiles, Striped, TileSearch
 from ..search.rewrite.turned_images import turn_images
 from ..solvers.graph.limits import StageClock
@@ -78,7 +78,10 @@ class Candidate:
     def decision(self) -> Decision:
         """With which another run makes the same of the model, without a search."""
         before = self.rewritten.decision
-        return replace(self.cascaded.decision, sites=before.sites, is_rolled=before.is_rolled)
+        cascaded = self.cascaded.decision
+        return replace(
+            before, is_along_h=cascaded.is_along_h, order=cascaded.order, tilings=cascaded.tilings, below=cascaded.below
+        )
 
     @property
     def exactness(self) -> Exactness:
@@ -157,8 +160,21 @@ def known_or_made(run: RunContext, options: SearchOptions) -> Candidate:
     """Return the candidate under these limits alone, from the cache if it is there."""
     key = run.data, run.profile, options, None if run.before is None else tuple(run.before.items())
     if key not in run.cache.candidates:
-        run.cache.candidates[key] = _made(run, options)
+        run.cache.candidates[key] = _fitting(run, options, _made(run, options))
     return run.cache.candidates[key]
+
+
+def _fitting(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:
+    """Return the candidate, or one of the sets next to its own where that makes a kernel library need more."""
+    if found.is_no_worse or found.faults:
+        return found
+    others = (_made_again(run, options, found, each) for each in found.cascaded.next_best)
+    best = next((each for each in others if each is not None and each.is_no_worse), None)
+    if best is None:
+        return found
+    # The report says what the search refused, and how far below it looked.
+    told = replace(best.cascaded, refused=found.cascaded.refused, least=found.cascaded.least)
+    return replace(best, cascaded=told)
 
 
 def made_without_loops(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate | None:
@@ -167,19 +183,25 @@ def made_without_loops(run: RunContext, options: SearchOptions, found: Candidate
     None where it found nothing so, or rewrites are others under these limits.
     """
     known = found.cascaded.without_loops
-    if known is None or _rewritten(run, options).model is not found.base:
-        return None
-    return _made(run, options, known)
+    return None if known is None else _made_again(run, options, found, known)
+
+
+def _made_again(run: RunContext, options: SearchOptions, found: Candidate, known: Decision) -> Candidate | None:
+    return None if _rewritten(run, options).model is not found.base else _made(run, options, known)
 
 
 def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:
     """Return a candidate that was made for other kernels, its tensors placed for those of the run."""
-    copied = replace(found.cascaded, model=copy_model(found.model))
+    model = copy_model(found.model)
+    uses = _mended(run, model).uses  # of the run's library, which the other kernels say nothing of
+    copied = replace(found.cascaded, model=model, uses=(*uses, *found.cascaded.uses))
     return _placed(run, options, found.base, Striped(found.rewritten, copied, None), found.unplanned)
 
 
 def _made(run: RunContext, options: SearchOptions, stripes: Decision | None = None) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed. ``stripes``: those that are known."""
+    if options.decision is not None and not options.decision.is_rewritten:
+        options = replace(options, rewrite=False)
     with run.clock.stage("rewrite"):
         rewritten = _rewritten(run, options)
     with run.clock.stage("cascade"):
@@ -197,7 +219,10 @@ def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
     if key not in known:
         found = rewrite(_given(run, options), run.profile, options, run.progress)
         plan_label.detach(found.model)
-        found = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
+        if options.decision is None:
+            found = mended(found, partial(_mended, run))
+        else:
+            found = replace(found, uses=(*found.uses, *_mended(run, found.model).uses))
         # What is known of one model is known of its equals, which other limits lead to.
         same = run.cache.equals.setdefault(run.cache.measured.whole(found.model, run.profile), found.model)
         known[key] = replace(found, model=same)

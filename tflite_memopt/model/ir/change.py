@@ -2,12 +2,14 @@
 
 A *decision* is all that a run decided about a model, on one line, so that another run does the same without a search.
 
-    steps in loops; sites 12 15e 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2
+    steps in loops; sites 12 15e; mended; sites 30x4; along H; order 0-3,5,4; 4-11 unrolled 8,16 rolling pad
 
 Parts in this order, each of which may be missing; all numbers are positions of operators.
 
+    no rewrites     the graph stays as it came but for what would be computed wrongly
     steps in loops  unrolled steps are loops (``rewrite/steps_in_a_loop.py``)
     sites   operators of the cleaned-up model that rewriting takes apart (``rewrite/search.py``), once for each round
+    mended  what a kernel library computes wrongly is written otherwise (``kernels/mend.py``), before later rounds
     along H sequences, and images with channels first, have rows (``rewrite/sequences_along_h.py``, ``planes.py``)
     order   of the rewritten model's operators, before stripes
     tilings regions of that order in stripes and loops (``cascade/tiling.py``)
@@ -24,12 +26,15 @@ from ...errors import ErrorKind, UsageError
 from .model import Model
 
 _ROLLED, _SITES, _ALONG_H, _ORDER, _NOTHING = "steps in loops", "sites ", "along H", "order ", "as it is"
-_BELOW = "below "
+_BELOW, _NO_REWRITES = "below ", "no rewrites"
+MENDED = "mended"
+"""In place of a round of sites: faults of kernel libraries are mended here."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """``sites`` and ``tilings`` are in the words of those who apply them. ``order``: empty where it stays.
+    """``sites`` and ``tilings`` are in the words of those who apply them, or ``MENDED``. ``order``: empty where it
+    stays. ``is_rewritten``: whether rules that are always an improvement were applied.
 
     ``below``: bytes of the objective that the plan is below only if the planner knows them; None where it does without.
     """
@@ -40,19 +45,21 @@ class Decision:
     tilings: str = ""
     is_rolled: bool = False
     below: int | None = None
+    is_rewritten: bool = True
 
     def __str__(self) -> str:
         order = () if self.order == tuple(range(len(self.order))) else (_ORDER + ",".join(_ranges(self.order)),)
         along = (_ALONG_H,) if self.is_along_h else ()
         rolled = (_ROLLED,) if self.is_rolled else ()
         below = () if self.below is None else (f"{_BELOW}{self.below}",)
-        parts = (*rolled, *(_SITES + each for each in self.sites), *along, *order, self.tilings, *below)
+        kept = () if self.is_rewritten else (_NO_REWRITES,)
+        parts = (*kept, *rolled, *map(_site, self.sites), *along, *order, self.tilings, *below)
         return "; ".join(part for part in parts if part) or _NOTHING
 
     @property
     def actions(self) -> tuple[str, ...]:
         """The parts that a run can leave out, in the order in which they are applied."""
-        words = (_SITES + word for each in self.sites for word in each.split())
+        words = (_site(word) for each in self.sites for word in each.split())
         rolled, along = (_ROLLED,) * self.is_rolled, (_ALONG_H,) * self.is_along_h
         return (*rolled, *words, *along, *self._tilings)
 
@@ -66,9 +73,8 @@ class Decision:
             left -= len(words)
         is_along_h, left = self.is_along_h and left > 0, left - self.is_along_h
         tilings = "; ".join(self._tilings[: max(0, left)])
-        return Decision(
-            tuple(sites), is_along_h, self.order if left >= 0 else (), tilings, self.is_rolled and count > 0
-        )
+        order, is_rolled = self.order if left >= 0 else (), self.is_rolled and count > 0
+        return Decision(tuple(sites), is_along_h, order, tilings, is_rolled, is_rewritten=self.is_rewritten)
 
     def without(self, at: int) -> Decision:
         """Return the decision without its action ``at``, and without all later ones that number operators after it."""
@@ -79,6 +85,10 @@ class Decision:
     @property
     def _tilings(self) -> tuple[str, ...]:
         return tuple(part.strip() for part in self.tilings.split(";") if part.strip())
+
+
+def _site(words: str) -> str:
+    return words if words == MENDED else _SITES + words
 
 
 def without_faults(decision: Decision, fails: Callable[[Decision], bool]) -> tuple[Decision, tuple[str, ...]] | None:
@@ -106,18 +116,19 @@ NOTHING_DECIDED = Decision()
 def decision_in(text: str) -> Decision:
     """The decision that prints as this text. Raises UsageError, naming the part that is none."""
     parts = [part.strip() for part in text.split(";") if part.strip() not in ("", _NOTHING)]
-    sites = tuple(part.removeprefix(_SITES) for part in parts if part.startswith(_SITES))
+    sites = tuple(part.removeprefix(_SITES) for part in parts if part.startswith(_SITES) or part == MENDED)
     orders = [_order_in(part.removeprefix(_ORDER)) for part in parts if part.startswith(_ORDER)]
     tilings = [part for part in parts if part[0].isdigit()]
     bounds = [part.removeprefix(_BELOW) for part in parts if part.startswith(_BELOW)]
-    words = parts.count(_ROLLED) + parts.count(_ALONG_H) + sum(each.isdecimal() for each in bounds)
+    words = sum(map(parts.count, (_ROLLED, _ALONG_H, _NO_REWRITES))) + sum(each.isdecimal() for each in bounds)
     if max(len(orders), len(bounds)) > 1 or len(sites) + words + len(orders) + len(tilings) < len(parts):
         raise UsageError(
             f"'{text}' is not a decision; an example is 'order 0-3,5,4; 4-11 unrolled 8,16 rolling pad'",
             ErrorKind.SYNTAX,
         )
     below = int(bounds[0]) if bounds else None
-    return Decision(sites, _ALONG_H in parts, orders[0] if orders else (), "; ".join(tilings), _ROLLED in parts, below)
+    order, is_rolled, is_rewritten = orders[0] if orders else (), _ROLLED in parts, _NO_REWRITES not in parts
+    return Decision(sites, _ALONG_H in parts, order, "; ".join(tilings), is_rolled, below, is_rewritten)
 
 
 def _order_in(text: str) -> tuple[int, ...]:
@@ -208,8 +219,9 @@ class Changed:
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
     ``decision``: what the pass chose by a search, with which it does the same again. ``without_loops``: with which it
-    does the best of what such a search found without loops, where its best has one. ``offsets``: where the search has
-    placed the items of the model (``memory/layout.py``) in the order in which it stands.
+    does the best of what such a search found without loops, where its best has one; ``next_best``: what it found next
+    to its best. ``offsets``: where the search has placed the items of the model (``memory/layout.py``) in the order in
+    which it stands.
     """
 
     model: Model
@@ -217,6 +229,7 @@ class Changed:
     refused: tuple[Refusal, ...] = ()
     least: int | None = None
     without_loops: Decision | None = None
+    next_best: tuple[Decision, ...] = ()
     offsets: tuple[int, ...] | None = None
     decision: Decision = NOTHING_DECIDED
 

@@ -18,7 +18,7 @@ from ...kernels.since import has_operators, needed_since
 from ...memory.arrange import arrange
 from ...memory.facts import limits_in_file
 from ...memory.file import read_planned
-from ...memory.work import instructions, slowest
+from ...memory.work import instructions_to_compare, slowest
 from ...model.io import plan_label
 from ...model.io.files import Source, write_folder
 from ...model.ir.change import Exactness, loosest
@@ -122,7 +122,7 @@ def optimize_in_parts(
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}", ErrorKind.FORM)
     # Cleaned up, or laid along rows, a model may take more time than as it came, or less.
-    original = instructions(read_planned(shaped), options.profile)
+    original = instructions_to_compare(read_planned(shaped), options.profile)
     if feed is not None and fed is not None:
         fronts = FeedCosts(model, options, progress, original=original, cache=cache, rows=feed, image=fed)
         fronts.most = options.budget if must_fit else None
@@ -138,7 +138,7 @@ def optimize_in_parts(
         parts = _optimized_parts(costs, choice, 0)
         program = _program(origin, parts, options)
         made = ProgramResult(whole, parts, program)
-        return (as_one, 0.0) if program.arena > worth else (made, max(program.slowdown.values()))
+        return (as_one, 0.0) if program.arena > worth else (made, _added(made, original))
 
     if reason is not None:
         return as_one
@@ -243,7 +243,8 @@ def _fed(
         front = costs.chosen(choice.stretches[0], choice.limits[0])
         parts = _optimized_parts(costs, choice, 1)
         program = _program(origin, parts, options, front)
-        return ProgramResult(whole, parts, program, None, front), max(program.slowdown.values())
+        result = ProgramResult(whole, parts, program, None, front)
+        return result, _added(result, costs.counted_from)
 
     found = _within_the_limit(costs, most_parts, made, must_fit)
     if found is None:
@@ -252,6 +253,12 @@ def _fed(
             "--max-slowdown, or give a number of rows"
         )
     return _verified(origin.data, found, options, costs.progress)
+
+
+def _added(made: ProgramResult, original: Mapping[str, int]) -> float:
+    """Return the run time that a program adds, as a share of what the limit counts from."""
+    own = made.whole.report.before.instructions
+    return slowest(original, {name: round(own[name] * (1 + added)) for name, added in made.program.slowdown.items()})
 
 
 def _optimized_parts(costs: StretchCosts, choice: Choice, first: int) -> tuple[Result, ...]:

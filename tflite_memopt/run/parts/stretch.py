@@ -61,7 +61,7 @@ class StretchCosts:
     @cached_property
     def most_work(self) -> int:
         """Return the work that a path may add, at most ``SHARE``: less if the model takes more than the original."""
-        return SHARE - max(self._share(name, each - self._original[name]) for name, each in self._before.items())
+        return SHARE - max(self._share(name, each - self.counted_from[name]) for name, each in self._before.items())
 
     @property
     def counts_head(self) -> bool:
@@ -217,10 +217,11 @@ class StretchCosts:
     @cached_property
     def _allowed(self) -> Mapping[str, float]:
         """Instructions that may be added, by kernel library."""
-        return {name: each * self.options.max_slowdown for name, each in self._original.items()}
+        return {name: each * self.options.max_slowdown for name, each in self.counted_from.items()}
 
     @cached_property
-    def _original(self) -> Mapping[str, int]:
+    def counted_from(self) -> Mapping[str, int]:
+        """Return the instructions that the limit on run time is a share of, by kernel library."""
         return self._before if self.original is None else self.original
 
     @cached_property

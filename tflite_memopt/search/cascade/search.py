@@ -64,6 +64,8 @@ _EFFORT_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
 _EFFORT_BELOW = 0.5
 """The part of the limit on effort that a search may use if the result of another search is to be beaten."""
+_NEXT = 3
+"""Sets next to the best one that are tried where the best makes a kernel library need more."""
 Progress = Callable[[str], None]
 
 
@@ -164,6 +166,9 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
                 f"the order of the decision is none of {len(variant.order)} operators", ErrorKind.DECISION
             )
         variant = variant.in_order(decision.order)
+    if not chosen:
+        made = Decision((), variant.is_along_h, decision.order)
+        return Changed(variant.finish(variant.model, profile), variant.uses, decision=made)
     plans = Plans(variant.model, profile, variant.options, Measured(), variant.finish)
     plans.tiled(chosen)  # says what does not fit
     if plans.of([chosen], ANY) == [None]:
@@ -205,7 +210,7 @@ class _Cascade:
         if self._below is not None:
             return found
         least = min(search.least for search in self._searches)
-        return replace(found, least=least, without_loops=self._without_loops())
+        return replace(found, least=least, without_loops=self._without_loops(), next_best=tuple(self._next_best()))
 
     def _variants(self, along_h: _Variant | None) -> Iterator[_Variant]:
         """Other orders first: what they find spares the model's own order many tilings.
@@ -283,6 +288,15 @@ class _Cascade:
             if (1 - WORTH) * cost.need < self._best[0].need:  # loops may not pay, and this is the answer
                 _, chosen = found.without_loops((cost, chosen))
         return Decision((), variant.is_along_h, variant.order, text_of(chosen))
+
+    def _next_best(self) -> Iterator[Decision]:
+        """Yield the sets that cost least beside the incumbent, and less than none."""
+        planned = ((search, *each) for search in self._searches for each in search.plans.planned)
+        others = [each for each in planned if each[1] < self._untiled and (self._best or each)[2] != each[2]]
+        others.sort(key=lambda each: (each[0].plans.price(each[1]), each[2]))
+        for search, _, chosen in others[:_NEXT]:
+            variant = self._searches[search]
+            yield Decision((), variant.is_along_h, variant.order, text_of(chosen))
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""

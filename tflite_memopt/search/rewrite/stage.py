@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ...errors import ErrorKind, InfeasibleError
+from ...kernels.faults import Form
+from ...kernels.mend import kept_forms, mend
 from ...kernels.profile import KernelProfile
 from ...kernels.since import runs_on
 from ...memory.arrange import Cost, cost_of, estimate_of
 from ...memory.work import WorkLimit, instructions, slowest
 from ...model.ir.change import (
     EXACTNESS,
+    MENDED,
     NOTHING_DECIDED,
     Changed,
     Decision,
@@ -128,6 +132,7 @@ def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progre
     if is_fixed_by_npu(model):
         return Changed(model, refused=(Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
+    kept = frozenset[Form]() if options.decision is None else kept_forms(model, profile)
 
     def need(each: Model) -> int:
         return estimate_of(each, profile, options).need
@@ -135,12 +140,12 @@ def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progre
     cleaned = clean_up(model, profile, options.keep_quantized, need) if options.rewrite else _widened(model)
     done = cleaned.then(drop_uncalled_signatures(model), drop_dead_tensors(model), _boundary(model, options))
     if not options.rewrite:
-        return done
+        return replace(done, decision=replace(NOTHING_DECIDED, is_rewritten=False))
     now = instructions(model, profile)
     work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.max_slowdown, profile)
     changed = done.then(_rolled(model, profile, options, work))
     if options.decision is not None:
-        return _replayed(changed, options.decision, options)
+        return _replayed(changed, options.decision, options, partial(mend, profile=profile, kept=kept))
     start = start_of(changed.model, SPLITS, options)
     if not start.names:
         return changed
@@ -179,9 +184,21 @@ def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
     return replace(changed, uses=(*changed.uses, *map(site_use, sites)), decision=decision)
 
 
-def _replayed(cleaned: Changed, decision: Decision, options: SearchOptions) -> Changed:
+def mended(found: Changed, mending: Callable[[Model], Changed]) -> Changed:
+    """The same, with faults of kernel libraries mended, which later rounds of sites count from."""
+    done = mending(found.model)
+    sites = (*found.decision.sites, *(MENDED,) * bool(done.uses))
+    return replace(found, uses=(*found.uses, *done.uses), decision=replace(found.decision, sites=sites))
+
+
+def _replayed(
+    cleaned: Changed, decision: Decision, options: SearchOptions, mending: Callable[[Model], Changed]
+) -> Changed:
     """The cleaned-up model with the sites of a decision in parts, round by round."""
     for words in decision.sites:
+        if words == MENDED:
+            cleaned = mended(cleaned, mending)
+            continue
         model, uses = take_apart(start_of(cleaned.model, SPLITS, options), sites_in(words))
         cleaned = with_sites(replace(cleaned, model=model), uses)
     return cleaned

@@ -99,7 +99,7 @@ class TileSearch:
         best = self._with_fewer_operators(best)
         # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.
         known = replace(best.cascaded, least=cascaded.least, without_loops=cascaded.without_loops)
-        return replace(best, cascaded=known)
+        return replace(best, cascaded=replace(known, next_best=cascaded.next_best))
 
     def _arranged(self, rewritten: Changed, cascaded: Changed) -> Striped:
         made = arrange(cascaded.model, self.profile, self.options, known=cascaded.offsets)
