@@ -191,11 +191,14 @@ def _made_again(run: RunContext, options: SearchOptions, found: Candidate, known
 
 
 def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate:
-    """Return a candidate that was made for other kernels, its tensors placed for those of the run."""
-    model = copy_model(found.model)
-    uses = _mended(run, model).uses  # of the run's library, which the other kernels say nothing of
-    copied = replace(found.cascaded, model=model, uses=(*uses, *found.cascaded.uses))
-    return _placed(run, options, found.base, Striped(found.rewritten, copied, None), found.unplanned)
+    """Return a candidate that was made for other kernels, its tensors placed for those of the run.
+
+    It counts as worse where it meets a fault of the run's library: for other kernels nothing was mended of that.
+    """
+    copied = replace(found.cascaded, model=copy_model(found.model))
+    placed = _placed(run, options, found.base, Striped(found.rewritten, copied, None), found.unplanned)
+    is_right = not _mended(run, copy_model(found.model)).uses
+    return replace(placed, is_no_worse=placed.is_no_worse and is_right)
 
 
 def _made(run: RunContext, options: SearchOptions, stripes: Decision | None = None) -> Candidate:
