@@ -161,7 +161,7 @@ def codegen(
 
 
 def _say_of_former(output: Path, files: Collection[str]) -> None:
-    """Name snippets that an earlier run has left, and this one has not written: they may be of another target."""
+    """Print the snippets that an earlier run left and this run did not write; they may be for another target."""
     from ..firmware.files import SNIPPETS
 
     former = [str(output / path) for path in sorted(SNIPPETS.difference(files)) if (output / path).is_file()]

@@ -78,10 +78,8 @@ class Candidate:
     def decision(self) -> Decision:
         """With which another run makes the same of the model, without a search."""
         before = self.rewritten.decision
-        cascaded = self.cascaded.decision
-        return replace(
-            before, is_along_h=cascaded.is_along_h, order=cascaded.order, tilings=cascaded.tilings, below=cascaded.below
-        )
+        found = replace(self.cascaded.decision, sites=before.sites, is_rolled=before.is_rolled)
+        return replace(found, is_rewritten=before.is_rewritten)
 
     @property
     def exactness(self) -> Exactness:
@@ -197,8 +195,7 @@ def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> C
     """
     copied = replace(found.cascaded, model=copy_model(found.model))
     placed = _placed(run, options, found.base, Striped(found.rewritten, copied, None), found.unplanned)
-    is_right = not _mended(run, copy_model(found.model)).uses
-    return replace(placed, is_no_worse=placed.is_no_worse and is_right)
+    return replace(placed, is_no_worse=placed.is_no_worse and not _mended(run, copy_model(found.model)).uses)
 
 
 def _made(run: RunContext, options: SearchOptions, stripes: Decision | None = None) -> Candidate:
@@ -245,11 +242,11 @@ def _given(run: RunContext, options: SearchOptions) -> Model:
 def _in_stripes(run: RunContext, options: SearchOptions, model: Model, below: int | None = None) -> Changed:
     """In stripes within what is left of the limit on run time: rewrites may have used some of it, or saved time."""
     model = copy_model(model)
-    mended = _mended(run, model)  # with channels in tiles it has other operators
+    done = _mended(run, model)  # with channels in tiles it has other operators
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
         options = replace(options, max_slowdown=work.left_for(model))
-    return mended.then(cascade(model, run.profile, options, run.progress, below, run.cache.measured, _ALONG_H))
+    return done.then(cascade(model, run.profile, options, run.progress, below, run.cache.measured, _ALONG_H))
 
 
 def _mended(run: RunContext, model: Model) -> Changed:

@@ -129,11 +129,14 @@ class _Variant:
         model.main.reorder(order)
         return replace(self, model=model, order=tuple(self.order[at] for at in order))
 
+    def decision(self, chosen: Tilings, below: int | None = None) -> Decision:
+        """With which another run makes the variant with these tilings."""
+        return Decision((), self.is_along_h, self.order, text_of(chosen), below=below)
+
     def tiled(self, plans: Plans, chosen: Tilings, uses: Iterable[RewriteUse], below: int | None) -> Changed:
         """The variant with these tilings; ``below``: as of ``Plans.below_to_know``."""
         offsets = None if below is None else plans.settled(chosen, below)
-        known = below if offsets is not None else None
-        decision = Decision((), self.is_along_h, self.order, text_of(chosen), below=known)
+        decision = self.decision(chosen, None if offsets is None else below)
         return Changed(plans.tiled(chosen), (*self.uses, *uses), (), offsets=offsets, decision=decision)
 
 
@@ -167,8 +170,7 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
             )
         variant = variant.in_order(decision.order)
     if not chosen:
-        made = Decision((), variant.is_along_h, decision.order)
-        return Changed(variant.finish(variant.model, profile), variant.uses, decision=made)
+        return Changed(variant.finish(variant.model, profile), variant.uses, decision=variant.decision(chosen))
     plans = Plans(variant.model, profile, variant.options, Measured(), variant.finish)
     plans.tiled(chosen)  # says what does not fit
     if plans.of([chosen], ANY) == [None]:
@@ -270,7 +272,7 @@ class _Cascade:
             return replace(found, refused=refused)
         if not any(use.saved_bytes for use in self._own.uses):
             return Changed(self._given, (), refused)
-        decision = Decision((), self._own.is_along_h, self._own.order)
+        decision = self._own.decision(())
         model = self._own.finish(self._own.model, self._profile)
         return Changed(model, self._own.uses, refused, decision=decision)
 
@@ -287,7 +289,7 @@ class _Cascade:
             variant = self._searches[found]
             if (1 - WORTH) * cost.need < self._best[0].need:  # loops may not pay, and this is the answer
                 _, chosen = found.without_loops((cost, chosen))
-        return Decision((), variant.is_along_h, variant.order, text_of(chosen))
+        return variant.decision(chosen)
 
     def _next_best(self) -> Iterator[Decision]:
         """Yield the sets that cost least beside the incumbent, and less than none."""
@@ -295,8 +297,7 @@ class _Cascade:
         others = [each for each in planned if each[1] < self._untiled and (self._best or each)[2] != each[2]]
         others.sort(key=lambda each: (each[0].plans.price(each[1]), each[2]))
         for search, _, chosen in others[:_NEXT]:
-            variant = self._searches[search]
-            yield Decision((), variant.is_along_h, variant.order, text_of(chosen))
+            yield self._searches[search].decision(chosen)
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""
