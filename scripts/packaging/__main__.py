@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MINORS = (10, 11, 12, 13, 14)
 PURE = "py3-none-any"
-_TESTERS = ("pytest>=8.2", "hypothesis>=6.100", "jsonschema>=4.20", "pydantic>=2.7", "cython>=3", "highspy>=1.7,<2")
+_TESTERS = ("pytest>=8.2", "hypothesis>=6.100", "jsonschema>=4.20", "pydantic>=2.7", "cython>=3", "highspy>=1.7,<1.16")
 _OF_THE_CHECKOUT = ("tests", "scripts", "schema", "docs", "setup.cfg", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """What tests look at. The package is not among them: it is the wheel's."""
 _TESTS = (

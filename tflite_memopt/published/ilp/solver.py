@@ -86,9 +86,6 @@ def run_program(
     known = dict(program.columns_of(start))
     highs.setSolution(len(known), list(known), list(known.values()))
     highs.run()
-    if _is_start(highs):
-        highs.clearSolver()
-        highs.run()
     status = highs.modelStatusToString(highs.getModelStatus())
     if status == "Time limit reached":
         allowance.stopped_by_clock = True
@@ -97,12 +94,6 @@ def run_program(
     proved = ceil(bound - ROUNDING) * program.unit if isfinite(bound) else 0
     order = program.order_of(values) if values else None
     return ProgramRun(order, proved, max(info.mip_node_count, 0), status == "Optimal")
-
-
-def _is_start(highs: Any) -> bool:
-    """Return whether HiGHS gives back its start, as 1.16 may: the peak of its values is above the objective."""
-    values = highs.getSolution().col_value
-    return bool(values) and values[PEAK] > highs.getInfo().objective_function_value + ROUNDING
 
 
 def _highs(seed: int, seconds: float) -> Any:
