@@ -86,6 +86,7 @@ def test_every_command_says_that_a_file_was_planned_with_another_target(folder: 
     assert f"o.tflite: {said}" in run(*batch, folder=folder).stderr
 
 
+@pytest.mark.slow
 def test_kernels_that_were_only_read_give_an_estimate_in_every_command(folder: Path) -> None:
     optimized = run("optimize", "m.tflite", "-o", "o.tflite", "--target", "esp32s3", "--effort", "quick", folder=folder)
     analyzed = run("analyze", "o.tflite", "--target", "esp32s3", folder=folder)
@@ -107,6 +108,7 @@ def test_what_a_runtime_does_not_run_is_said_with_the_reason() -> None:
     assert len(line) < 130
 
 
+@pytest.mark.slow
 def test_a_window_over_its_budget_is_written_and_told(folder: Path) -> None:
     words = ("optimize", "w.tflite", "-o", "o.tflite", "--slide", "2", "--budget", "1K", "--effort", "quick")
     done = run(*words, "--target", "cortex-m4", folder=folder)

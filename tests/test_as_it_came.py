@@ -350,7 +350,7 @@ CODES = {
 """Exit codes of analyze, check, codegen, and optimize."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_every_command_says_it(name: str, tmp_path: Path) -> None:
     (tmp_path / "m.tflite").write_bytes(FILES[name]())
@@ -480,6 +480,7 @@ def test_an_operator_of_an_npu_is_named_and_not_the_types_beside_it() -> None:
     assert "uint8" not in said
 
 
+@pytest.mark.slow
 def test_a_proof_follows_constants_of_every_type() -> None:
     for dtype, has_scales, zero_point in CONSTANTS:
         model = weight_only(dtype, has_scales, zero_point)

@@ -60,6 +60,7 @@ def test_the_kinds_of_the_tail_add_up_to_it_and_the_least_is_no_more(model: Path
     assert 0 < int(found["least, bytes"]) <= min(report.before.tail_for_target, report.after.tail_for_target)
 
 
+@pytest.mark.slow
 def test_models_have_the_figures_of_the_report_and_say_why_one_is_refused(model: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.tflite").write_bytes(b"no model")
     (tmp_path / "chain.tflite").write_bytes(model.read_bytes())

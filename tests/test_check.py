@@ -186,6 +186,7 @@ class Job:
 STEPS = ("check", "comment", "result")
 
 
+@pytest.mark.slow
 def test_the_action_comments_and_fails_where_a_model_has_grown(repository: Path, tmp_path: Path) -> None:
     job = Job(repository, tmp_path, {"target": "cortex-m4"})
     assert job.run(*STEPS) == [0, 0, _OVER]
@@ -205,6 +206,7 @@ def test_the_next_run_replaces_the_comment(repository: Path, tmp_path: Path) -> 
     assert MARK in job.calls()[-2]
 
 
+@pytest.mark.slow
 def test_the_action_fails_above_a_budget_and_takes_several_models(repository: Path, tmp_path: Path) -> None:
     named = "\n".join((*_NAMES, ""))
     job = Job(repository, tmp_path, {"budget": "64", "against": "", "models": named})
@@ -212,6 +214,7 @@ def test_the_action_fails_above_a_budget_and_takes_several_models(repository: Pa
     assert "2 over budget" in job.comment()
 
 
+@pytest.mark.slow
 def test_what_is_given_to_the_action_is_data(repository: Path, tmp_path: Path) -> None:
     """No input stands in the text of a step, where the shell would run it."""
     assert not [step for step in action()["runs"]["steps"] if "${{" in step.get("run", "")]
@@ -268,6 +271,7 @@ def test_models_of_submodules_are_not_counted(repository: Path, tmp_path: Path) 
     assert check(repository, "tools/tool").stdout.startswith("RAM of 1 model: ")  # where it is named
 
 
+@pytest.mark.slow
 def test_what_a_file_was_is_judged_for_the_build_that_it_is_for(repository: Path) -> None:
     """Else the original, unlabeled, is compared with another build and another target."""
     name = _NAMES[1]

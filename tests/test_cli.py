@@ -165,6 +165,7 @@ def test_verbose_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     assert "no rule fits" in run("optimize", source, *options, "-v", "--changes", "rewrites").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
 def test_a_full_output_is_no_fault_of_the_tool(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
@@ -466,6 +467,7 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert (found["choice"]["point"], found["choice"]["fits"]) == (0, None)
 
 
+@pytest.mark.slow
 def test_a_budget_that_no_point_meets_says_what_binds_and_what_helps(tmp_path: Path) -> None:
     source = tmp_path / "floats.tflite"
     source.write_bytes(write_model(quantized_at_the_boundary()))
@@ -477,6 +479,7 @@ def test_a_budget_that_no_point_meets_says_what_binds_and_what_helps(tmp_path: P
     assert "what would help: --target" in done.stdout
 
 
+@pytest.mark.slow
 def test_progress_shows_neither_bytes_nor_a_share_that_nobody_knows() -> None:
     said: list[str] = []
     optimize(write_model(mobile_chain(48)), Options(verify=False), said.append)

@@ -39,6 +39,7 @@ def network(seed: int = 0) -> bytes:
     return write_model(b.model)
 
 
+@pytest.mark.slow
 def test_the_full_cost_is_what_optimize_prints() -> None:
     found = cost(network(), "cortex-m7", cache=None)
     report = optimize(network(), Options(target="cortex-m7", verify=False)).report
@@ -47,6 +48,7 @@ def test_the_full_cost_is_what_optimize_prints() -> None:
     assert found.bound <= found.optimized < found.ram
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cortex-m7", "esp32-s3", None])
 def test_the_estimate_is_of_the_same_model(target: str | None) -> None:
     found, full = (cost(network(), target, depth=depth, cache=None) for depth in ("estimate", "full"))
@@ -55,6 +57,7 @@ def test_the_estimate_is_of_the_same_model(target: str | None) -> None:
     assert found.bound <= found.optimized <= found.ram
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", ["estimate", "full"])
 def test_a_file_that_was_planned_for_a_target_has_a_warning_without_one(depth: Depth) -> None:
     options = Options(target="cortex-m7", effort="quick", verify=False)

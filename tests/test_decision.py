@@ -134,6 +134,7 @@ def test_what_does_not_fit_the_model_is_refused_in_one_line(text: str) -> None:
         optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
 
 
+@pytest.mark.slow
 def test_the_command_replays_a_file(tmp_path: Path) -> None:
     source, first, second = (tmp_path / name for name in ("in.tflite", "a.tflite", "b.tflite"))
     source.write_bytes(write_model(wide_inside()))

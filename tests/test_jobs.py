@@ -126,7 +126,7 @@ def raising(error: BaseException, at: str) -> Callable[[str], None]:
     return progress
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list[runner.Interpreter]) -> None:
     tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=jobs))
@@ -134,7 +134,7 @@ def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list
     assert all_gone(started)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["stripes", "ordering", "verifying"])
 def test_an_interruption_ends_the_interpreters(stage: str, started: list[runner.Interpreter]) -> None:
     with pytest.raises(KeyboardInterrupt):

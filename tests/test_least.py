@@ -20,7 +20,7 @@ PLAIN = Options(verify=False, effort="quick")
 HOPELESS = replace(PLAIN, budget=2048)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [514, 529, 532, 547, *range(17)])  # the first four return views of one another
 def test_no_result_needs_less_than_the_bound(number: int) -> None:
     (model,) = random_networks(1, number)
@@ -32,6 +32,7 @@ def test_no_result_needs_less_than_the_bound(number: int) -> None:
         assert report.bounds.io <= report.after.arena_bytes
 
 
+@pytest.mark.slow
 def test_a_hopeless_budget_is_searched_for_as_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = [0]
     real = candidate.known_or_made
@@ -52,6 +53,7 @@ def test_a_hopeless_budget_is_searched_for_as_none_is(monkeypatch: pytest.Monkey
     assert searches[0] == searches[1] > 0
 
 
+@pytest.mark.slow
 def test_ways_whose_bound_exceeds_the_budget_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> Any:
         raise AssertionError("a search for what the bound excludes")

@@ -79,6 +79,7 @@ def test_more_effort_never_gives_more_bytes(data: bytes) -> None:
     assert needs == sorted(needs, reverse=True)
 
 
+@pytest.mark.slow
 @models
 def test_a_budget_is_met_or_gives_no_more_bytes(data: bytes) -> None:
     need, _ = run(data, OPTIONS, Cache())

@@ -133,6 +133,7 @@ def test_check_writes_any_name(hostile: Path) -> None:
     assert json.loads(done_with(hostile, "check", ".", "--json").stdout)[0]["name"] == NAME
 
 
+@pytest.mark.slow
 def test_optimize_and_analyze_write_any_name(hostile: Path) -> None:
     reports = [os.fsdecode(b"r\xfe.") + each for each in ("json", "html", "svg")]
     options = [word for each in reports for word in ("--report", each)]

@@ -129,6 +129,7 @@ def test_dead_tensors_leave_the_file_and_the_arena() -> None:
     assert result.report.after.arena_bytes < result.report.before.arena_bytes
 
 
+@pytest.mark.slow
 def test_optimizing_twice_replaces_the_plan_and_changes_nothing() -> None:
     once = tflite_memopt.optimize(write_model(mobile_chain()), QUICK)
     twice = tflite_memopt.optimize(once.model, QUICK)

@@ -84,7 +84,7 @@ def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: fl
     assert max(slowdowns(before, instructions(found.model, options.profile)).values()) <= limit
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None:
     options = Options(kernels=kernels, verify=False, effort="quick")
@@ -95,6 +95,7 @@ def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None
     assert approximate.after.required_for_target <= exact.after.required_for_target
 
 
+@pytest.mark.slow
 def test_without_a_target_all_measured_libraries_count() -> None:
     report = optimize(NETWORKS["chain"], PLAIN).report
     assert set(report.after.instructions) == {"reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"}
@@ -102,6 +103,7 @@ def test_without_a_target_all_measured_libraries_count() -> None:
     assert measured == set(report.after.instructions)
 
 
+@pytest.mark.slow
 def test_what_one_model_cannot_reach_is_said_with_its_bound() -> None:
     report = optimize(NETWORKS["chain"], Options(verify=False, budget=2048)).report
     (said,) = (line for line in report.summary.limits if line.startswith("one file does not fit 2 KB"))

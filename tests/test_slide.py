@@ -62,6 +62,7 @@ def slid() -> tuple[bytes, Result]:
     return data, optimize(data, Options(slide="2", effort="quick"))
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_the_first_line_says_hop_and_price(slid: tuple[bytes, Result]) -> None:
     report = slid[1].report
@@ -162,6 +163,7 @@ def test_more_ram_for_less_run_time_is_no_reason_to_keep_the_original() -> None:
     assert not [each for each in report.warnings if "the original" in each]
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_the_firmware_says_when_its_outputs_are_right(tmp_path: Path) -> None:
     data = write_model(keywords())

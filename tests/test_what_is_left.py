@@ -156,6 +156,7 @@ def test_an_interruption_ends_the_run(step: str, monkeypatch: pytest.MonkeyPatch
         tflite_memopt.optimize(DATA, options)
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_not_executed_is_said() -> None:
     plain = replace(OPTIONS, cascade=False)
     options = replace(plain, runtimes=("litert",))

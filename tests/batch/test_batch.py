@@ -155,6 +155,7 @@ def test_a_line_that_was_cut_off_is_written_again(cluster: Any, tmp_path: Path) 
     assert run(cluster, tmp_path) == ({DONE: 2}, [])
 
 
+@pytest.mark.slow
 def test_files_of_one_content_have_the_result_under_the_path_of_each(cluster: Any, tmp_path: Path) -> None:
     write_models(tmp_path / "in", "dense_model")
     write_models(tmp_path / "in" / "sub", "dense_model")
@@ -336,6 +337,7 @@ def test_the_command_on_a_cluster_writes_what_it_writes_on_this_machine(tmp_path
         assert both[0] == both[1]
 
 
+@pytest.mark.slow
 def test_a_port_that_somebody_has_taken_is_not_asked_for() -> None:
     """Dask warns where 8787 is taken."""
     with socket.socket() as other, warnings.catch_warnings(record=True) as seen:
@@ -390,6 +392,7 @@ def test_nor_through_a_link(tmp_path: Path) -> None:
         assert (tmp_path / "in" / "dense_model.tflite").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_cluster_has_workers_of_its_own(tmp_path: Path) -> None:
     write_models(tmp_path / "in", "dense_model")
     words = ["batch", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--cluster", "tcp://x:1", "--jobs", "2"]

@@ -67,7 +67,7 @@ def assert_is_bound(model: Model, tiling: Tiling, bound: Figures, measured: Figu
         assert bound.head <= planned_head(model, tiling, profile), (str(tiling), bound, measured)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["portable", "cmsis-nn-mve", "esp-nn-s3"])
 def test_structures_alone_bound_every_tiling_by_rows(profile: str) -> None:
     """The bound that spares long chains of small tensors the search is below those of all single tilings."""
@@ -141,7 +141,7 @@ def chain(size: int = 32) -> Model:
     return b.finish(b.average_pool(y, size // 2))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernels", "most"), [("portable", 0.9), ("reference", 0.5)])
 def test_what_is_said_of_stripes_is_close(kernels: str, most: float) -> None:
     """Trimmed stripes in many ways, whose rows are views: most bounds on the head are what is measured, or 16 less."""

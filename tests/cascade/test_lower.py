@@ -59,6 +59,7 @@ def assert_equal(model: Model, *others: Model) -> None:
                 assert array.tobytes() == found[key].tobytes(), (run.__name__, key)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     seed=st.integers(0, 10**6),

@@ -95,6 +95,7 @@ def test_twelve_stripes_need_the_smallest_head_and_no_more_macs(kernels: str, pl
     assert report.after.macs == sum(24 * 24 * each for each in (32 * 27, 8 * 32))
 
 
+@pytest.mark.slow
 def test_the_search_finds_a_head_below_the_tiles() -> None:
     options = replace(PLAN_ONLY, objective="head", cascade=True)
     with halo_alone("rolling"):

@@ -120,6 +120,7 @@ def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None
     assert not cascade(wide_inside(), profile, HEAD.search, lambda _: None, need).uses
 
 
+@pytest.mark.slow
 def test_rows_are_cut_out_where_the_limit_on_run_time_has_room_for_it() -> None:
     """Of a window of 5 rows four stay: copied in four parts they take 16 tensors more."""
     b = ModelBuilder()
@@ -191,6 +192,7 @@ def test_a_set_that_is_planned_again_needs_no_more() -> None:
         assert search.plans.settled(chosen, 0) is None
 
 
+@pytest.mark.slow
 def test_sets_without_loops_are_looked_for_next_to_one() -> None:
     model, profile, options = mobile_chain(32), profile_named("reference"), replace(SLOW, kernels="reference").search
     search = OrderSearch(model, profile, options, cost_of(model, profile, options), Measured())
@@ -215,7 +217,7 @@ def test_without_extra_macs_no_row_is_made_twice() -> None:
     assert report.after.macs == report.before.macs
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("halo", get_args(Halo))
 def test_both_treatments_of_halos_are_found(halo: Halo) -> None:
     with halo_alone(halo):
@@ -322,6 +324,7 @@ def test_a_tensor_in_uint8_is_not_cut() -> None:
     assert report.equivalence["tflm"].equal
 
 
+@pytest.mark.slow
 def test_new_operators_are_named_for_the_firmware() -> None:
     report = tflite_memopt.optimize(write_model(mobile_chain(48)), replace(HEAD, every_byte=True)).report
     assert "SLICE" in report.operators_added

@@ -161,6 +161,7 @@ def test_a_job_and_its_answer_keep_shapes_and_types() -> None:
         assert all(np.array_equal(a, sample[at]) for a, sample in zip(run.tensors[at], samples, strict=True))
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_guard_its_main_part_runs_once(tmp_path: Path) -> None:
     """A process pool of the standard library would run it again in every process."""
     program = tmp_path / "program.py"

@@ -195,7 +195,7 @@ def test_a_model_over_its_budget_stops_the_build(folder: Path) -> None:
         assert "does not fit 1 KB" in said or "over" in said
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -320,7 +320,7 @@ endmacro()
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [None, "esp32"])
 def test_the_project_for_esp_idf_compiles_where_it_is_written(
     target: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -386,6 +386,7 @@ int main() { setup(); loop(); loop(); std::fflush(stdout); return 0; }
 """
 
 
+@pytest.mark.slow
 def test_the_sketch_tests_the_model_and_runs_it(tmp_path: Path) -> None:
     """On the wheel's TFLM, with stand-ins for the functions of Arduino: an Arduino board has the same sketch."""
     data = optimize(write_model(mobile_chain(12)), Options(target="arduino-nano-33-ble", verify=False)).model

@@ -93,7 +93,7 @@ def test_the_program_runs_in_the_arena_that_it_reserves(name: str, main: str, tm
     assert [line for line in said.splitlines() if line.startswith("output ")] == expected(data)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("main", MAINS)
 def test_a_smaller_arena_is_refused(main: str, tmp_path: Path) -> None:
     """The sizes are the smallest, and what one firmware reserves is not rounded up."""
@@ -179,6 +179,7 @@ def test_the_resolver_has_room_for_all_kinds_of_operators() -> None:
     assert "MicroMutableOpResolver<2>" in generate(write_model(model))["resolver.h"].decode()
 
 
+@pytest.mark.slow
 def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
     data = optimized("mobile_chain", HOST)
     write(tmp_path, data)
@@ -214,7 +215,7 @@ def arena_bytes(folder: Path, macros: Sequence[str]) -> int:
     return int(found[1])
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("library", MACROS)
 def test_the_arena_of_a_portable_plan_is_enough_for_each_library(library: str, tmp_path: Path) -> None:
     """Stripes save more than the ESP32-S3's scratch takes of the others: that one needs an arena of its own size."""
@@ -235,6 +236,7 @@ def test_esp_nn_alone_names_no_chip_and_takes_the_most(tmp_path: Path) -> None:
     assert arena_bytes(tmp_path, ("-DESP_NN",)) == max(arena_bytes(tmp_path, macros) for macros in (S3, P4))
 
 
+@pytest.mark.slow
 def test_the_chip_is_what_sdkconfig_says(tmp_path: Path) -> None:
     """ESP-IDF has it in a header; the program that includes arena.h may not."""
     write(tmp_path, optimized("mobile_chain"))
@@ -243,7 +245,7 @@ def test_the_chip_is_what_sdkconfig_says(tmp_path: Path) -> None:
     assert arena_bytes(tmp_path, (f"-I{tmp_path}",)) == said
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["esp32", "esp32s3", "esp32p4", "cortex-m4", "host"])
 def test_sizes_for_one_library_compile_with_no_other(target: str, tmp_path: Path) -> None:
     """Also where the plan itself is right with any kernels."""

@@ -67,7 +67,7 @@ def lines(data: bytes, labels: list[str]) -> list[str]:
     return found
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @needs_wheel
 @pytest.mark.parametrize("name", MODELS)
 def test_it_reads_what_tflm_gives(name: str, tmp_path: Path) -> None:

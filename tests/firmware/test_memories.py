@@ -57,6 +57,7 @@ def test_a_byte_that_costs_more_moves_less_there() -> None:
     assert apart[2].moved <= alike[2].moved
 
 
+@pytest.mark.slow
 def test_the_memories_of_the_chip_count_where_the_fastest_is_too_small() -> None:
     assert analyze(DATA, target="esp32s3").memories == ()
     sram, psram = analyze(large(), target="esp32s3").memories

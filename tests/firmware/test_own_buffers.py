@@ -116,7 +116,7 @@ def tied_indices(model: Model, ties: Sequence[str]) -> dict[int, int]:
     return {names[0].index(pair[2]): names[1].index(pair[1]) for pair in pairs if pair is not None}
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("memories", [{}, FAST], ids=["one memory", "two"])
 @pytest.mark.parametrize("external", [(), ("h:in",), ("input", "output")], ids=["inside", "state outside", "all"])
 @pytest.mark.parametrize("name", CELLS)
@@ -187,7 +187,7 @@ def test_a_buffer_that_is_not_aligned_does_not_compile(tmp_path: Path) -> None:
         run_on_tflm(tmp_path, MAIN)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("memories", [{}, FAST], ids=["one memory", "two"])
 @pytest.mark.parametrize("name", ["mobile_chain", "split_model", "concat_model"])
 def test_temporaries_may_lie_apart(name: str, memories: dict[str, int], tmp_path: Path) -> None:
@@ -270,6 +270,7 @@ def test_a_tie_of_two_shapes_is_refused() -> None:
         generate(write_model(b.finish(y)), HOST, request=MemoryRequest(ties=("y:x",)))
 
 
+@pytest.mark.slow
 def test_a_table_is_the_default_where_the_target_is_known_and_measured() -> None:
     chain = write_model(mobile_chain())
     for target, has_table in (("cortex-m7", True), ("host", True), ("esp32s3", False), (None, False)):

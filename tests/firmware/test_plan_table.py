@@ -62,6 +62,7 @@ def test_a_model_without_a_plan_gets_that_of_tflm(tmp_path: Path) -> None:
     assert outputs(said) == expected(data)
 
 
+@pytest.mark.slow
 def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> None:
     data = tflite_memopt.optimize(
         write_model(ALL["mobile_chain"]()), Options(verify=False, target=HOST, max_slowdown=1.0)
@@ -71,7 +72,7 @@ def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> No
     assert outputs(said) == expected(data)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mobile_chain", "streaming_model", "if_model"])
 def test_its_arena_is_smaller_and_the_smallest(name: str, tmp_path: Path) -> None:
     data = optimized(name, HOST)
@@ -111,7 +112,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
     file, pattern, by, why = DAMAGE[damage]
@@ -131,7 +132,7 @@ SOUND = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", SOUND)
 def test_a_sound_table_of_another_model_is_refused(wrong: str, tmp_path: Path) -> None:
     """The checksum is right, as in a table that was made for other kernels or with other options."""
@@ -186,6 +187,7 @@ _RUN = """\
 """
 
 
+@pytest.mark.slow
 def test_each_model_refuses_the_plans_of_all_others(tmp_path: Path) -> None:
     for name in STALE_MODELS:
         write(tmp_path / name, optimized(name, HOST), HOST, name, "table")
@@ -258,6 +260,7 @@ def test_where_the_planner_needs_more_than_the_head_a_table_is_advised() -> None
     assert said.startswith(f"{after.required_bytes['table']:,} bytes to reserve")
 
 
+@pytest.mark.slow
 def test_main_asks_for_an_intact_model_before_tflm_reads_it(tmp_path: Path) -> None:
     """TFLM may crash on another model instead of refusing it."""
     made(tmp_path, optimized("mobile_chain", HOST))

@@ -9,7 +9,7 @@ from tests.tflm import needs_wheel
 from tflite_memopt.evidence.equivalence.runner import Interpreters, ProcessLimits
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @needs_wheel
 @pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS)))
 def test_it_computes_what_the_network_does_in_exactly_its_arena(number: int, kind: str) -> None:

@@ -98,7 +98,7 @@ def firmware(folder: Path, data: bytes, expected: Expected) -> Path:
     return folder
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @needs_wheel
 @pytest.mark.parametrize("main", ["main.cc", "main_two_arenas.cc"])
 @pytest.mark.parametrize("name", MODELS)

@@ -190,6 +190,7 @@ def test_over_2_gb_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pyt
         read_model(write_model(dense_model()))
 
 
+@pytest.mark.slow
 def test_positions_of_operators_in_metadata_go_when_operators_move() -> None:
     data = write_model(with_metadata(irregular_model(), CONTROL, b"\x01\x01\x00\x02"))
     result = tflite_memopt.optimize(data, Options(samples=1))
@@ -203,6 +204,7 @@ def test_positions_of_operators_in_metadata_go_when_operators_move() -> None:
     assert CONTROL in dict(read_model(kept.model).metadata)
 
 
+@pytest.mark.slow
 def test_an_arena_that_metadata_states_is_named() -> None:
     data = write_model(with_metadata(mobile_chain(), "SL_PARAMSv1", b"runtime_memory_size"))
     result = tflite_memopt.optimize(data, Options(verify=False))

@@ -489,7 +489,7 @@ def test_no_result_of_random_networks_meets_a_new_fault(target: str | None) -> N
         assert not new_faults(read_model(optimize(data, options).model), original, options.profile)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["cmsis-nn-mve", "portable", "cmsis-nn-dsp"])
 def test_a_form_that_leads_there_cannot_be_measured(kernels: str) -> None:
     model, profile = tall(2), profile_named(kernels)

@@ -59,6 +59,7 @@ def contradictions(chosen: Iterable[Cell]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_package_says_of_a_tenth_of_the_cells_what_tflm_does() -> None:
     assert contradictions(random.Random(1).sample(EVERY, len(EVERY) // 10)) == []
 

@@ -35,6 +35,7 @@ def on_tflm(models: dict[str, Model]) -> dict[str, ModelRun]:
     return run_models("tflm", {label: write_model(model) for label, model in models.items()}, samples, 1 << 20)
 
 
+@pytest.mark.slow
 def test_the_table_and_tflm_agree_on_every_operator_and_type() -> None:
     cases = {
         f"{name} {dtype.label}": (name, dtype) for name in MAKERS for dtype in TRIED if (name, dtype) not in LEFT_OUT

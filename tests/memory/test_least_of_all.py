@@ -92,6 +92,7 @@ def nested_joins(is_in_front: Callable[[int], bool]) -> Model:
     return b.finish(y)
 
 
+@pytest.mark.slow
 @needs_wheel
 @pytest.mark.parametrize("name", ENDS)
 def test_nested_joins_take_no_more_than_the_outermost(name: str) -> None:

@@ -66,6 +66,7 @@ def test_a_mutant_is_one_field_and_the_model_stays() -> None:
     assert len(set(files)) > count // 2
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_no_mutant_that_computes_otherwise_is_proved() -> None:
     counts = attacked(Attack(seed=5, samples=share(24), seconds=1e9, keep=None), share(300))
@@ -95,7 +96,7 @@ def test_a_false_stream_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("differs" in each or "does not run" in each for each in counts.false)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "field"),
     [

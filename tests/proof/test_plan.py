@@ -68,6 +68,7 @@ def test_an_image_one_step_nearer_to_the_result_is_overwritten(form: LoopForm) -
     assert "image" in proof.reason
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.sampled_from(["portable", "reference"]), st.integers(0, 2**32 - 1))
 def test_a_moved_tensor_is_judged_as_the_check_of_plans_judges_it(seed: int, kernels: str, choice: int) -> None:

@@ -167,6 +167,7 @@ def test_a_label_of_another_window_is_refused_beside_the_original() -> None:
         verify(data, labeled(optimize(data, options).model, slide="2/22,input=frames"))
 
 
+@pytest.mark.slow
 def test_a_label_without_a_state_is_refused() -> None:
     data = write_model(layers("lstm"))
     result = optimize(data, replace(QUICK, step=True)).model

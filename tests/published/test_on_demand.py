@@ -19,6 +19,7 @@ NO_HIGHS = (
 )
 
 
+@pytest.mark.slow
 def test_a_run_loads_no_published_method() -> None:
     code = """
 import sys

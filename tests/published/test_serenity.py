@@ -128,6 +128,7 @@ def test_budgets_visit_fewer_states() -> None:
     assert budgeted.states < alone.states
 
 
+@pytest.mark.slow
 def test_a_part_that_another_outweighs_is_not_searched() -> None:
     """The last operator needs 1,000 bytes whatever the order before it."""
     cell = parallel(9)

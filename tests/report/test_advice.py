@@ -117,7 +117,7 @@ def test_what_was_declined_is_what_all_changes_give() -> None:
     assert said.startswith(f"{need(every):,} bytes ")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "make", "before", "after"),
     [
@@ -200,6 +200,7 @@ def test_parts_need_no_more_than_was_said(target: str | None) -> None:
     assert max(program.slowdown.values()) <= 0.5
 
 
+@pytest.mark.slow
 def test_parts_of_many_operators_are_advised_without_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = optimize(write_model(mobile_chain(24)), UNVERIFIED)
     monkeypatch.setattr(ways, "_MOST_DRAFTED", whole.report.after.operators - 1)
@@ -258,6 +259,7 @@ def test_floats_between_integers_are_named_with_their_bytes() -> None:
     assert said.startswith("SIN and ABS in floats between DEQUANTIZE and QUANTIZE take 65,536 of the 65,536 bytes")
 
 
+@pytest.mark.slow
 def test_floats_that_become_integers_are_not_named() -> None:
     report = report_of(floats_between("RELU6"), max_slowdown=0.5)
     assert "integers" not in {each.option for each in report.summary.advice}

@@ -292,7 +292,7 @@ def expanded(dtype: DType) -> Model:
     return b.finish(x)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "exactness"), [(F32, "reassociates"), (I8, "approximates")])
 def test_partial_sums_of_tiles_are_proved(dtype: DType, exactness: str) -> None:
     options = Options(samples=2, objective="head", kernels="reference", cascade=False, max_slowdown=1.0)

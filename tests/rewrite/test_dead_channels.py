@@ -62,6 +62,7 @@ def _grown(b: ModelBuilder, y: Tensor, layer: str, seed: int) -> Tensor:
     return b.conv(y, depth + 3 if layer == "wide" else 5, kernel=3, seed=seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(networks(), st.sampled_from((1, 4, 8)))
 def test_the_result_is_the_same_for_all_inputs(model: Model, block: int) -> None:

@@ -142,7 +142,7 @@ def step(b: ModelBuilder, kind: int, x: Tensor, other: Tensor) -> Tensor:
     return relu(b, x)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_random_networks_with_all_their_concatenations_taken_apart(seed: int) -> None:
     model, owners = model_of(network, seed, 8)

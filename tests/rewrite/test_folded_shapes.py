@@ -42,6 +42,7 @@ def flattened(branch: Branch) -> None:
     branch.run("RESHAPE", (x, whole), y, "ReshapeOptions")
 
 
+@pytest.mark.slow
 def test_the_same_bits() -> None:
     model, owners = model_of(flattened, 3, 30)
     original = write_model(model)

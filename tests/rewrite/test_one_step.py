@@ -119,6 +119,7 @@ def test_other_commands_know_a_step(gru: tuple[bytes, Result]) -> None:
     assert any(found.startswith("step: ") for found in mismatches(receipt, other, result.model, lambda _: None))
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_the_firmware_has_a_class_that_resets_and_steps(gru: tuple[bytes, Result], tmp_path: Path) -> None:
     for path, text in generate(gru[1].model).items():

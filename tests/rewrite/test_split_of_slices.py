@@ -123,6 +123,7 @@ def gates(steps: int = 12, width: int = 8) -> Model:
     return b.finish(state)
 
 
+@pytest.mark.slow
 def test_an_unrolled_network_has_fewer_structures() -> None:
     found = optimize(write_model(gates()), Options(samples=3, effort="quick", every_byte=True))
     used = [operator.name for operator in read_model(found.model).main.operators]

@@ -113,6 +113,7 @@ def test_without_verification_lists_are_static_as_well() -> None:
     assert "DYNAMIC_UPDATE_SLICE" in {op.name for graph in read_model(result.model).graphs for op in graph.operators}
 
 
+@pytest.mark.slow
 def test_verify_proves_and_runs_a_result_against_the_loop_as_it_came() -> None:
     """On LiteRT: TFLM crashed on such a loop as it came, whose slices are larger than the file says."""
     data = write_model(loop_with_a_list())

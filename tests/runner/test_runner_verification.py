@@ -148,6 +148,7 @@ def test_exit_codes_of_the_command(tmp_path: Path) -> None:
     assert run(*common, tmp_path / "absent").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_runner_of_another_pointer_width_than_the_target_is_refused(tmp_path: Path) -> None:
     runner = wheel_that(tmp_path, TELLS_ITS_POINTERS)
     with raises(UsageError, ErrorKind.RUNNER, "64", "cortex-m7", "32"):

@@ -171,7 +171,7 @@ def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
     assert schedule.peak_bytes == 16 + max(a + b for a, b in pairwise(sizes))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "gap"), [(60, 1.35), (600, 1.1)])
 def test_parallel_branches_end_within_little_work_and_with_a_small_gap(count: int, gap: float) -> None:
     problem = branches(count)
