@@ -17,6 +17,7 @@ from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.rewrite.test_channel_tiles import text_model
 from tests.rewrite.test_sequences_along_h import network as sequence
+from tests.test_random_models import random_model
 from tflite_memopt.errors import ErrorKind, InfeasibleError, OptionError, UsageError
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
@@ -191,3 +192,19 @@ def test_what_another_version_made_is_told(changed: dict[str, Any], said: str, t
 def _optimize(source: Path, output: Path, *more: str | Path) -> str:
     """Return the text on stderr."""
     return run("optimize", source, "-o", output, "--no-verify", *more).stderr
+
+
+def test_what_makes_a_library_need_more_is_dropped_with_a_warning() -> None:
+    data, options = write_model(random_model(0)), Options(verify=False, max_slowdown=1.0)
+    decision = optimize(data, replace(options, kernels="reference", every_byte=True)).report.decision
+    (warning,) = optimize(data, replace(options, replay=decision)).report.warnings
+    assert warning.startswith("stripes of the decision dropped: with it a kernel library needs more")
+
+
+def test_a_number_that_no_plan_is_below_is_told() -> None:
+    data = write_model(wide_inside())
+    decision = optimize(data, OPTIONS).report.decision
+    found = optimize(data, replace(OPTIONS, replay=f"{decision}; below 100")).report
+    assert [each.reason for each in found.refused if each.operator == "the decision"] == [
+        "no plan below 100 bytes was found"
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import shorten
 
 from ..evidence.equivalence.baseline import LITERT
@@ -44,19 +43,17 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     )
 
 
-@dataclass(frozen=True)
-class FailedStep:
-    """A step of a run, or an action of its decision, that was left out, since the result with it failed verification.
-
-    ``reason``: the failure.
-    """
-
-    step: str
-    reason: str
+def of_failure(step: str, reason: str) -> str:
+    """``step``: of a run, or an action of its decision, that was left out; ``reason``: the failure of its result."""
+    return f"{step} dropped because the result failed verification; please report this model: {reason}"
 
 
-def of_failure(failed: FailedStep) -> str:
-    return f"{failed.step} dropped because the result failed verification; please report this model: {failed.reason}"
+def of_decision(step: str) -> str:
+    """``step``: what of a decision was left out."""
+    return (
+        f"{step} of the decision dropped: with it a kernel library needs more than for the original, computes wrongly, "
+        "or takes more run time than --max-slowdown allows"
+    )
 
 
 def of_metadata(names: Sequence[str]) -> Iterator[str]:

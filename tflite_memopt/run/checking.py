@@ -23,7 +23,7 @@ from ..model.ir.change import CHANNELS_LAST, Decision, without_faults
 from ..model.ir.model import Model
 from ..model.ir.tensors import with_channels_last
 from ..options import Options, SearchOptions, labeled_options
-from ..report.warnings import FailedStep, of_failure
+from ..report.warnings import of_decision, of_failure
 from .attempts import LAST_RUNG, rungs, worthy_candidate
 from .candidate import Candidate, RunContext
 from .streamed import NOT_EQUAL, InCalls
@@ -123,27 +123,28 @@ class Check:
         return steps.verified(verification, written, proofs, options, progress, self.running)
 
 
-def first_right(check: Check) -> tuple[Candidate, Declined | None, Checked, list[FailedStep]]:
-    """Return the best candidate that is proved and verified, and what had to be left out.
+def first_right(check: Check) -> tuple[Candidate, Declined | None, Checked, list[str]]:
+    """Return the best candidate that is proved and verified, and warnings of what had to be left out.
 
     Of a candidate that fails, the actions of its decision that make it fail; where it fails without any, a whole rung.
     Raises FailedVerificationError where nothing is left.
     """
-    run, failed, ladder = check.run, list[FailedStep](), rungs(check.options.search)
+    run, left_out, ladder = check.run, list[str](), rungs(check.options.search)
     while True:
         rung, limits = ladder.pop(0)
         candidate, declined = worthy_candidate(run, limits)
         if not candidate.is_no_worse and rung != LAST_RUNG:
+            left_out += [] if limits.decision is None else [of_decision(rung)]
             continue
         try:
-            return candidate, declined, check(candidate), failed
+            return candidate, declined, check(candidate), left_out
         except FailedVerificationError as failure:
             if rung == LAST_RUNG:
                 raise
             kept = without_faults(candidate.decision, partial(_fails, check, limits))
-            for left_out in (rung,) if kept is None else kept[1]:
-                failed.append(FailedStep(left_out, str(failure)))
-                run.progress(of_failure(failed[-1]))
+            for step in (rung,) if kept is None else kept[1]:
+                left_out.append(of_failure(step, str(failure)))
+                run.progress(left_out[-1])
             if kept is not None:
                 ladder.insert(0, (rung, replace(limits, replay=str(kept[0]))))
 

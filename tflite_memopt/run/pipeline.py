@@ -25,7 +25,7 @@ from ..model.ir.model import Model
 from ..options import ALL_PORTS, WORTH, Options
 from ..report.build import Outcome, build_report, declined_use, original_of, proof_use
 from ..report.model import Advice, Report, RunFacts
-from ..report.warnings import of_failure, of_metadata, of_stated_arena
+from ..report.warnings import of_metadata, of_stated_arena
 from ..report.words import NOT_COMPUTED, change_in_percent
 from ..search.rewrite.boundary import take_channels_last, take_integers
 from ..solvers.graph.limits import StageClock
@@ -99,7 +99,7 @@ def optimize(
         worth = 0.0 if options.every_byte else WORTH
         kept = known.originals.setdefault(shapes.data, model)
         run = RunContext(shapes.data, kept, profile, before, clock, progress, known, worth)
-        candidate, declined, done, failed = first_right(Check(run, options, baseline, running, steps, asked.inputs))
+        candidate, declined, done, left_out = first_right(Check(run, options, baseline, running, steps, asked.inputs))
 
     verification = done.verification
     if given.reference is not None and options.verify:
@@ -116,7 +116,7 @@ def optimize(
         refusal=verification.refusal,
         seconds=clock.seconds(),
         warnings=(
-            *map(of_failure, failed),
+            *left_out,
             *of_metadata(done.metadata_left_out),
             *of_stated_arena(candidate.model),
         ),

@@ -177,7 +177,12 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
         raise InfeasibleError(
             "the decision exceeds the limits on run time and operators: raise them", ErrorKind.DECISION
         )
-    return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen), decision.below)
+    found = variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen), decision.below)
+    if decision.below is None or found.offsets is not None:
+        return found
+    return replace(
+        found, refused=(Refusal(_RULE, "the decision", f"no plan below {decision.below:,} bytes was found"),)
+    )
 
 
 class _Cascade:
