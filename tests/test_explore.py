@@ -86,3 +86,13 @@ def test_parts_are_points_that_need_less() -> None:
     assert best.total < found.before.total
     with raises(UsageError, ErrorKind.EXCLUDED, "--parts", "--objective head"):
         explore(write_model(separable()), OPTIONS, most_parts=2)
+
+
+@pytest.mark.slow
+def test_what_mending_costs_is_told() -> None:
+    """A depthwise convolution with a stride, which esp-nn computes wrongly unless a PAD stands before it."""
+    b = ModelBuilder()
+    model = b.finish(b.depthwise(b.input("x", (1, 9, 20, 64)), stride=2))
+    (warning,) = explore(write_model(model), Options(kernels="esp-nn-s3", effort="quick")).exploration.warnings
+    assert warning.startswith("each point adds +")
+    assert "what kernels compute wrongly otherwise" in warning

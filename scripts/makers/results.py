@@ -158,7 +158,7 @@ def converters(is_aside: bool = False) -> Iterator[str]:
     counts = {kind: moved(kind) for kind in COUNTED}
     named: Columns = {"proof": lambda run: run("proof"), "s": lambda run: run("processor, s")}
     runs = (run for run in _runs("converters") if not run.target and not run.options)
-    plain = (run for run in runs if is_aside is any(name in run.model for name in KEPT_ASIDE))
+    plain = (run for run in runs if is_aside is _is_aside(run.model))
     return _table(plain, {**_MODEL, **_BEFORE, "RAM": Run.cut, **counts, **named})
 
 
@@ -168,11 +168,30 @@ def aside() -> Iterator[str]:
 
 
 def turned() -> Iterator[str]:
-    """RAM and run time of networks of PyTorch for targets, and with channels last."""
-    runs = (run for run in _runs("converters") if run.target or run.options)
-    where: Columns = {"target": lambda run: run.target or "any kernels", "options": lambda run: run.options}
-    figures: Columns = {"RAM": Run.cut, "run time": Run.percent, "proof": lambda run: run("proof")}
-    return _table(runs, {**_MODEL, **where, **_BEFORE, **figures})
+    """RAM and run time of networks of PyTorch for targets, and with channels last; sums of those that run in each."""
+    every = {
+        model: {case: run for case, run in runs.items() if any(case)} for model, runs in _by_model("converters").items()
+    }
+    found = {model: runs for model, runs in every.items() if runs}
+    cases = list(dict.fromkeys(case for runs in found.values() for case in runs))
+    yield from table(
+        " | ".join(("model", *(f"{target or 'any kernels'} {options}" for target, options in cases), "proof"))
+    )
+    for model, runs in found.items():
+        cells = (
+            f"{runs[case].cut()} at {runs[case].percent()}" if AFTER in runs[case].values else "refused"
+            for case in cases
+        )
+        yield row(model, *cells, ", ".join({run("proof"): None for run in runs.values()}))
+    for name, is_aside in (("sum", False), ("sum of those that no rule is made on", True)):
+        summed = [runs for model, runs in found.items() if is_aside is _is_aside(model)]
+        summed = [runs for runs in summed if all(AFTER in run.values for run in runs.values())]
+        pairs = ([sum(int(runs[case].values[when]) for runs in summed) for when in (BEFORE, AFTER)] for case in cases)
+        yield row(f"{name}, {len(summed)} files", *(f"{before:,} -> {after:,}" for before, after in pairs), "")
+
+
+def _is_aside(model: str) -> bool:
+    return any(name in model for name in KEPT_ASIDE)
 
 
 def strangers() -> Iterator[str]:

@@ -20,7 +20,7 @@ from ..model.ir.model import Model
 from ..options import Options
 from .answer import DeviceUse
 from .model import Analysis, FaultUse, Report
-from .words import short_name
+from .words import percent, short_name
 
 _LONG = 100
 """Characters of a runtime's own message: -v has all of it."""
@@ -54,6 +54,12 @@ def of_decision(step: str) -> str:
         f"{step} of the decision dropped: with it a kernel library needs more than for the original, computes wrongly, "
         "or takes more run time than --max-slowdown allows"
     )
+
+
+def of_mends(slowdown: float) -> Iterator[str]:
+    """``slowdown``: run time, as a share, that every result adds for what kernels compute wrongly otherwise."""
+    if slowdown > 0:
+        yield f"each point adds {percent(slowdown)} run time for what kernels compute wrongly otherwise, and may save some"
 
 
 def of_metadata(names: Sequence[str]) -> Iterator[str]:

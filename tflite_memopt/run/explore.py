@@ -16,7 +16,7 @@ from ..options import DEFAULT_LIMIT, Options
 from ..report.answer import Answer, answer_of
 from ..report.exploration import chosen_of, flags_of, front_of
 from ..report.model import Exploration, FrontPoint
-from ..report.warnings import of_former_plan
+from ..report.warnings import of_former_plan, of_mends
 from .attempts import LIMITS
 from .candidate import Cache
 from .parts.run import optimize_in_parts
@@ -64,7 +64,7 @@ def explore(
         run.cut(replace(options, budget=None, verify=False, max_slowdown=limit), most_parts)
     assert run.before is not None
     refused = run.slide(replace(options, verify=False), hops)
-    warnings = (*of_former_plan(label_of_others(model, options.profile)), *refused)
+    warnings = (*of_former_plan(label_of_others(model, options.profile)), *of_mends(run.mends), *refused)
     points = front_of(list(run.found), run.before, options.objective)
     exploration = Exploration(
         model=name,
@@ -83,7 +83,10 @@ def explore(
 
 @dataclass
 class _Exploring:
-    """``found``: the first options with the result of each point. ``before``: the original model."""
+    """``found``: the first options with the result of each point. ``before``: the original model.
+
+    ``mends``: run time, as a share, that is added to it for what kernels compute wrongly otherwise.
+    """
 
     data: bytes
     progress: Progress
@@ -91,6 +94,7 @@ class _Exploring:
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: FrontPoint | None = None
     searches: int = 0
+    mends: float = 0.0
 
     def search(self, options: Options) -> None:
         """Order and plan alone, rewritten, and in stripes under limits that may change the answer."""
@@ -148,6 +152,7 @@ class _Exploring:
         cache = self.cache if options.slide is None else None  # it is of one model
         result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), cache)
         report = result.report
+        self.mends = max(self.mends, report.slowdown_of_mends)
         check_values(read_model(result.model), options)
         was = answer_of(report.libraries["before"])
         self.before = _point_of(was, report.before, report.before, report.file_bytes["before"], "")
