@@ -94,5 +94,5 @@ def test_what_mending_costs_is_told() -> None:
     b = ModelBuilder()
     model = b.finish(b.depthwise(b.input("x", (1, 9, 20, 64)), stride=2))
     (warning,) = explore(write_model(model), Options(kernels="esp-nn-s3", effort="quick")).exploration.warnings
-    assert warning.startswith("each point adds +")
+    assert warning.startswith("the run times include +")
     assert "what kernels compute wrongly otherwise" in warning

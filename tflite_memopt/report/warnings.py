@@ -59,7 +59,7 @@ def of_decision(step: str) -> str:
 def of_mends(slowdown: float) -> Iterator[str]:
     """``slowdown``: run time, as a share, that every result adds for what kernels compute wrongly otherwise."""
     if slowdown > 0:
-        yield f"each point adds {percent(slowdown)} run time for what kernels compute wrongly otherwise, and may save"
+        yield f"the run times include {percent(slowdown)} for what kernels compute wrongly otherwise"
 
 
 def of_metadata(names: Sequence[str]) -> Iterator[str]:
