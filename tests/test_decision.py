@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.cascade.test_search import wide_inside
@@ -17,7 +17,7 @@ from tests.faults import raises
 from tests.model_builder import ModelBuilder
 from tests.rewrite.test_channel_tiles import text_model
 from tests.rewrite.test_sequences_along_h import network as sequence
-from tests.test_random_models import random_model
+from tests.test_random_models import random_model, random_rows
 from tflite_memopt.errors import ErrorKind, InfeasibleError, OptionError, UsageError
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
@@ -58,6 +58,7 @@ def test_what_prints_is_read_again(
     is_rewritten: bool,
 ) -> None:
     decision = Decision(sites, along, order, tilings, rolled, below, is_rewritten)
+    assume((is_rewritten or not (sites or rolled)) and (tilings or below is None))
     own = order == tuple(range(7))
     assert decision_in(str(decision)) == (replace(decision, order=()) if own else decision)
 
@@ -68,7 +69,12 @@ def test_no_decision_prints_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["upside down", "order 1,x", "order 0-2; order 0-2", "sites 3 4y", "1-4 knitted 2", "below x"]
+    "text",
+    [
+        *("upside down", "order 1,x", "order 2-0", "order 0-2; order 0-2", "sites 3 4y", "sites ²", "sites 3x²"),
+        *("1-4 knitted 2", "0-2 masked 0", "0-2 cut -2", "0-2 clamped 0", "0-2 unrolled 2 rolling pad; below x"),
+        *("below 100", "no rewrites; sites 1", "no rewrites; mended", "no rewrites; steps in loops"),
+    ],
 )
 def test_what_is_no_decision_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -208,3 +214,24 @@ def test_a_number_that_no_plan_is_below_is_told() -> None:
     assert [each.reason for each in found.refused if each.operator == "the decision"] == [
         "no plan below 100 bytes was found"
     ]
+
+
+def test_options_that_are_given_stay_where_they_are_the_default_ones(tmp_path: Path) -> None:
+    """Of the command line: a file that is replayed has the others."""
+    source, wide, again = (tmp_path / name for name in ("in.tflite", "wide.tflite", "again.tflite"))
+    source.write_bytes(write_model(wide_inside()))
+    plain = ("--no-verify", "--effort", "quick")
+    run("optimize", source, "-o", wide, "--target", "cortex-m7", "--max-slowdown", "100", *plain)
+    refused = run("optimize", source, "-o", again, "--replay", wide, "--max-slowdown", "10", *plain)
+    assert refused.returncode == 2
+    assert "exceeds the limits on run time" in refused.stderr
+    run("optimize", source, "-o", again, "--replay", wide, *plain)
+    assert again.read_bytes() == wide.read_bytes()
+
+
+def test_a_plan_for_any_kernels_is_replayed_in_the_order_that_it_was_made_in() -> None:
+    """It is placed again for the kernels of the target, from the order in which its model came."""
+    data = write_model(random_rows(5068))
+    options = Options(target="esp32", effort="thorough", cascade=False, rewrite=False, verify=False)
+    made = optimize(data, options)
+    assert optimize(data, replace(options, replay=made.report.decision)).model == made.model

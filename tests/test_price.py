@@ -10,6 +10,7 @@ import pytest
 from tests.cells import cell_network
 from tests.model_builder import ModelBuilder
 from tests.models import mobile_chain
+from tests.test_random_models import random_model
 from tflite_memopt import Options, analyze
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
@@ -126,3 +127,14 @@ def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.
     report = optimize(NETWORKS["cells 4"], replace(PLAIN, target="cortex-m4", effort="thorough")).report
     assert bounds["cmsis-nn-dsp"] != bounds["portable"]
     assert report.least_in_stripes == bounds["cmsis-nn-dsp"]
+
+
+def test_a_budget_counts_with_the_library_that_needs_most() -> None:
+    """The plan that meets it with TFLM's own kernels does not with esp-nn: then the least RAM is looked for."""
+    data, options = write_model(random_model(110)), Options(verify=False, effort="quick")
+    default = optimize(data, options).report
+    most = max(each.required for each in default.libraries["after"].values())
+    fit = optimize(data, replace(options, budget=most)).report.answer.fit
+    assert fit is not None
+    assert fit.fits
+    assert most > default.after.required_for_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -456,10 +456,10 @@ def labeled_options(options: Options) -> dict[str, Any]:
     return {name: value for name, value in changed.items() if DECLARED[name].role == "file"}
 
 
-def as_labeled(options: Options, label: PlanLabel) -> Options:
-    """Return the options with which a file was made, where these leave the default; those of its verification stay.
+def as_labeled(options: Options, label: PlanLabel, given: Collection[str] = ()) -> Options:
+    """Return the options with which a file was made, but for those that differ from the default or are ``given``.
 
-    Raises UsageError for an option that this version does not know.
+    Those of its verification stay. Raises UsageError for an option that this version does not know.
     """
     strange = [name for name in label.options if name not in DECLARED or DECLARED[name].role != "file"]
     if strange:
@@ -468,7 +468,7 @@ def as_labeled(options: Options, label: PlanLabel) -> Options:
     own: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in label.options.items()
-        if getattr(options, name) == getattr(default, name)
+        if name not in given and getattr(options, name) == getattr(default, name)
     }
     if options.target is None and options.kernels is None:
         own |= {"target": label.target, "kernels": label.kernels, "device": label.device}

@@ -80,12 +80,18 @@ def flags_of(command: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def options_from(flags: Mapping[str, Any], **others: Any) -> Options:
-    """Return the options of a run from the values of its flags, and ``others`` by name."""
+def fields_from(flags: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the values of flags say of the fields of ``Options``."""
+    found: dict[str, Any] = {}
     for field, value in flags.items():
         sets = DECLARED[field].sets
-        others |= {field: value} if sets is None else sets(value)
-    return Options(**others)
+        found |= {field: value} if sets is None else sets(value)
+    return found
+
+
+def options_from(flags: Mapping[str, Any], **others: Any) -> Options:
+    """Return the options of a run from the values of its flags, and ``others`` by name."""
+    return Options(**{**others, **fields_from(flags)})
 
 
 def _type_of(declared: Declared) -> Any:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ..errors import ErrorKind, UsageError
 from ..options import Hop, Options, as_labeled
 from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
-from .flags import GroupedCommand, command_again, flag, flags_of, options_from
+from .flags import GroupedCommand, command_again, fields_from, flag, flags_of, options_from
 from .networks import network_table
 from .pairs import refuse_pairs
 from .reports import RESULT_PATH, report_option, reports_of
@@ -223,7 +224,10 @@ def _options_of(flags: Mapping[str, Any]) -> Options:
     if label.version not in ("", __version__):
         warning = f"warning: made by version {label.version}, and this is {__version__}: the result may differ"
         click.echo(warning, err=True)
-    return as_labeled(options_from({**flags, "replay": label.decision}, jobs=usable_cores()), label)
+    sources = click.get_current_context().get_parameter_source
+    given = {name: value for name, value in flags.items() if sources(name) is ParameterSource.COMMANDLINE}
+    options = options_from({**flags, "replay": label.decision}, jobs=usable_cores())
+    return as_labeled(options, label, fields_from(given))
 
 
 def _label_in(replay: str) -> PlanLabel | None:

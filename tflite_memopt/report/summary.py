@@ -128,7 +128,8 @@ def headline(report: Report) -> str:
     sentence = f"{mended_first(report)}{what} {sizes}{library} at {price}, {_verified(report)}"
     if not report.tflm.runs:
         return f"{said_of(report.tflm)}. {_IF_IT_COULD}{sentence}"
-    was = report.budget is not None and report.before.bytes_for(report.objective) <= report.budget
+    most = max(each.bytes_for(report.objective) for each in report.libraries["before"].values())
+    was = report.budget is not None and most <= report.budget
     if is_head:
         return joined(sentence, said_of_fit(answer, report.device, was))
     return joined(sentence, *sentences_of(answer, report.device, report.target, was))

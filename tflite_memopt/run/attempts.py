@@ -18,7 +18,7 @@ from ..kernels.profiles import PORTABLE
 from ..kernels.since import needed_since, without_newer
 from ..kernels.support import support_of
 from ..kernels.targets import profile_for
-from ..memory.arrange import Declined
+from ..memory.arrange import Declined, cost_in
 from ..memory.figures import operator_kinds
 from ..memory.reserve import needs_by_library
 from ..memory.work import instructions
@@ -127,6 +127,17 @@ def cheapest(run: RunContext, asked: SearchOptions) -> Candidate:
 
 def worthy_candidate(run: RunContext, asked: SearchOptions) -> tuple[Candidate, Declined | None]:
     """Return the cheapest candidate of which everything new pays, and the cheapest of all where that is another.
+
+    A search for a budget ends at a plan within it. Where another library needs more than the budget with that plan, the
+    least RAM is looked for.
+    """
+    found = _worthy(run, asked)
+    is_within = asked.meets_budget(cost_in(found[0].placement.memory, asked).need)
+    return _worthy(run, replace(asked, budget=None)) if is_within and not found[0].meets_budget(asked) else found
+
+
+def _worthy(run: RunContext, asked: SearchOptions) -> tuple[Candidate, Declined | None]:
+    """Return the answer of one search.
 
     In the order of the ladder, a candidate replaces the one before when it has no operator kind and no newer TFLM that
     the other does without, when it saves ``run.worth`` of the objective, or when it alone meets the budget.

@@ -194,6 +194,8 @@ def placed_again(run: RunContext, options: SearchOptions, found: Candidate) -> C
     It counts as worse where it meets a fault of the run's library: for other kernels nothing was mended of that.
     """
     copied = replace(found.cascaded, model=copy_model(found.model))
+    order = found.placement.order  # a replay of the decision has the model as it was before
+    copied.model.main.reorder(sorted(range(len(order)), key=order.__getitem__))
     placed = _placed(run, options, found.base, Striped(found.rewritten, copied, None), found.unplanned)
     return replace(placed, is_no_worse=placed.is_no_worse and not _mended(run, copy_model(found.model)).uses)
 

@@ -127,14 +127,26 @@ def decision_in(text: str) -> Decision:
             ErrorKind.SYNTAX,
         )
     below = int(bounds[0]) if bounds else None
+    if (_NO_REWRITES in parts and (sites or _ROLLED in parts)) or (bounds and not tilings):
+        raise UsageError(
+            f"'{text}' contradicts itself: '{_NO_REWRITES}' excludes sites and steps in loops, and '{_BELOW}N' needs "
+            "tilings",
+            ErrorKind.SYNTAX,
+        )
     order, is_rolled, is_rewritten = orders[0] if orders else (), _ROLLED in parts, _NO_REWRITES not in parts
     return Decision(sites, _ALONG_H in parts, order, "; ".join(tilings), is_rolled, below, is_rewritten)
+
+
+def _range(first: int, last: int) -> range:
+    if last < first:
+        raise ValueError
+    return range(first, last + 1)
 
 
 def _order_in(text: str) -> tuple[int, ...]:
     try:
         ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
-        return tuple(position for each in ends for position in range(each[0], each[-1] + 1))
+        return tuple(chain.from_iterable(_range(each[0], each[-1]) for each in ends))
     except ValueError:
         raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'", ErrorKind.SYNTAX) from None
 

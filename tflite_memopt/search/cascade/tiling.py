@@ -144,12 +144,18 @@ def _tiling_in(text: str) -> Tiling:
         halos, edges = ({word: word for word in get_args(each)}.__getitem__ for each in (Halo, Edges))
         readers: dict[str, Callable[[str], object]] = {"ends": _ends, "halo": halos, "edges": edges}
         names = list(kind.__dataclass_fields__)
-        values = [readers.get(name, int)(field) for name, field in zip(names, fields, strict=True)]
+        values = [readers.get(name, _count)(field) for name, field in zip(names, fields, strict=True)]
         return Tiling(first, end, kind(*values))  # type: ignore[arg-type]
     except (ValueError, KeyError):
         raise UsageError(
             f"'{text}' is not a tiling; an example is '4-11 unrolled 8,16,24 rolling pad'", ErrorKind.SYNTAX
         ) from None
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
 
 
 def _ends(text: str) -> Ends:

@@ -56,7 +56,7 @@ def sites_in(text: str) -> Sites:
 
 def _site_in(word: str) -> Site:
     position, _, tiles = word.removesuffix("e").partition("x")
-    if not position.isdigit() or not (tiles or "0").isdigit():
+    if not position.isdecimal() or not (tiles or "0").isdecimal():
         raise UsageError(f"'{word}' is not a site; examples are '12', '15e', and '30x4'", ErrorKind.SYNTAX)
     return Site(int(position), word.endswith("e"), int(tiles or 0))
 
