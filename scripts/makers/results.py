@@ -175,7 +175,7 @@ def turned() -> Iterator[str]:
     found = {model: runs for model, runs in every.items() if runs}
     cases = list(dict.fromkeys(case for runs in found.values() for case in runs))
     yield from table(
-        " | ".join(("model", *(f"{target or 'any kernels'} {options}" for target, options in cases), "proof"))
+        " | ".join(("model", *(f"{target or 'any kernels'} {options}".strip() for target, options in cases), "proof"))
     )
     for model, runs in found.items():
         cells = (
