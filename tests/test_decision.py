@@ -73,7 +73,7 @@ def test_no_decision_prints_too() -> None:
     [
         *("upside down", "order 1,x", "order 2-0", "order 0-2; order 0-2", "sites 3 4y", "sites ²", "sites 3x²"),
         *("1-4 knitted 2", "0-2 masked 0", "0-2 cut -2", "0-2 clamped 0", "0-2 unrolled 2 rolling pad; below x"),
-        *("below 100", "no rewrites; sites 1", "no rewrites; mended", "no rewrites; steps in loops"),
+        *("below x", "below 100", "no rewrites; sites 1", "no rewrites; mended", "no rewrites; steps in loops"),
     ],
 )
 def test_what_is_no_decision_is_refused(text: str) -> None:

@@ -169,10 +169,8 @@ def aside() -> Iterator[str]:
 
 def turned() -> Iterator[str]:
     """RAM and run time of networks of PyTorch for targets, and with channels last; sums of those that run in each."""
-    every = {
-        model: {case: run for case, run in runs.items() if any(case)} for model, runs in _by_model("converters").items()
-    }
-    found = {model: runs for model, runs in every.items() if runs}
+    by_model = _by_model("converters").items()
+    found = {model: kept for model, runs in by_model if (kept := {case: runs[case] for case in runs if any(case)})}
     cases = list(dict.fromkeys(case for runs in found.values() for case in runs))
     yield from table(
         " | ".join(("model", *(f"{target or 'any kernels'} {options}".strip() for target, options in cases), "proof"))

@@ -137,18 +137,15 @@ def decision_in(text: str) -> Decision:
     return Decision(sites, _ALONG_H in parts, order, "; ".join(tilings), is_rolled, below, is_rewritten)
 
 
-def _range(first: int, last: int) -> range:
-    if last < first:
-        raise ValueError
-    return range(first, last + 1)
-
-
 def _order_in(text: str) -> tuple[int, ...]:
     try:
         ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
-        return tuple(chain.from_iterable(_range(each[0], each[-1]) for each in ends))
     except ValueError:
-        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'", ErrorKind.SYNTAX) from None
+        ends = []
+    spans = [range(each[0], each[-1] + 1) for each in ends]
+    if not spans or not all(spans):
+        raise UsageError(f"'{text}' is not an order of operators; an example is '0-3,5,4'", ErrorKind.SYNTAX)
+    return tuple(chain.from_iterable(spans))
 
 
 def _ranges(order: Sequence[int]) -> Iterator[str]:
