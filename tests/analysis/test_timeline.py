@@ -22,10 +22,10 @@ from tests.models import (
 )
 from tests.profiles import examples
 from tflite_memopt.errors import ErrorKind, InfeasibleError, UnsupportedModelError, UsageError
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE, profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.problems import schedule_problem
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.analysis.lifetimes import compute_timeline, io_lower_bound, peak, working_sets
 from tflite_memopt.model.analysis.macs import model_macs
 from tflite_memopt.model.analysis.side_effects import side_effect_order
@@ -182,7 +182,7 @@ def test_no_order_goes_below_the_bound(problem: ScheduleProblem) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_the_arena_to_reserve_covers_head_and_tail_on_both_words(name: str) -> None:
     model = ALL[name]()
-    uses = [arena_use(model, 4096, PORTABLE.requests, ILP32), arena_use(model, 4096, PORTABLE.requests, WHEEL)]
+    uses = [reserve(model, 4096, PORTABLE, abi=ILP32), reserve(model, 4096, PORTABLE, abi=WHEEL)]
     for use in uses:
         assert use.exact
         assert use.required % 16 == 0
@@ -196,7 +196,7 @@ def test_planner_temporaries_can_exceed_the_head() -> None:
     for _ in range(100):
         x = b.reshape(x, (1, 16))
     model = b.finish(x)
-    use = arena_use(model, 32, PORTABLE.requests, ILP32)
+    use = reserve(model, 32, PORTABLE, abi=ILP32)
     tensors = len(model.main.tensors)
     planned = sum(not tensor.is_constant for tensor in model.main.tensors)
     assert use.temporaries > 24 * tensors + 40 * planned > use.head

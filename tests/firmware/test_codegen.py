@@ -28,11 +28,11 @@ from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.files import FILES
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.firmware.resolver import CUSTOM, builtin_method, registrations
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.memory.file import read_planned
 from tflite_memopt.memory.layout import head_in_force, memory_layout
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.io.offline_plan import decode
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -224,7 +224,7 @@ def test_the_arena_of_a_portable_plan_is_enough_for_each_library(library: str, t
     model = read_planned(data)
     profile = PROFILES[library]
     head = head_in_force(memory_layout(model, profile), decode(model) or {})
-    needed = arena_use(model, head, profile.requests, LP64).required
+    needed = reserve(model, head, profile, abi=LP64).required
     found = arena_bytes(tmp_path, MACROS[library])
     assert needed <= found
     assert library != "esp-nn-s3" or found > arena_bytes(tmp_path, ())
@@ -265,7 +265,7 @@ def test_the_head_is_said_for_each_library() -> None:
     }
     for name, profile in ((each.name, each) for each in PROFILES["portable"].libraries):
         head = head_in_force(memory_layout(model, profile), decode(model) or {})
-        use = arena_use(model, head, profile.requests, ILP32)
+        use = reserve(model, head, profile, abi=ILP32)
         assert said[name] == (f"{use.required:,}", f"{head:,}")
     assert text.count("read from source and never run") == 2
 

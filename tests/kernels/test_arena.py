@@ -11,8 +11,8 @@ from tests.model_builder import ModelBuilder
 from tests.tflm import needs_wheel
 from tflite_memopt.evidence.equivalence.adapter import RunJob
 from tflite_memopt.evidence.equivalence.runner import Interpreter
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
@@ -40,7 +40,7 @@ def test_parameters_are_aligned_as_the_wheel_aligns_them(before: int, dense: int
         tensor = builder.softmax(tensor)
     model = builder.finish(tensor)
     measured = run_tflm(RunJob(write_model(model), [[np.zeros((1, 8), np.int8)]], 100_000)).facts["tail"]
-    assert arena_use(model, 0, reference.requests, WHEEL).tail == measured
+    assert reserve(model, 0, reference, abi=WHEEL).tail == measured
 
 
 @pytest.mark.few(3)
@@ -86,4 +86,4 @@ def takes(model: Model, *less: int) -> list[bool]:
 def required(model: Model) -> int:
     """The bytes of arena that are counted."""
     read = read_model(write_model(model))
-    return arena_use(read, aligned(read.main.inputs[0].nbytes) * 2, reference.requests, WHEEL).required
+    return reserve(read, aligned(read.main.inputs[0].nbytes) * 2, reference, abi=WHEEL).required

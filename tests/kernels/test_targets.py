@@ -16,12 +16,13 @@ from tests.models import concat_model
 from tests.profiles import examples
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ErrorKind, UsageError
-from tflite_memopt.kernels.arena import arena_use, larger_structures
+from tflite_memopt.kernels.arena import larger_structures
 from tflite_memopt.kernels.boards import BOARDS, device_named, usual_tflm
 from tflite_memopt.kernels.chips import CHIPS, FAMILIES, MEMORIES, chip_named, names_of_target, plain_name
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.since import BUILDS, PRESENT, SINCE, build_named, has_operators, without_newer
 from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -109,7 +110,7 @@ def test_a_target_chooses_kernels_and_layout() -> None:
 def test_narrower_layouts_never_need_more() -> None:
     model = concat_model()
     for each in PROFILES.values():
-        needs = [arena_use(model, 4096, each.requests, abi) for abi in (ILP32_SHORT_ENUMS, ILP32, LP64, WHEEL)]
+        needs = [reserve(model, 4096, each, abi=abi) for abi in (ILP32_SHORT_ENUMS, ILP32, LP64, WHEEL)]
         assert [use.required for use in needs] == sorted(use.required for use in needs)
         assert [use.tail for use in needs] == sorted(use.tail for use in needs)
 
@@ -339,7 +340,7 @@ def test_a_build_has_its_structures_and_libraries(name: str) -> None:
     assert profile.abi.is_static == build.is_static
     assert profile.abi.short_enums == (build.short_enums is not False)
     stock = profile_for("cortex-m4", build=replace(build, is_static=True))
-    need, least = (arena_use(model, 4096, each.requests, each.abi).required for each in (profile, stock))
+    need, least = (reserve(model, 4096, each).required for each in (profile, stock))
     assert need - least == (0 if build.is_static else larger_structures(model, profile.abi))
     anywhere = profile_for(None, build=build)
     assert [each.name for each in anywhere.libraries] == [
@@ -370,7 +371,7 @@ def test_an_arduino_board_implies_its_library() -> None:
     assert chip.tflm == PRESENT.name
     assert [each.name for each in nano.profile.libraries] == ["cmsis-nn-dsp"]
     model = concat_model()
-    needs = [arena_use(model, 4096, each.requests, each.abi).required for each in (nano.profile, chip.profile)]
+    needs = [reserve(model, 4096, each).required for each in (nano.profile, chip.profile)]
     assert needs[0] - needs[1] == larger_structures(model, nano.profile.abi)
 
 

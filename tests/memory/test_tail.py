@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.models import irregular_model, mobile_chain
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.figures import tail_parts
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.ir.model import Model
 
 
@@ -15,7 +15,7 @@ from tflite_memopt.model.ir.model import Model
 @pytest.mark.parametrize("model", [mobile_chain(), irregular_model()], ids=["chain", "irregular"])
 def test_the_parts_are_the_whole(model: Model, kernels: str) -> None:
     profile = PROFILES[kernels]
-    tail = arena_use(model, 0, profile.requests, profile.abi).tail
+    tail = reserve(model, 0, profile).tail
     parts = tail_parts(model, profile, tail)
     assert sum(part.bytes for part in parts) == tail
     assert [part.bytes for part in parts] == sorted((part.bytes for part in parts), reverse=True)

@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model, Tensor
 from tflite_memopt.operators.requests import ILP32
@@ -58,7 +58,7 @@ def attention(is_read: bool = False, order: tuple[int, ...] = (0, 2, 3, 1)) -> M
 
 
 def tail(model: Model) -> int:
-    return arena_use(model, 0, PORTABLE.requests, ILP32).tail
+    return reserve(model, 0, PORTABLE, abi=ILP32).tail
 
 
 def test_the_copy_in_the_tail_goes() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, assert_refused, quantization_of, refusals
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.ir.copying import drop_dead_tensors
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.operators.requests import ILP32
@@ -50,11 +50,11 @@ def lean(shape: tuple[int, ...], other: tuple[int, ...], dtype: DType = I8, give
     ],
 )
 def test_what_it_leaves_less_in_the_tail(model: Model, name: str, saved: int) -> None:
-    before = arena_use(model, 0, PORTABLE.requests, ILP32).tail
+    before = reserve(model, 0, PORTABLE, abi=ILP32).tail
     Driver(model).apply_everywhere((LEAN_RESHAPE,))
     drop_dead_tensors(model)
     assert [operator.name for operator in model.main.operators] == [name]
-    assert abs(before - arena_use(model, 0, PORTABLE.requests, ILP32).tail - saved) <= 12  # what alignment costs
+    assert abs(before - reserve(model, 0, PORTABLE, abi=ILP32).tail - saved) <= 12  # what alignment costs
 
 
 def test_a_shape_that_is_computed_stays() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, assert_refused, quantization_of, refusals
-from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.memory.reserve import reserve
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.operators.requests import ILP32
 from tflite_memopt.search.rewrite.engine import Driver
@@ -52,10 +52,10 @@ def sliced(
 
 def test_it_leaves_108_bytes_less_in_the_tail() -> None:
     model = sliced()
-    before = arena_use(model, 0, PORTABLE.requests, ILP32).tail
+    before = reserve(model, 0, PORTABLE, abi=ILP32).tail
     Driver(model).apply_everywhere((PLAIN_SLICE,))
     # The operand of the strides goes too, whose structure is in the tail until dead tensors are dropped.
-    assert before - arena_use(model, 0, PORTABLE.requests, ILP32).tail >= 96
+    assert before - reserve(model, 0, PORTABLE, abi=ILP32).tail >= 96
     (only,) = model.main.operators
     assert only.name == "SLICE"
 

@@ -14,7 +14,6 @@ from ..memory.layout import MemoryLayout, memory_layout, offsets_in_force
 from ..memory.problems import ties_named
 from ..memory.spread import capacities_for, moves_of, prices_for, spread_model
 from ..model.ir.model import Model, Tensor
-from ..solvers.graph.limits import SearchLimit
 from .cpp_text import EXTERNAL, check_array, identifiers, literal
 
 _UNLIMITED = 1 << 31
@@ -127,8 +126,8 @@ def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfil
     names, capacities, arena = _memories(model, profile, request)
     external = _external(model, layout, request.external)
     ties = ties_named(model, request.ties)
-    prices = prices_for(request.sizes, request.prices) if request.sizes else ()
-    spread = spread_model(model, layout, profile, capacities, SearchLimit(), ties, external, prices)
+    prices = prices_for(request.sizes, request.prices) if request.sizes else (0,)
+    spread = spread_model(model, layout, profile, capacities, prices, ties, external)
     if len(spread.used) > _MOST_MEMORIES:
         raise UsageError(f"{len(spread.used)} memories and buffers: a table holds at most {_MOST_MEMORIES}")
     rows = tuple(_rows(layout, spread.offsets, spread.memories, moves_of(model, layout)))

@@ -15,7 +15,7 @@ arena_allocator/single_arena_buffer_allocator.cc (commit 90b983c2b3f1, 2026-08-2
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from ..model.ir.model import Model, Operator, Tensor
@@ -115,18 +115,6 @@ class ArenaBesideHead:
         return ArenaUse(head, self.tail, self.temporaries, required, self.exact)
 
 
-def arena_use(
-    model: Model,
-    head: int,
-    requests: RequestRule,
-    abi: Abi,
-    order: Sequence[int] | None = None,
-    planner: MemoryPlanner = "tflm",
-) -> ArenaUse:
-    """Return the arena of a model whose planned head is ``head`` bytes; the rest as for :func:`arena_beside_head`."""
-    return arena_beside_head(model, requests, abi, order, planner).with_head(head)
-
-
 def arena_beside_head(
     model: Model,
     requests: RequestRule,
@@ -191,12 +179,12 @@ class TwoArenasUse:
 
 
 def two_arenas_use(model: Model, head: int, requests: RequestRule, abi: Abi) -> TwoArenasUse:
-    """As :func:`arena_use`, for ``MicroAllocator::Create`` with a persistent and a non-persistent arena.
+    """As :func:`arena_beside_head`, for ``MicroAllocator::Create`` with a persistent and a non-persistent arena.
 
     TFLM's temporaries are in the non-persistent one. Source: micro_allocator.cc, arena_allocator/
     persistent_arena_buffer_allocator.cc and non_persistent_arena_buffer_allocator.cc (the same commit).
     """
-    replay = _Replay(model, requests_in(model, abi, requests), abi, None)
+    replay = _Replay(model, requests_in(model, abi, requests), abi)
     replay.create((PERSISTENT_ALLOCATOR, NON_PERSISTENT_ALLOCATOR))
     replay.start()
     replay.prepare()
@@ -239,27 +227,23 @@ class _Arena:
         self.peak = max(self.peak, self.temporary + self.tail)
 
 
+@dataclass
 class _Replay:
-    def __init__(
-        self,
-        model: Model,
-        asked: Mapping[Operator, Requests],
-        abi: Abi,
-        order: Sequence[int] | None,
-        planner: MemoryPlanner = "tflm",
-    ) -> None:
-        self.model = model
-        self.has_planner = planner == "tflm"
-        self.main = model.main.operators if order is None else [model.main.operators[at] for at in order]
-        self.asked = asked
-        self.abi = abi
-        self.pointer = POINTER.on(abi)
-        self.arena = _Arena()
-        self.scratch_count = 0
+    model: Model
+    asked: Mapping[Operator, Requests]
+    abi: Abi
+    order: Sequence[int] | None = None
+    planner: MemoryPlanner = "tflm"
+    arena: _Arena = field(default_factory=_Arena)
+    scratch_count: int = 0
+
+    @property
+    def pointer(self) -> int:
+        return POINTER.on(self.abi)
 
     def create(self, allocators: Sequence[Size]) -> None:
         """``MicroAllocator::Create``."""
-        planner = (MEMORY_PLANNER,) if self.has_planner else ()
+        planner = (MEMORY_PLANNER,) if self.planner == "tflm" else ()
         more = {BUFFER_ALLOCATOR: RECORDING_BUFFERS} if self.abi.records else {}
         for structure in (*allocators, *planner):
             self.arena.persistent(ALLOCATOR, structure.on(self.abi) + more.get(structure, 0), self.pointer)
@@ -306,7 +290,7 @@ class _Replay:
         for tensor in tensors:
             if tensor.is_variable and not in_head(tensor):
                 self.arena.persistent(TENSORS, tensor.nbytes)
-        planned = sum(map(in_head, tensors)) + self.scratch_count if self.has_planner else 0
+        planned = sum(map(in_head, tensors)) + self.scratch_count if self.planner == "tflm" else 0
         self.arena.offer_the_rest(PLANNED_BUFFER.on(self.abi) * planned)
 
     def interface_tensors(self) -> None:
@@ -318,7 +302,8 @@ class _Replay:
                     self.arena.persistent(INTERFACE, size, alignment)
 
     def _operators(self) -> Iterable[Operator]:
-        yield from self.main
+        main = self.model.main.operators
+        yield from main if self.order is None else (main[at] for at in self.order)
         for graph in self.model.graphs[1:]:
             yield from graph.operators
 

@@ -199,27 +199,14 @@ def attach_plan(
     itself stays.
     """
     offline_plan.attach(model, placement.offsets)
-    plan_label.attach(model, _label_of(profile, placement, original, decision, options, device))
-    return detach_if_moved(model, original)
-
-
-def _label_of(
-    profile: KernelProfile,
-    placement: ModelPlacement,
-    original: Model,
-    decision: Decision,
-    options: Mapping[str, Any],
-    device: str | None,
-) -> PlanLabel | None:
-    """Return the label to write beside a plan; None where there is no plan."""
-    if not placement.offsets:
-        return None
     overlaps = not profile.is_portable and any(use.kind != "view" for use in reuse_in_force(placement))
     before = _label_before(original) if decision == NOTHING_DECIDED else None
     decided, asked = str(decision), dict(options)
     if before is not None:
         decided, asked = before.decision or decided, {**before.options, **options}
-    return PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked, device)
+    label = PlanLabel(profile.name, profile.target, overlaps, decided, __version__, asked, device)
+    plan_label.attach(model, label if placement.offsets else None)  # without a plan there is none
+    return detach_if_moved(model, original)
 
 
 def _label_before(original: Model) -> PlanLabel | None:

@@ -150,13 +150,7 @@ def _dead_slots(loop: Loop, timeline: Timeline) -> Iterator[int]:
 
 
 def _carry(
-    loop: Loop,
-    slot: int,
-    graph: Graph,
-    reuses: Reuses,
-    timeline: Timeline,
-    groups: _Groups,
-    changing: set[Tensor],
+    loop: Loop, slot: int, graph: Graph, reuses: Reuses, timeline: Timeline, groups: _Groups, changing: set[Tensor]
 ) -> None:
     """Put the tensors of one slot together that may lie at one offset."""
     given, output = loop.operator.required(slot), loop.operator.outputs[slot]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..kernels.arena import ArenaUse, MemoryPlanner, arena_use
+from ..kernels.arena import ArenaUse, MemoryPlanner, arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..model.ir.model import Model, Tensor
 from ..operators.requests import Abi
@@ -45,9 +45,9 @@ def reserve(
 ) -> ArenaUse:
     """Return the arena of a model whose tensors and scratch take ``head`` bytes under one kernel library.
 
-    ``abi``: the layout of structures; None for the profile's. ``order`` as for ``arena_use``.
+    ``abi``: the layout of structures; None for the profile's. ``order`` as for ``arena_beside_head``.
     """
-    return arena_use(model, head, library.requests, abi or library.abi, order, planner)
+    return arena_beside_head(model, library.requests, abi or library.abi, order, planner).with_head(head)
 
 
 def needs_by_library(

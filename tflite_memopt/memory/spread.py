@@ -17,7 +17,7 @@ from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.limits import SearchLimit
 from ..solvers.plan.check import check_plan
 from ..solvers.plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
-from ..solvers.plan.together import Groups, join
+from ..solvers.plan.together import join
 from .layout import MemoryLayout, places_of
 from .problems import groups_with
 
@@ -25,28 +25,6 @@ _PICKED = frozenset({"SLICE", "STRIDED_SLICE", "GATHER", "SPLIT", "SPLIT_V", "UN
 """Operators that read no more of their first operand than they write."""
 _PUT = "DYNAMIC_UPDATE_SLICE"
 """It writes no more of its output than its second operand has."""
-
-
-def memories_problem(
-    model: Model,
-    layout: MemoryLayout,
-    capacities: Sequence[int],
-    groups: Groups | None = None,
-    prices: Sequence[int] = (),
-) -> MemoriesProblem:
-    """Return the problem of a model in the order in which it stands; ``capacities`` in bytes, the fastest memory first.
-
-    ``prices``: of a byte that moves, by memory; empty: 0 in the first and 1 in the others.
-
-    Items at one offset, the ``groups``, are one item, as for the planner (``together.py``); None: those of
-    the layout.
-    """
-    joined = layout.joined if groups is None else join(layout.problem, groups)
-    traffic = [0] * len(joined.problem.items)
-    for item, nbytes in zip(joined.item_of, moves_of(model, layout), strict=True):
-        traffic[item] += nbytes
-    prices = tuple(prices) or (0, *[1] * (len(capacities) - 1))
-    return MemoriesProblem(joined.problem, tuple(traffic), tuple(capacities), prices)
 
 
 def moves_of(model: Model, layout: MemoryLayout) -> list[int]:
@@ -64,27 +42,31 @@ def spread_model(
     layout: MemoryLayout,
     profile: KernelProfile,
     capacities: Sequence[int],
-    limit: SearchLimit,
-    ties: Sequence[tuple[Tensor, Tensor]] = (),
-    external: Sequence[Tensor] = (),
-    prices: Sequence[int] = (),
+    prices: tuple[int, ...],
+    ties: Sequence[tuple[Tensor, Tensor]],
+    external: Sequence[Tensor],
 ) -> MemoriesPlan:
     """Return the plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
 
-    ``ties``: outputs at the places of inputs (``problems.py``). ``external``: tensors in buffers that are not the
-    model's: each is alone in a memory after the ``capacities``, together with items that must lie at its offset.
+    ``capacities`` in bytes, the fastest memory first; ``prices``: of a byte that moves, by memory. ``ties``: outputs at
+    the places of inputs (``problems.py``); what lies at one offset is one item, as for the planner (``together.py``).
+    ``external``: tensors in buffers that are not the model's: each is alone in a memory after the ``capacities``,
+    together with items that must lie at its offset.
     Raises InfeasibleError when the model does not fit, UsageError for a tie that cannot be.
     """
-    groups = groups_with(layout, ties)
-    item_of = join(layout.problem, groups).item_of
-    problem = memories_problem(model, layout, capacities, groups, prices)
+    joined = join(layout.problem, groups_with(layout, ties))
+    item_of, items = joined.item_of, joined.problem.items
+    traffic = [0] * len(items)
+    for item, nbytes in zip(item_of, moves_of(model, layout), strict=True):
+        traffic[item] += nbytes
     outside = tuple(dict.fromkeys(item_of[layout.tensors.index(tensor)] for tensor in external))
-    inside = [item for item in range(len(problem.traffic)) if item not in outside]
-    moved = tuple(problem.traffic[item] for item in inside)
-    found = spread(MemoriesProblem(part_of(problem.plan, inside), moved, problem.capacities, problem.prices), limit)
+    inside = [item for item in range(len(items)) if item not in outside]
+    moved = tuple(traffic[item] for item in inside)
+    problem = MemoriesProblem(part_of(joined.problem, inside), moved, tuple(capacities), prices)
+    found = spread(problem, SearchLimit())
     places = dict(zip(inside, zip(found.memories, found.offsets, strict=True), strict=True))
     places |= {item: (len(capacities) + number, 0) for number, item in enumerate(outside)}
-    used = (*found.used, *(problem.plan.items[item].size for item in outside))
+    used = (*found.used, *(items[item].size for item in outside))
     memories = tuple(places[item][0] for item in item_of)
     offsets = tuple(places[item][1] for item in item_of)
     starts = [aligned(sum(used[:number])) for number in range(len(used))]

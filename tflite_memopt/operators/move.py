@@ -424,9 +424,7 @@ KINDS: Mapping[str, OperatorKind] = {
         versions={I8: 2, I32: 3, I16: 4},
     ),
     "SPLIT_V": _moved(
-        *(Tflm(TO_32, constants=(2,)), Asks(4, holds=(IN2,)), "moved", 1687),
-        views=_split(0, 2),
-        versions={I8: 2},
+        *(Tflm(TO_32, constants=(2,)), Asks(4, holds=(IN2,)), "moved", 1687), views=_split(0, 2), versions={I8: 2}
     ),
     "SQUEEZE": _moved(Tflm(), Asks(36, holds=UNARY), "joined", views=_whole),
     "STRIDED_SLICE": _moved(

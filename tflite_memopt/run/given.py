@@ -128,8 +128,7 @@ def loadable(data: bytes, model: Model, options: Options, progress: Progress) ->
     proof = prove(read_model(shapes.data), read_model(written))
     if not proof.proved:
         raise EquivalenceError(
-            f"{said_of(fixed.before.support)}; the rewrite that fixes it is not proved: {proof}",
-            ErrorKind.NO_KERNEL,
+            f"{said_of(fixed.before.support)}; the rewrite that fixes it is not proved: {proof}", ErrorKind.NO_KERNEL
         )
     if options.verify and LITERT in options.runtimes:
         _check_on_litert(shapes.data, written, options, progress)

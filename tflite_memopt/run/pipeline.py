@@ -58,10 +58,7 @@ class Result:
 
 
 def optimize(
-    source: Source,
-    options: Options = Options(),
-    progress: Progress = lambda _: None,
-    cache: Cache | None = None,
+    source: Source, options: Options = Options(), progress: Progress = lambda _: None, cache: Cache | None = None
 ) -> Result:
     """Optimize a .tflite given as bytes or as a path.
 
@@ -115,11 +112,7 @@ def optimize(
         tflm={"before": verification.tflm_before, "after": verification.tflm_after},
         refusal=verification.refusal,
         seconds=clock.seconds(),
-        warnings=(
-            *left_out,
-            *of_metadata(done.metadata_left_out),
-            *of_stated_arena(candidate.model),
-        ),
+        warnings=(*left_out, *of_metadata(done.metadata_left_out), *of_stated_arena(candidate.model)),
         advice=tuple(_of_interface((candidate.model, model), facts.memory.bytes_for(options.objective), options)),
     )
     inferred = (RewriteUse(INFERRED_SHAPES, shapes.names, "exact", 0),) if shapes.names else ()

@@ -200,10 +200,7 @@ class StretchCosts:
         own = self.own_work(stretch)
         work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
         return replace(
-            self.options,
-            budget=None,
-            max_slowdown=min(1.0, work),
-            loops=self.options.loops and limit != _NO_LOOPS,
+            self.options, budget=None, max_slowdown=min(1.0, work), loops=self.options.loops and limit != _NO_LOOPS
         )
 
     @cached_property

@@ -170,12 +170,7 @@ def _shaped(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, 
 
 
 def outputs_of_parts(
-    name: str,
-    parts: Sequence[bytes],
-    models: Sequence[Model],
-    samples: Values,
-    runner: ModelRunner,
-    feed: Feed | None,
+    name: str, parts: Sequence[bytes], models: Sequence[Model], samples: Values, runner: ModelRunner, feed: Feed | None
 ) -> dict[int, list[Array]]:
     """Return the outputs of the last part, each run on outputs of the one before; then ``models`` has the whole.
 
