@@ -186,7 +186,7 @@ def judged_calls(
             "the models cannot be compared: the second one is a step of a different model", ErrorKind.INTERFACE
         )
     check_label(result, model)
-    return prove_streamed(kind, model, result, ties), named_otherwise(model, result)
+    return prove_streamed(kind, model, result, ties), tuple(named_otherwise(model, result))
 
 
 def compare(

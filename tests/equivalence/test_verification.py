@@ -20,7 +20,7 @@ from tests.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tests.tflm import needs_wheel
 from tflite_memopt import Options
-from tflite_memopt.evidence.equivalence import verification
+from tflite_memopt.evidence.equivalence import judge
 from tflite_memopt.evidence.equivalence.compare import FLOAT_SUMS
 from tflite_memopt.evidence.equivalence.subject import Promise, Subject
 from tflite_memopt.evidence.equivalence.verification import verify_result
@@ -122,7 +122,7 @@ def test_the_smallest_arena_is_reported_where_tflm_refuses_the_promised_one() ->
     ).report.before.required_bytes["64"]
     for promised, warns in ((required, False), (required - 64, True)):
         promise = Promise(required_bytes=promised)
-        notes = verify_result(Subject(original, original, promise=promise), BOTH, quiet).basis.findings
+        notes = verify_result(Subject(original, original, promises={"tflm": promise}), BOTH, quiet).basis.findings
         assert (
             any(f"refuses the {promised:,} bytes" in note and f"accepts {required:,}" in note for note in notes)
             is warns
@@ -144,7 +144,7 @@ def test_an_approximation_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     original, changed = write_model(mobile_chain()), write_model(nudged(mobile_chain()))
     subject = Subject(original, changed, "approximates")
     with monkeypatch.context() as stricter:
-        stricter.setattr(verification, "LEAST_DECIBELS", 99)
+        stricter.setattr(judge, "LEAST_DECIBELS", 99)
         with differs_on("litert", "99 dB"):
             verify_result(subject, LITERT, quiet)
     found = verify_result(subject, BOTH, quiet).verdicts
@@ -212,7 +212,7 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
         take_integers(nudged(model, "depthwise2/bias", 2_000))
 
     monkeypatch.setattr(candidate, "rewrite", rewriting(change, "approximates"))
-    monkeypatch.setattr(verification, "LEAST_DECIBELS", 0)
+    monkeypatch.setattr(judge, "LEAST_DECIBELS", 0)
     data = write_model(quantized_at_the_boundary())
     report = tflite_memopt.optimize(data, replace(BOTH, io="int8")).report
     for verdict in report.equivalence.values():

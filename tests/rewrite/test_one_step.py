@@ -20,7 +20,7 @@ from tflite_memopt import Options, Result, UnsupportedModelError, UsageError, op
 from tflite_memopt.api import verify
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import ErrorKind
-from tflite_memopt.evidence.equivalence import verification
+from tflite_memopt.evidence.equivalence import judge
 from tflite_memopt.evidence.proof import Proof, Status, prove_streamed
 from tflite_memopt.memory.problems import tie_positions
 from tflite_memopt.model.io import offline_plan, plan_label
@@ -155,7 +155,7 @@ def test_another_first_step_is_refuted() -> None:
 
 @needs_wheel
 def test_steps_with_scales_of_their_own_are_approximated_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "LEAST_DECIBELS", 5)
+    monkeypatch.setattr(judge, "LEAST_DECIBELS", 5)
     data = write_model(unrolled(6, I8, scales=(0.03, 0.031), is_folded=True))
     result = optimize(data, Options(step=True, effort="quick", allow_approximate=True))
     assert "APPROXIMATE, compared on 30 sequences of 6 steps" in result.report.summary.headline

@@ -99,7 +99,7 @@ def test_a_runner_that_refuses_the_model_is_an_error_before_any_search(tmp_path:
 def test_the_promised_arena_and_head_are_held_against_the_runner() -> None:
     for promise, figure in ((Promise(required_bytes=4_096), "4096 bytes"), (Promise(head=160), "says 160")):
         with differs_on("runner", figure):
-            verify_result(Subject(MODEL, MODEL, runner_promise=promise), ON_WHEEL, lambda _: None)
+            verify_result(Subject(MODEL, MODEL, promises={"runner": promise}), ON_WHEEL, lambda _: None)
 
 
 TELLS_ITS_POINTERS = """

@@ -147,11 +147,8 @@ def said_of_wrong(wrong: tuple[WrongOperator, ...], mended: bool = False) -> str
     """Name the operators that TFLM computes wrongly, the first and how many there are, and what to do."""
     first, *others = wrong
     more = f" and {len(others)} more" if others else ""
-    return (
-        f"{first}{more}"
-        if mended
-        else f"{first}{more}; {_CURES.get(first.operator) or _CURES.get(first.fault, 'replace the layer')}"
-    )
+    cure = _CURES.get(first.operator) or _CURES.get(first.fault, "replace the layer")
+    return f"{first}{more}" if mended else f"{first}{more}; {cure}"
 
 
 _CURES: Mapping[str, str] = {

@@ -70,13 +70,13 @@ def convolution_path(window: KernelWindow) -> ConvolutionPath:
     return "im2col"
 
 
-def is_refused(window: KernelWindow, build: Build) -> bool:
+def is_refused(window: KernelWindow) -> bool:
     """Tell whether Helium's one-row kernel refuses the operator, so that its output is never written.
 
     It does where the windows leave out two columns or more at the end; TFLM looks at its status in debug builds only.
     Source: Source/ConvolutionFunctions/arm_convolve_1_x_n_s8.c.
     """
-    if build != "mve" or convolution_path(window) != "1xn":
+    if convolution_path(window) != "1xn":
         return False
     total = (window.columns.outputs - 1) * window.columns.stride + window.columns.taps - window.columns.size
     return 2 * window.columns.before + int(fmod(total, 2)) != total
@@ -363,7 +363,7 @@ def _depthwise_reuses(operator: Operator, build: Build) -> tuple[KernelReuse, ..
 
 def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, ...]:
     """Helium: 1x1 and one-row convolutions write a pixel when the next three have been read from the input itself."""
-    if is_refused(window, "mve"):
+    if is_refused(window):
         return ()
     direct = window.taps == 1 or window.rows.size == window.rows.taps == 1
     further = (_PIXELS_AT_ONCE - 1) * window.out_depth if direct else 0

@@ -42,6 +42,11 @@ class OperatorName:
     """Name of the operator's first output."""
 
 
+def names_of(subgraph: int, index: int, operator: Operator) -> tuple[int, int, str, str]:
+    """Return the fields of an ``OperatorName``."""
+    return subgraph, index, operator.opcode.label, operator.outputs[0].name if operator.outputs else ""
+
+
 @dataclass(frozen=True)
 class Obstacle(OperatorName):
     """An obstacle that keeps TFLM from running a model, and the first operator with it."""
@@ -374,8 +379,7 @@ def _variable(operator: Operator) -> tuple[object, object]:
 
 def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:
     """One operator as an obstacle."""
-    output = operator.outputs[0].name if operator.outputs else ""
-    return Obstacle(subgraph, index, operator.opcode.label, output, kind, types_of(operator))
+    return Obstacle(*names_of(subgraph, index, operator), kind, types_of(operator))
 
 
 def _too_late(late: Arrival, build: TflmBuild, obstacle: Obstacle) -> Obstacle:

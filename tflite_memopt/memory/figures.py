@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..kernels import arena
 from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
-from ..kernels.support import OperatorName
+from ..kernels.support import OperatorName, names_of
 from ..model.analysis.lifetimes import WorkingSet, io_lower_bound, peak, working_sets
 from ..model.analysis.loops import Loop
 from ..model.analysis.macs import model_macs, runs_of
@@ -411,18 +411,8 @@ def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[
 def step_use(each: WorkingSet) -> StepUse:
     """Return a working set as the report shows it."""
     live = tuple(TensorUse(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
-    operator = each.operator
-    output = operator.outputs[0].name if operator.outputs else ""
-    return StepUse(
-        each.graph,
-        each.position,
-        operator.opcode.label,
-        output,
-        each.nbytes,
-        each.scratch_bytes,
-        operator_macs(operator),
-        live,
-    )
+    names = names_of(each.graph, each.position, each.operator)
+    return StepUse(*names, each.nbytes, each.scratch_bytes, operator_macs(each.operator), live)
 
 
 def bounds_of(model: Model, layout: MemoryLayout, schedule_bound: int) -> Bounds:
@@ -446,10 +436,7 @@ def arena_map(
     spans, tops, runs = layout.timeline.spans, _tops(layout, offsets), runs_of(model)
     steps = tuple(
         OperatorUse(
-            subgraph=each.graph,
-            index=each.position,
-            operator=each.operator.opcode.label,
-            output=each.operator.outputs[0].name if each.operator.outputs else "",
+            *names_of(each.graph, each.position, each.operator),
             macs=runs[each.graph] * operator_macs(each.operator),
             working_set=each.nbytes,
             reach=max((tops[holder] for holder in (*each.live, each.operator) if holder in tops), default=0),

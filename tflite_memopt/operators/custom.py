@@ -217,18 +217,16 @@ KINDS: Mapping[str, OperatorKind] = {
     ),
     "SignalFilterBankSquareRoot": _since("2023-07-14 2548022e0")(holds=BINARY),
     "SignalFramer": _since("2023-07-11 29d8dbfd4")(0, Size(28, 40), _WITH_VALID, _framed),  # TFLMSignalFramerParams
-    "SignalIrfft": _since("2023-07-20 55037d2d5")(
-        0, Size(24, 32), UNARY, in_init=_tables_of_inverse
-    ),  # TfLiteAudioFrontendIrfftParams
+    # TfLiteAudioFrontendIrfftParams
+    "SignalIrfft": _since("2023-07-20 55037d2d5")(0, Size(24, 32), UNARY, in_init=_tables_of_inverse),
     "SignalOverlapAdd": _since("2023-07-11 597ccf786")(0, Size(24, 32), UNARY, _added),  # TFLMSignalOverlapAddParams
     "SignalPCAN": _since("2023-08-23 e01fdf05a")(0, 4, TERNARY),  # TfLitePcanParams
     # TfLiteAudioFrontendRfftParams; scratch for the zero-padded input
     "SignalRfft": _since("2023-06-21 f22888af6")(
         0, Size(32, 48), UNARY, scratch=_padded_input, in_init=lambda operator, abi: (_tables(operator, abi),)
     ),
-    "SignalStacker": _since("2023-07-12 296b81858")(
-        0, Size(36, 56), _WITH_VALID, in_init=_stacked
-    ),  # TFLMSignalStackerParams
+    # TFLMSignalStackerParams
+    "SignalStacker": _since("2023-07-12 296b81858")(0, Size(36, 56), _WITH_VALID, in_init=_stacked),
     "SignalWindow": _since("2023-06-14 c306ff608")(0, 8, BINARY),  # TFLMSignalWindowParams
     "TFLM_DECODE": _since("2025-10-17 d96fe663d")(
         holds=lambda operator: tuple(slot for triple in _triples(operator) for slot in triple), prepare=_decoders

@@ -190,12 +190,9 @@ KINDS: Mapping[str, OperatorKind] = {
         price="converted",
         flash=2426,
     ),
-    "RELU": _unary(
-        TO_16, Asks(0, 28, UNARY), since=(Arrival("2025-03-21 b78bb7e31", I16),)
-    ),  # ReluOpData, activations.cc
-    "RELU6": _unary(
-        TO_16, Asks(0, 8, (IN0,)), since=(Arrival("2024-09-26 ef2179ce0", I16),)
-    ),  # Relu6OpData, activations.cc
+    # activations.cc: ReluOpData, Relu6OpData
+    "RELU": _unary(TO_16, Asks(0, 28, UNARY), since=(Arrival("2025-03-21 b78bb7e31", I16),)),
+    "RELU6": _unary(TO_16, Asks(0, 8, (IN0,)), since=(Arrival("2024-09-26 ef2179ce0", I16),)),
     "RELU_N1_TO_1": replace(_UNARY, overwrites=None, instead=_PLAIN),
     "RSQRT": _unary(TO_16, _ABS_RSQRT, since=(Arrival("2023-03-02 cf34a2a60", I16),)),
     "SELECT": OperatorKind(
@@ -222,8 +219,7 @@ KINDS: Mapping[str, OperatorKind] = {
         flash=6400,
         since=(Arrival("2025-06-04 686df2db9", I32),),
     ),
-    "TANH": _unary(
-        TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve", scale=(1 / 128, 0)
-    ),  # its helper holds the input again
+    # its helper holds the input again
+    "TANH": _unary(TO_16, Asks(0, 16, (IN0, IN0, OUT0)), price="curve", scale=(1 / 128, 0)),
     "ZEROS_LIKE": OperatorKind(overwrites="first input", tflm=Tflm(TO_8 | {I64, I32}), asks=Asks(holds=UNARY)),
 }

@@ -11,7 +11,7 @@ from ..errors import InfeasibleError
 from ..evidence.equivalence.baseline import Baseline
 from ..evidence.equivalence.inputs import MOST_SAMPLES
 from ..evidence.equivalence.runner import Interpreters
-from ..evidence.equivalence.subject import NO_PROMISE, FailedVerificationError, Promise, Subject
+from ..evidence.equivalence.subject import FailedVerificationError, Promise, Subject
 from ..evidence.equivalence.verification import Verified, verify_result
 from ..evidence.proof import Proof, Status, prove, prove_plan
 from ..kernels.faults import new_faults
@@ -190,9 +190,9 @@ def _subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subjec
         run.data,
         written,
         candidate.exactness,
-        # The wheel has the reference kernels: it says nothing of the scratch of others.
-        promise=promise("64") if profile.in_wheel else NO_PROMISE,
-        # A runner may have any of several libraries, each of which asks for scratch of its own.
-        runner_promise=promise("target") if profile.target and not profile.libraries else NO_PROMISE,
+        # The wheel has the reference kernels: it says nothing of the scratch of others. A runner may have any of
+        # several libraries, each of which asks for scratch of its own.
+        promises=({"tflm": promise("64")} if profile.in_wheel else {})
+        | ({"runner": promise("target")} if profile.target and not profile.libraries else {}),
         ties=candidate.model.ties,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import EquivalenceError, ErrorKind, UsageError
-from ...model.ir.model import DType, Graph, Model, Signature, Tensor
+from ...model.ir.model import DType, Model, Signature, Tensor
 from ...model.ir.tensors import Affine, affine_of, is_channels_last
 from .adapter import Array, Sample
 from .inputs import numpy_type
@@ -191,13 +191,10 @@ def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
     return (*named_otherwise(before, after), *_signatures(before, after))
 
 
-def named_otherwise(before: Model, after: Model) -> tuple[str, ...]:
-    """Return how names and quantization of inputs and outputs differ; those that ``after`` has besides are its own."""
-    return tuple(_sides(before.main, after.main))
-
-
-def _sides(before: Graph, after: Graph) -> Iterator[str]:
-    for side, old, new in (("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)):
+def named_otherwise(before: Model, after: Model) -> Iterator[str]:
+    """Yield how names and quantization of inputs and outputs differ; those that ``after`` has besides are its own."""
+    one, other = before.main, after.main
+    for side, old, new in (("input", one.inputs, other.inputs), ("output", one.outputs, other.outputs)):
         for at, (a, b) in enumerate(zip(old, new, strict=False)):
             if a.name != b.name:
                 yield f"{side} {at} is called '{a.name}' in one, '{b.name}' in the other"

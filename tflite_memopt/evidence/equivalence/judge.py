@@ -28,11 +28,13 @@ from .external_runner import RUNNER
 from .interface import Interface, steps_of
 from .runner import Interpreters, ModelRunner
 from .sequences import run_streamed
-from .subject import NO_PROMISE, Promise, Subject
+from .subject import Promise, Subject
 from .verdict import Verdict
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the candidate, by the loosest rewrite that was applied."""
+LEAST_DECIBELS = 10.0
+"""Signal to noise that an approximation must leave."""
 _MENDED: tuple[Exactness, ...] = ("exact", "reassociates")
 _REFUSED = (
     "TFLM, {}, refuses the {:,} bytes of arena that are counted for it and accepts {:,}: reserve that many more on the "
@@ -47,8 +49,7 @@ _UNWRITTEN = "its outputs depend on the previous contents of the arena: an opera
 class Judged:
     """An optimized model to be judged: the ``subject``, the ``model`` of its optimized one, and ``samples`` for it.
 
-    ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: the memory that it is said to need, by the
-    name of the TFLM that it is for. ``least_decibels``: signal to noise that an approximation must leave.
+    ``arena_bytes`` is enough for any plan in the wheel's TFLM.
     """
 
     subject: Subject
@@ -56,8 +57,6 @@ class Judged:
     interface: Interface
     samples: list[Sample]
     arena_bytes: int
-    promises: Mapping[str, Promise] = field(default_factory=dict)
-    least_decibels: float = 0.0
 
     @property
     def tolerance(self) -> Tolerance:
@@ -147,7 +146,7 @@ class _Judge:
 
     def _on_tflm(self) -> RuntimeResult:
         """TFLM executes the plan, in exactly the arena that is promised."""
-        before, promise = self.before, self.candidate.promises.get(self.name, NO_PROMISE)
+        before, promise = self.before, self.candidate.subject.promises.get(self.name, Promise())
         run, smallest = self._run_as_promised(promise.required_bytes)
         if not run.ran:
             if before.run is None:
@@ -229,9 +228,9 @@ class _Judge:
         noise = None
         if exactness == "approximates":
             noise = signal_to_noise(before.outputs, restored)
-            if reason is None and noise < candidate.least_decibels:
-                wanted = candidate.least_decibels
-                reason = f"the signal-to-noise ratio of the approximation is {noise:.1f} dB, less than {wanted:g} dB"
+            if reason is None and noise < LEAST_DECIBELS:
+                below = f"less than {LEAST_DECIBELS:g} dB"
+                reason = f"the signal-to-noise ratio of the approximation is {noise:.1f} dB, {below}"
         return Verdict(
             samples=len(self.baseline.samples),
             equal=reason is None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ...errors import EquivalenceError
 from ...model.ir.change import Exactness
@@ -20,22 +21,18 @@ class Promise:
     head: int | None = None
 
 
-NO_PROMISE = Promise()
-
-
 @dataclass(frozen=True)
 class Subject:
     """The bytes of two models to compare, and how far the rewriting may have changed values.
 
-    ``promise`` is for the TFLM of the wheel, ``runner_promise`` for that of the user's runner. ``ties``: as of a
-    ``Model``.
+    ``promises``: the memory that the result is said to need, by the name of the TFLM: "tflm", that of the wheel, or
+    "runner", that of the user's runner. ``ties``: as of a ``Model``.
     """
 
     original: bytes
     optimized: bytes
     exactness: Exactness = "exact"
-    promise: Promise = NO_PROMISE
-    runner_promise: Promise = NO_PROMISE
+    promises: Mapping[str, Promise] = field(default_factory=dict)
     ties: tuple[tuple[int, int], ...] = ()
 
 

@@ -6,7 +6,7 @@ the file, in exactly the arena that is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -35,8 +35,6 @@ from .verdict import FILE, PROOF, Basis, Verdict
 
 Progress = Callable[[str], None]
 Facts = dict[str, int | str]
-LEAST_DECIBELS = 10.0
-"""Signal to noise that an approximation must leave."""
 WINDOWS, _LEAST_WINDOWS = 1_000, 50
 """Hops of a sliding window that are verified, and the fewest for a large model."""
 _MOST_MACS = 10_000_000_000
@@ -220,9 +218,10 @@ def verdict_of(proof: Proof) -> Verdict:
     return Verdict(0, equal, 0.0, reason, exactness_of(proof), finite_only=finite_only)
 
 
-def verdict_in_file(differences: Sequence[str]) -> Verdict:
+def verdict_in_file(differences: Iterable[str]) -> Verdict:
     """Return differences between what two files say of their interfaces as a verdict."""
-    return Verdict(0, not differences, 0.0, "; ".join(differences) or None)
+    said = "; ".join(differences)
+    return Verdict(0, not said, 0.0, said or None)
 
 
 def exactness_of(proof: Proof) -> Exactness:
@@ -246,8 +245,7 @@ def _asked(options: Options) -> tuple[str, ...]:
 def _candidate(subject: Subject, baseline: Baseline, optimized: Model, interface: Interface) -> Judged:
     samples = [interface.given(sample) for sample in baseline.samples]
     arena = max(arena_for(baseline.model), arena_for(optimized))
-    promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}
-    return Judged(subject, optimized, interface, samples, arena, promises, LEAST_DECIBELS)
+    return Judged(subject, optimized, interface, samples, arena)
 
 
 def _judged(baseline: Baseline, candidate: Judged, interpreters: Interpreters) -> dict[str, RuntimeResult]:

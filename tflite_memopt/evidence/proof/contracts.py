@@ -290,12 +290,9 @@ def _bias_scaled(operator: Operator) -> bool:
     bias = operator.operand(2)
     if bias is None or x is None or w is None or not (_is_int(x) and _scales(bias) == _scales(w) == 1):
         return True
-    assert x.quantization is not None
-    assert w.quantization is not None
-    assert bias.quantization is not None
-    assert y.quantization is not None
-    wanted = float(x.quantization.scale[0]) * float(w.quantization.scale[0])
-    return abs(wanted - float(bias.quantization.scale[0])) / float(y.quantization.scale[0]) <= 0.02
+    found = [each.quantization for each in (x, w, bias, y)]
+    of_data, of_weights, own, result = (float(each.scale[0]) for each in found if each is not None)
+    return abs(of_data * of_weights - own) / result <= 0.02
 
 
 BIAS_SCALED = Clause("the bias has the scale of the products", _bias_scaled)

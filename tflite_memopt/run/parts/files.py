@@ -6,15 +6,15 @@ schema/program.schema.json describes program.json. All sizes are bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ...errors import ErrorKind, ModelFormatError, UsageError
-from ...firmware.description import Feed, Tie
+from ...firmware.description import Feed
 from ...kernels.profiles import PROFILES
 from ...model.io.files import read_file
 from ...model.ir.check import MAX_ACTIVATION_BYTES, MAX_TENSOR_BYTES
@@ -155,36 +155,33 @@ def program_in(found: Any) -> Program:
     """Return the program of a JSON value. Raises ValueError, KeyError, TypeError, or AttributeError for another one."""
     if found["version"] != VERSION:
         raise ValueError(f"version {found['version']}, not {VERSION}")
-    parts = tuple(
-        PartFile(**{**part, **{side: _crossings(part[side]) for side in ("inputs", "outputs")}})
-        for part in found["parts"]
-    )
-    feed = found.get("feed")
-    if feed is not None:
-        inputs = tuple(feed.get("inputs", (0,)))
-        feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"]), "inputs": inputs})
-    program = Program(**{**found, "parts": parts, "feed": feed})
-    _check_type(program, Program, MANIFEST)
+    program: Program = _made(found, Program, MANIFEST)
+    parts = program.parts
     if not 0 < len(parts) <= MOST_FILES or any(Path(part.file).name != part.file for part in parts):
         raise ValueError(f"its parts are not files in the same folder, at most {MOST_FILES}")
     if not program.arena_bytes or not program.arena_bytes.keys() <= PROFILES.keys():
         raise ValueError("it has no arena, or that of an unknown kernel library")
-    if feed is not None:
-        _check_feed(feed)
+    if program.feed is not None:
+        _check_feed(program.feed)
     return program
 
 
-def _check_type(value: Any, kind: Any, where: str) -> None:
-    """Raise TypeError unless a value, with all that it holds, is of the type of its field."""
-    kinds = get_args(kind)
-    if NoneType in kinds:
-        if value is not None:
-            _check_type(value, kinds[0], where)
-        return
+def _made(value: Any, kind: Any, where: str) -> Any:
+    """Return a value of JSON as one of the type of its field. Raises TypeError for another one."""
+    inner = get_args(kind)
+    if NoneType in inner:
+        return None if value is None else _made(value, inner[0], where)
+    if is_dataclass(kind) and isinstance(value, dict):
+        hints = get_type_hints(kind)
+        made: Any = kind
+        return made(**{name: _made(each, hints.get(name, object), name) for name, each in value.items()})
+    if get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(_made(each, inner[0], where) for each in value)
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return {key: _made(each, inner[1], where) for key, each in value.items()}
     if not _is_of(value, kind):
         raise TypeError(f"{where} is {value!r}")
-    for name, each, its_kind in _held(value, kind, where):
-        _check_type(each, its_kind, name)
+    return value
 
 
 def _is_of(value: Any, kind: Any) -> bool:
@@ -196,17 +193,6 @@ def _is_of(value: Any, kind: Any) -> bool:
     return isinstance(value, get_origin(kind) or kind)
 
 
-def _held(value: Any, kind: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what a value of a type holds: names, values, and types."""
-    if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        yield from ((each.name, getattr(value, each.name), hints[each.name]) for each in fields(kind))
-    elif isinstance(value, tuple):
-        yield from ((where, each, get_args(kind)[0]) for each in value)
-    elif isinstance(value, dict):
-        yield from ((where, each, get_args(kind)[1]) for each in value.values())
-
-
 def _check_feed(feed: Feed) -> None:
     """Raise ValueError for a feed that gives other rows than those of its image, or more than any arena has."""
     fills = [feed.padding, *(tie.fill for tie in feed.ties if tie.fill is not None)]
@@ -215,7 +201,3 @@ def _check_feed(feed: Feed) -> None:
         raise ValueError("its feed gives other rows than those of the image, or no bytes")
     if feed.calls * feed.rows * feed.row_bytes > MAX_ACTIVATION_BYTES or feed.calls * feed.step > MAX_TENSOR_BYTES:
         raise ValueError("its feed gives more rows than any image has")
-
-
-def _crossings(found: list[Mapping[str, Any]]) -> tuple[Crossing, ...]:
-    return tuple(Crossing(**each) for each in found)

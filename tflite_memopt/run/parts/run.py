@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf
@@ -142,7 +143,12 @@ def optimize_in_parts(
 
     if reason is not None:
         return as_one
-    drafted = _drafted(whole, options, original, most_parts, made, worth)
+    # As it is: no search finds all that one for the whole does.
+    drafted, as_it_is = None, costs_of_result(whole, options, original)
+    if as_it_is is not None:
+        with suppress(InfeasibleError):  # what crosses a cut finds no place
+            drafted = _within_the_limit(as_it_is, most_parts, partial(made, as_it_is), False, worth)
+    drafted = None if drafted is as_one else drafted
     if drafted is not None and options.search.meets_budget(max(drafted.program.arena_bytes.values())):
         return _verified(data, drafted, options, progress)
     most = min(worth, inf if drafted is None else drafted.program.arena)
@@ -150,23 +156,6 @@ def optimize_in_parts(
     if drafted is not None and (found is None or drafted.program.arena < found.program.arena):
         found = drafted
     return as_one if found in (None, as_one) else _verified(data, found, options, progress)
-
-
-def _drafted(
-    whole: Result,
-    options: Options,
-    original: Mapping[str, int],
-    most_parts: int | None,
-    made: Callable[[StretchCosts, Choice], tuple[ProgramResult, float]],
-    worth: float,
-) -> ProgramResult | None:
-    """Return the result as one, cut as it is: no search finds all that one for the whole does. None where it stays."""
-    costs = costs_of_result(whole, options, original)
-    try:
-        found = None if costs is None else _within_the_limit(costs, most_parts, partial(made, costs), False, worth)
-    except InfeasibleError:  # what crosses a cut finds no place
-        return None
-    return None if found is None or found.why_whole is not None else found
 
 
 def draft_of(whole: Result, options: Options) -> tuple[int, float] | None:
