@@ -10,7 +10,7 @@ import click
 from .exit_codes import code_of
 from .flags import flag_of, flags_of
 from .reports import report_option, reports_of
-from .shared import FORCE, JSON, MEMORY, QUIET, TFLM_OF_FILE, check_files, memories_of, show
+from .shared import FORCE, JSON, MEMORY, QUIET, TFLM_OF_FILE, check_files, file_option, memories_of, show
 from .types import GivenMemories, ModelPath
 
 
@@ -26,10 +26,9 @@ from .types import GivenMemories, ModelPath
 @MEMORY
 @report_option(".json", ".html", ".svg")
 @JSON
-@click.option(
+@file_option(
     "--node-data",
     "node_folder",
-    type=ModelPath,
     metavar="DIR",
     help="Write node data for Google's Model Explorer: bytes, computation, and time of the operators.",
 )

@@ -12,16 +12,14 @@ import click
 from ..errors import printable
 from .exit_codes import INTERRUPTED, NOT_EQUAL
 from .flags import GroupedCommand, flags_of, options_from
-from .shared import QUIET, progress_line
-from .types import ModelPath, Size, WholeNumber
+from .shared import QUIET, file_option, progress_line
+from .types import Size, WholeNumber
 
 
 @click.command(cls=GroupedCommand, short_help="Optimize many models.")
 @flags_of("batch")
 @click.argument("patterns", metavar="MODELS...", nargs=-1, required=True)
-@click.option(
-    "-o", "--output", "folder", required=True, type=ModelPath, metavar="OUT", help="Folder for results and models."
-)
+@file_option("-o", "--output", "folder", required=True, metavar="OUT", help="Folder for results and models.")
 @click.option(
     "-j",
     "--jobs",

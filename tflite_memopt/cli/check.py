@@ -14,8 +14,7 @@ import click
 from ..errors import EquivalenceError, MemoptError, UsageError
 from .exit_codes import BAD_INPUT, DONE, NOT_EQUAL, OVER_BUDGET, code_of
 from .flags import flag_of, flags_of
-from .shared import FORCE, JSON, TFLM_OF_FILE, check_files
-from .types import ModelPath
+from .shared import FORCE, JSON, TFLM_OF_FILE, check_files, file_option
 
 if TYPE_CHECKING:
     from ..report.answer import Answer
@@ -34,18 +33,8 @@ _POINTER = b"version https://git-lfs"
     metavar="REVISION",
     help="Exit with 3 if a model needs more RAM than at this revision: a branch, tag, or commit of its Git repository.",
 )
-@click.option(
-    "--markdown",
-    type=ModelPath,
-    metavar="FILE",
-    help="Also write a table for a comment in a pull request to this file.",
-)
-@click.option(
-    "--sarif",
-    type=ModelPath,
-    metavar="FILE",
-    help="Also write what fails to this file, as SARIF 2.1.0 for code scanning.",
-)
+@file_option("--markdown", help="Also write a table for a comment in a pull request to this file.")
+@file_option("--sarif", help="Also write what fails to this file, as SARIF 2.1.0 for code scanning.")
 @JSON
 @FORCE
 def check(
@@ -111,10 +100,11 @@ def _row(path: Path, name: str, firmware: Firmware, against: str | None) -> tupl
     """Return the line on a model, and the exit code for it."""
     from ..model.io.files import read_file
     from ..report.repository import ModelRam
+    from ..run.parts.console import answer_of_folder
 
     try:
         if path.is_dir():
-            return _judged_program(path, name, firmware)
+            return _of_answer(name, answer_of_folder(path, firmware.target, firmware.budget), "")
         row, code = _judged(read_file(path), name, firmware)
     except MemoptError as error:
         code = NOT_EQUAL if isinstance(error, EquivalenceError) else BAD_INPUT
@@ -148,12 +138,6 @@ def _judged(data: bytes, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
 
     analysis = analyze(data, firmware.kernels, firmware.target, firmware.tflm, firmware.budget)
     return _of_answer(name, analysis.answer, wrong_in_words(analysis))
-
-
-def _judged_program(folder: Path, name: str, firmware: Firmware) -> tuple[ModelRam, int]:
-    from ..run.parts.console import answer_of_folder
-
-    return _of_answer(name, answer_of_folder(folder, firmware.target, firmware.budget), "")
 
 
 def _of_answer(name: str, answer: Answer, error: str) -> tuple[ModelRam, int]:

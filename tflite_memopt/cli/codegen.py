@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 from ..errors import ErrorKind, UsageError
 from ..firmware import PLANNERS, Planner
 from .flags import flags_of
-from .shared import FORCE, MEMORY, memories_of
+from .shared import FORCE, MEMORY, file_option, memories_of
 from .types import GivenMemories, ModelPath
 
 if TYPE_CHECKING:
@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
 @click.argument("sources", nargs=-1, metavar="OUT.tflite...", type=ModelPath)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=ModelPath,
-    metavar="DIR",
-    help="Folder for the files; created if it does not exist.",
-)
+@file_option("-o", "--output", required=True, metavar="DIR", help="Folder for the files; created if it does not exist.")
 @flags_of("codegen")
 @click.option(
     "--name",
@@ -74,16 +67,14 @@ if TYPE_CHECKING:
     help="Put memory that TFLM needs only during AllocateTensors into a buffer outside the arena, which your "
     "firmware may reuse afterwards.",
 )
-@click.option(
+@file_option(
     "--original",
-    type=ModelPath,
     metavar="MODEL",
     help="The original model, whose outputs the test in main.cc expects. [default: OUT.tflite]",
 )
-@click.option(
+@file_option(
     "--esphome",
     "manifest",
-    type=ModelPath,
     metavar="MANIFEST.json",
     help="Also write this manifest of micro_wake_word for OUT.tflite, with the arena that the model needs in ESPHome.",
 )
@@ -125,13 +116,11 @@ def codegen(
     from ..firmware.files import runner_source
     from ..firmware.plan_table import MemoryRequest
     from ..memory.file import naming
-    from ..model.io.files import write_folder
 
     if write_runner == bool(sources):
         raise click.UsageError("name OUT.tflite, or give --write-runner without it")
     if write_runner:
-        for path in write_folder(output, {"runner.cc": runner_source()}, (), force):
-            click.echo(path)
+        _write(output, {"runner.cc": runner_source()}, (), force)
         return
     sizes, prices = memories_of(memories)
     request = MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
@@ -154,10 +143,18 @@ def codegen(
     with naming(source.name):
         one, files = _files_of_one(source, target, name, planner, request, original, manifest, force)
     read = [path for path in (source, original, manifest) if path is not None]
-    written = write_folder(output, files, read, force)
-    for line in (*_told(one, files), *map(str, written)):
-        click.echo(line)
+    _write(output, files, read, force, _told(one, files))
     _say_of_former(output, files)
+
+
+def _write(
+    output: Path, files: Mapping[str, bytes], read: Sequence[Path], force: bool, told: Iterable[str] = ()
+) -> None:
+    """Write files into a folder; then print what is told of them, and their paths."""
+    from ..model.io.files import write_folder
+
+    for line in (*told, *map(str, write_folder(output, files, read, force))):
+        click.echo(line)
 
 
 def _say_of_former(output: Path, files: Collection[str]) -> None:
@@ -204,14 +201,10 @@ def _files_of_one(
     data = read_file(source)
     one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
     known = None if original is None else (original.name, read_file(original))
-    more = (
-        {}
-        if manifest is None
-        else {
-            f"esphome/{manifest.name}": manifest_of(one, read_file(manifest), manifest.name, source.name),
-            f"esphome/{source.name}": data,
-        }
-    )
+    more: dict[str, bytes] = {}
+    if manifest is not None:
+        more[f"esphome/{manifest.name}"] = manifest_of(one, read_file(manifest), manifest.name, source.name)
+        more[f"esphome/{source.name}"] = data
     expected = expected_outputs(data, tie_positions(one.model, request.ties or labeled_ties(one.model)), known)
     return one, files_of_model(one, expected) | more
 
@@ -224,7 +217,6 @@ def _files_in(folder: Path, parts: Iterable[str]) -> tuple[Path, ...]:
 
 def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     from ..firmware.files import files_of_networks
-    from ..model.io.files import write_folder
     from ..run.parts.files import read_program
     from ..run.parts.firmware import describe_program
     from ..run.parts.verifying import expected_of
@@ -233,20 +225,17 @@ def _codegen_program(folder: Path, output: Path, target: str | None, name: str, 
     firmware = describe_program(program, parts, target, name, force)  # refuses a wrong request before TFLM runs
     files = files_of_networks(firmware, [expected_of(parts, program.feed)])
     read = _files_in(folder, (part.file for part in program.parts))
-    paths = write_folder(output, files, read, force)
-    click.echo(f"RAM {firmware.arena:,} bytes: the arena of the class {name}::Program, for {firmware.whom}")
-    click.echo(
-        'next: main.cc and model_data.cc are the test; your firmware has #include "program.h" and calls Invoke()'
+    told = (
+        f"RAM {firmware.arena:,} bytes: the arena of the class {name}::Program, for {firmware.whom}",
+        'next: main.cc and model_data.cc are the test; your firmware has #include "program.h" and calls Invoke()',
     )
-    for path in paths:
-        click.echo(path)
+    _write(output, files, read, force, told)
 
 
 def _codegen_shared(
     sources: tuple[Path, ...], output: Path, target: str | None, name: str, one_at_a_time: bool, force: bool
 ) -> None:
     from ..firmware.files import files_of_networks
-    from ..model.io.files import write_folder
     from ..run.parts.sharing import share
     from ..run.parts.verifying import expected_of
 
@@ -258,12 +247,10 @@ def _codegen_shared(
         for path, network in zip(sources, joint.networks, strict=True)
         for file in (_files_in(path, network.files) if path.is_dir() else (path,))
     ]
-    paths = write_folder(output, files_of_networks(firmware, expected), read, force)
     alone = ", ".join(f"{network.name} {need:,}" for network, need in zip(joint.networks, joint.alone, strict=True))
-    click.echo(f"RAM {joint.arena:,} bytes for all in one arena on {joint.target}; apart {sum(joint.alone):,}: {alone}")
+    told = [f"RAM {joint.arena:,} bytes for all in one arena on {joint.target}; apart {sum(joint.alone):,}: {alone}"]
     if kept := ", ".join(network.name for network in joint.networks if network.kept):
-        click.echo(f"alive  {kept}: {joint.tail:,} bytes of structures, created in this order")
+        told.append(f"alive  {kept}: {joint.tail:,} bytes of structures, created in this order")
     if anew := ", ".join(network.name for network in joint.networks if not network.kept):
-        click.echo(f"anew   {anew}: created when it runs, after another one or in each run if it is in parts")
-    for path in paths:
-        click.echo(path)
+        told.append(f"anew   {anew}: created when it runs, after another one or in each run if it is in parts")
+    _write(output, files_of_networks(firmware, expected), read, force, told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +13,13 @@ from .reports import report_option, reports_of
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath
 
+_methods = partial(click.option, default="all", show_default=True, metavar="A,B")
+
 
 @click.command(short_help="Show the published methods side by side.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@click.option(
-    "--orders",
-    "schedulers",
-    default="all",
-    show_default=True,
-    metavar="A,B",
-    help="Methods for the operator order, separated by commas, or all.",
-)
-@click.option(
-    "--offsets",
-    "planners",
-    default="all",
-    show_default=True,
-    metavar="A,B",
-    help="Methods for the tensor offsets, separated by commas, or all.",
-)
+@_methods("--orders", "schedulers", help="Methods for the operator order, separated by commas, or all.")
+@_methods("--offsets", "planners", help="Methods for the tensor offsets, separated by commas, or all.")
 @click.option(
     "--with",
     "beside",

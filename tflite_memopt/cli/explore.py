@@ -12,10 +12,10 @@ import click
 
 from ..solvers.graph.side_by_side import usable_cores
 from .exit_codes import OVER_BUDGET
-from .flags import GroupedCommand, flag, flag_of, flags_of, options_from
-from .reports import RESULT_PATH, report_option, reports_of
+from .flags import GroupedCommand, flag, flag_of, flags_of, options_from, parts_option
+from .reports import report_option, reports_of, result_option
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
-from .types import ModelPath, Value, part_count, row_counts
+from .types import ModelPath, Value, row_counts
 
 if TYPE_CHECKING:
     from ..run.explore import Explored
@@ -24,24 +24,13 @@ if TYPE_CHECKING:
 
 @click.command(cls=GroupedCommand, short_help="Show the trade-off between RAM and run time.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@flag(
-    "-o",
-    "--output",
-    group="Result",
-    type=RESULT_PATH,
-    metavar="OUT.tflite",
-    help="Write the point that --budget selects, verified; without a budget, the smallest one.",
-)
+@result_option(help="Write the point that --budget selects, verified; without a budget, the smallest one.")
 @flag_of(
     "budget",
     help="Available RAM, for example 64K, 64KiB, or 0.5M. Selects the fastest point that fits. If none fits, "
     "selects the nearest one, names its limits and options that would help, and exits with 3.",
 )
-@flag(
-    "--parts",
-    group="Result",
-    type=Value(part_count),
-    metavar="N|auto",
+@parts_option(
     help="Also show the model split into up to N models that run one after another in one arena; auto: as many as "
     "pay for themselves. Only optimize --parts writes them.",
 )

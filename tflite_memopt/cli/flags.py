@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ import click
 
 from ..options import DECLARED, Options
 from ..values import GROUPS, Declared, Group
-from .types import ModelPath, Value, WholeNumber
+from .types import ModelPath, Value, WholeNumber, part_count
 
 _WORDS = "tflite_memopt.words"
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,6 +49,10 @@ class GroupedCommand(click.Command):
 def flag(*names: str, group: Group = "Output", **attributes: Any) -> Callable[[Function], Function]:
     """Return the decorator of an option in a group of a command's help."""
     return click.option(*names, cls=_Flag, group=group, **attributes)
+
+
+parts_option = partial(flag, "--parts", group="Result", type=Value(part_count), metavar="N|auto")
+"""The decorator of the option for the number of models that run one after another."""
 
 
 def flag_name(field: str) -> str:

@@ -17,12 +17,12 @@ from ..options import Hop, Options, as_labeled
 from ..solvers.graph.side_by_side import usable_cores
 from ..version import __version__
 from .exit_codes import code_of
-from .flags import GroupedCommand, command_again, fields_from, flag, flags_of, options_from
+from .flags import GroupedCommand, command_again, fields_from, flag, flags_of, options_from, parts_option
 from .networks import network_table
 from .pairs import refuse_pairs
-from .reports import RESULT_PATH, report_option, reports_of
-from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, progress_line, show
-from .types import ModelPath, Value, fed_rows, part_count
+from .reports import report_option, reports_of, result_option
+from .shared import FORCE, JSON, QUIET, VERBOSE, check_files, file_option, progress_line, show
+from .types import ModelPath, Value, fed_rows
 
 if TYPE_CHECKING:
     from ..model.io.plan_label import PlanLabel
@@ -36,21 +36,9 @@ if TYPE_CHECKING:
     epilog=f"\b\nMy network is ...\n{network_table()}",
 )
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@flag(
-    "-o",
-    "--output",
-    group="Result",
-    required=True,
-    type=RESULT_PATH,
-    metavar="OUT.tflite",
-    help="Output file; with --parts, a folder.",
-)
+@result_option(required=True, help="Output file; with --parts, a folder.")
 @flags_of("optimize")
-@flag(
-    "--parts",
-    group="Result",
-    type=Value(part_count),
-    metavar="N|auto",
+@parts_option(
     help="Split the model into up to N models that run one after another in one arena, so that only the largest "
     "counts; auto: as many as pay for themselves. OUT is then a folder for codegen and verify.",
 )
@@ -65,10 +53,8 @@ if TYPE_CHECKING:
 )
 @report_option(".json", ".html", ".svg")
 @JSON
-@click.option(
+@file_option(
     "--receipt",
-    type=ModelPath,
-    metavar="FILE",
     help="Write an in-toto statement: digests of both files, the proofs, and the requirements on the firmware.",
 )
 @FORCE

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .flags import flag
 from .types import FilePath
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ class _ResultPath(FilePath):
         return path
 
 
-RESULT_PATH = _ResultPath(path_type=Path)
+result_option = partial(flag, "-o", "--output", group="Result", type=_ResultPath(path_type=Path), metavar="OUT.tflite")
+"""The decorator of the option for the model that a command writes."""
 
 
 def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

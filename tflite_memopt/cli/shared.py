@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import StringIO
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .flags import flag_of
-from .types import GivenMemories, Value, given_memories
+from .types import GivenMemories, ModelPath, Value, given_memories
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,6 +35,8 @@ VERBOSE = click.option(
     help="Also print all figures as tables, and every change that was made or refused, with the reason.",
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files; the input by -o alone.")
+file_option = partial(click.option, type=ModelPath, metavar="FILE")
+"""The decorator of an option that takes a file or folder."""
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 TFLM_OF_FILE = flag_of(
     "tflm",

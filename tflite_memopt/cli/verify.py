@@ -12,7 +12,7 @@ import click
 from ..errors import printable
 from .exit_codes import CONTRADICTED, DONE, NOT_EQUAL
 from .flags import flags_of, options_from
-from .shared import JSON, QUIET, progress_line, show
+from .shared import JSON, QUIET, file_option, progress_line, show
 from .types import ModelPath
 
 if TYPE_CHECKING:
@@ -28,11 +28,9 @@ _COLUMNS = 120
 @click.argument("first", metavar="A.tflite", type=ModelPath)
 @click.argument("second", metavar="B.tflite", type=ModelPath)
 @flags_of("verify")
-@click.option(
+@file_option(
     "--check-receipt",
     "receipt",
-    type=ModelPath,
-    metavar="FILE",
     help="Check a receipt of optimize without running the models: digests, proofs, and requirements on the firmware.",
 )
 @JSON
