@@ -85,11 +85,8 @@ def _amounts(operator: Operator, profile: KernelProfile) -> Paddings | None:
         return _paddings_of_batches(operator)
     if not _is_padded(operator):
         return None
-    ways = (
-        (_cut_off(operator),)
-        if operator.name == TRANSPOSED
-        else (_paddings(operator, False), _paddings(operator, True))
-    )
+    is_cut = operator.name == TRANSPOSED
+    ways = (_cut_off(operator),) if is_cut else tuple(_paddings(operator, each) for each in (False, True))
     return next((each for each in ways if not faults_of(_unpadded(operator, each), profile)), None)
 
 

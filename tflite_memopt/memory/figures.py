@@ -168,6 +168,9 @@ class ReuseInForce:
 Sharing = Literal["none", "view", "in-place", "overlap"]
 
 
+_Kind = Literal["input", "output", "inner", "scratch"]
+
+
 @dataclass(frozen=True)
 class PlacedTensor(TensorUse):
     """A tensor or a scratch request in the head: bytes ``[offset, offset + bytes)`` in scopes ``[start, end)``."""
@@ -178,7 +181,7 @@ class PlacedTensor(TensorUse):
     """First scope of its lifetime. Time is counted in scopes, as TFLM does."""
     end: int
     """End of its lifetime, exclusive."""
-    kind: Literal["input", "output", "inner", "scratch"]
+    kind: _Kind
     """"input" or "output" of the model, "inner", or "scratch"."""
     operator: int | None
     """Position in steps of the operator that writes it; null for an input."""
@@ -477,18 +480,10 @@ def _tensors(
     sharing = _sharing(layout, dict(zip(layout.tensors, offsets, strict=False)))
     for tensor, item, offset in zip(layout.tensors, layout.items, offsets, strict=False):
         writer = writers.get(tensor)
-        yield PlacedTensor(
-            name=tensor.name,
-            shape=tensor.shape,
-            type=tensor.dtype.label,
-            bytes=tensor.nbytes,
-            offset=offset,
-            start=item.start,
-            end=item.end,
-            kind="input" if tensor in model.main.inputs else "output" if tensor in model.main.outputs else "inner",
-            operator=None if writer is None else positions.get(writer),
-            sharing=sharing.get(tensor, "none"),
-        )
+        operator = None if writer is None else positions.get(writer)
+        kind: _Kind = "input" if tensor in model.main.inputs else "output" if tensor in model.main.outputs else "inner"
+        what, place = (tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes), (offset, item.start, item.end)
+        yield PlacedTensor(*what, *place, kind, operator, sharing.get(tensor, "none"))
 
 
 def _scratch(layout: MemoryLayout, offsets: Sequence[int], positions: Mapping[Operator, int]) -> Iterator[PlacedTensor]:

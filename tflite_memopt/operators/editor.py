@@ -40,15 +40,8 @@ class Editor(GraphWriter):
 
         ``is_piece``: its values are a range of another tensor, which is made in several pieces.
         """
-        tensor = Tensor(
-            self.unique(name),
-            tuple(shape),
-            like.dtype,
-            self._no_data(),
-            quantization or like.quantization,
-            is_piece=is_piece,
-        )
-        return self.graph.add_tensor(tensor)
+        made, kept = self.unique(name), quantization or like.quantization
+        return self.graph.add_tensor(Tensor(made, tuple(shape), like.dtype, self._no_data(), kept, is_piece=is_piece))
 
     def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
         """A tensor with values; its element type is the array's.

@@ -214,15 +214,8 @@ def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
     left = {(met.form, met.fault.name) for met in faults_in(mended, profile)}
     return tuple(
         FaultUse(
-            subgraph=subgraph,
-            index=index,
-            operator=met.operator,
-            output=met.output,
-            fault=met.fault.name,
-            effect=met.fault.effect,
-            library=met.library,
-            releases=met.releases,
-            source=met.fault.source,
+            *(subgraph, index, met.operator, met.output),
+            *(met.fault.name, met.fault.effect, met.library, met.releases, met.fault.source),
             mends=(met.form, met.fault.name) not in left,
         )
         for subgraph, graph in enumerate(model.graphs)

@@ -51,12 +51,9 @@ def summary_of_analysis(analysis: Analysis, advice: tuple[Advice, ...]) -> Summa
     answer = analysis.answer
     fit, is_exact = said_of_fit(answer, analysis.device), analysis.memory.required_is_exact
     estimate = "" if is_exact else " (an estimate: an operator is not in the kernel tables)"
-    first_words = (
-        [f"RAM: {fit}"]
-        if fit.startswith("needs") and not answer.most
-        else [f"RAM {answer.reserve:,} bytes{_of_library(answer)}{estimate}", fit]
-    )
-    first = joined(*first_words, *_notes(answer, analysis.target))
+    is_said = fit.startswith("needs") and not answer.most
+    size = f"RAM: {fit}" if is_said else joined(f"RAM {answer.reserve:,} bytes{_of_library(answer)}{estimate}", fit)
+    first = joined(size, *_notes(answer, analysis.target))
     command, text = "tflite-memopt optimize", ""
     if analysis.mends:
         first = f"{wrong_in_words(analysis)}. Once fixed: {first}"

@@ -75,6 +75,12 @@ def is_float(tensor: Tensor) -> bool:
     return tensor.dtype in FLOATS
 
 
+def any_value(keys: Keys, tensor: Tensor, *what: object) -> Ring:
+    """Return a value that stands for any that a tensor may have."""
+    found = keys.random(tensor.shape, *what)
+    return keys.as_float(found) if is_float(tensor) else found
+
+
 def plain(value: Any) -> Any:
     """Return an option's value as numbers, strings and tuples."""
     if isinstance(value, np.ndarray):

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from ...model.ir.model import Model, Tensor
 from ...model.ir.tensors import is_channels_last
-from .call import CoarseError, is_float, quantization_of
+from .call import CoarseError, any_value, is_float, quantization_of
 from .contracts import newly_refused
 from .facts import RESCALED
 from .moves import conversion
@@ -34,13 +33,11 @@ _SMALL, _MOST_REPEATED = 1e-6, 16
 """Chance of a false proof, at most: where one run leaves more, it is repeated with other keys."""
 Computed = Callable[[Keys, Notes], Sequence[Value]]
 """Whatever computes outputs from the values of :func:`inputs_of`: runs, chains of runs, sequences of invocations."""
-_T = TypeVar("_T")
 
 
 def inputs_of(keys: Keys, tensors: Sequence[Tensor], invocation: int = 0) -> list[Ring]:
     """Values that stand for any inputs of these shapes, others in each invocation."""
-    found = (keys.random(tensor.shape, "input", at, invocation) for at, tensor in enumerate(tensors))
-    return [keys.as_float(x) if is_float(tensor) else x for x, tensor in zip(found, tensors, strict=True)]
+    return [any_value(keys, tensor, "input", at, invocation) for at, tensor in enumerate(tensors)]
 
 
 def prove(
@@ -67,10 +64,9 @@ def prove(
     refused = not_proved(original, result)
     if refused is not None:
         return refused
+    has_floats = any(map(is_float, original.all_tensors))
     return _both_ways(
-        lambda keys, notes: _Comparison(original, result, keys, invocations, notes).proof(),
-        Keys(seed),
-        any(is_float(tensor) for tensor in original.all_tensors),
+        lambda keys, notes: _Comparison(original, result, keys, invocations, notes).proof(), Keys(seed), has_floats
     )
 
 
@@ -87,13 +83,9 @@ def prove_computed(original: Computed, result: Computed) -> Proof:
     """
 
     def proof(keys: Keys, notes: Notes) -> Proof:
-        wanted = _outcome(lambda: original(keys, notes), is_result=False)
-        if isinstance(wanted, Proof):
-            return wanted
-        found = _outcome(lambda: result(keys, notes), is_result=True)
-        if isinstance(found, Proof):
-            return found
-        wrong = _differing(keys, wanted, found)
+        wrong = _outcome(keys, lambda: original(keys, notes), lambda: result(keys, notes))
+        if isinstance(wrong, Proof):
+            return wrong
         status = Status.DIFFERENT if wrong else Status.PROVED
         return _noted(Proof(status, outputs=wrong, reason=_said(wrong)), notes, keys)
 
@@ -164,16 +156,18 @@ def differing_side(
     return None
 
 
-def _outcome(compute: Callable[[], _T], is_result: bool) -> _T | Proof:
-    """Return the outcome of both runs: a broken result is not equal, a broken original proves nothing."""
+def _outcome(
+    keys: Keys, original: Callable[[], Sequence[Value]], result: Callable[[], Sequence[Value]]
+) -> tuple[int, ...] | Proof:
+    """Return the outputs that differ. A result that is broken is not equal; a broken original proves nothing."""
+    wanted: Sequence[Value] | None = None
     try:
-        return compute()
+        wanted = original()
+        return _differing(keys, wanted, result())
     except BrokenModelError as error:
-        return (
-            Proof(Status.DIFFERENT, reason=str(error))
-            if is_result
-            else Proof(Status.UNKNOWN, reason=f"the original is broken: {error}")
-        )
+        if wanted is None:
+            return Proof(Status.UNKNOWN, reason=f"the original is broken: {error}")
+        return Proof(Status.DIFFERENT, reason=str(error))
     except UndecidedError as error:
         return Proof(Status.UNKNOWN, reason=str(error))
 
@@ -229,11 +223,9 @@ class _Comparison:
 
     def _any_state(self, key: object, value: Value) -> Value:
         """A value that stands for any; that a subgraph was called once stays so."""
-        return (
-            value
-            if isinstance(key, tuple) and key[0] == "called"
-            else self.keys.as_float(self.keys.random(value.shape, "before", key))
-        )
+        if isinstance(key, tuple) and key[0] == "called":
+            return value
+        return self.keys.as_float(self.keys.random(value.shape, "before", key))
 
     def _alike(self, runs: tuple[Run, Run]) -> bool:
         one, other = (run.state for run in runs)
@@ -244,13 +236,11 @@ class _Comparison:
     def _compared(self, runs: tuple[Run, Run], invocation: int) -> Proof:
         before, after = runs
         inputs = inputs_of(self.keys, self.original.main.inputs, invocation)
-        wanted = _outcome(lambda: before.invoke(inputs), is_result=False)
-        if isinstance(wanted, Proof):
-            return wanted
-        found = _outcome(lambda: self._restored(after.invoke(self._given(inputs))), is_result=True)
-        if isinstance(found, Proof):
-            return found
-        wrong = _differing(self.keys, wanted, found)
+        wrong = _outcome(
+            self.keys, lambda: before.invoke(inputs), lambda: self._restored(after.invoke(self._given(inputs)))
+        )
+        if isinstance(wrong, Proof):
+            return wrong
         if not wrong:
             return _noted(Proof(Status.PROVED, coarse=tuple(sorted(set(after.coarse)))), self.notes, self.keys)
         return _noted(self._explained(before, after, wrong), self.notes, self.keys)
@@ -273,15 +263,8 @@ class _Comparison:
         label = None if tensor is None or tensor.producer is None else tensor.producer.opcode.label
         one, other = Counter(before.coarse), Counter(after.coarse)
         odd = sorted((one - other) + (other - one))
-        found = Proof(
-            Status.DIFFERENT,
-            None,
-            _said(wrong),
-            None if tensor is None else tensor.name,
-            label,
-            wrong,
-            coarse=tuple(sorted(other)),
-        )
+        name = None if tensor is None else tensor.name
+        found = Proof(Status.DIFFERENT, None, _said(wrong), name, label, wrong, coarse=tuple(sorted(other)))
         if self._reads_what_nobody_wrote():
             reason = "the original depends on memory that nothing has written"
             return replace(found, status=Status.UNKNOWN, reason=reason, tensor=None, operator=None)

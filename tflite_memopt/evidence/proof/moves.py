@@ -5,7 +5,7 @@ Nothing is clipped: an operator that reaches outside of a tensor is broken, what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -210,10 +210,7 @@ def padded(call: Call) -> Values:
     """PAD and PADV2."""
     amounts = _amounts(call)
     _makes(call, tuple(sum(pair) + size for pair, size in zip(amounts, call.tensor(0).shape, strict=True)))
-    if call.has(2):
-        filler: Any = call.ring(2).ravel()[0]
-    else:
-        filler = U(zero_point(call.output) % (1 << 64))
+    filler: Any = call.ring(2).ravel()[0] if call.has(2) else U(zero_point(call.output) % (1 << 64))
     return [np.pad(call.ring(0), amounts, constant_values=filler)]
 
 
@@ -303,12 +300,16 @@ def space_to_batch(call: Call) -> Values:
     _makes(call, (batches, *sizes, *x.shape[1 + dims :]))
     rest = [(0, 0)] * (x.ndim - 1 - dims)
     x = np.pad(x, [(0, 0), *map(tuple, pairs), *rest], constant_values=filler)
-    shape = [x.shape[0]]
+    return [by_place_in_block(x, blocks).reshape(call.output.shape)]
+
+
+def by_place_in_block(x: Any, blocks: Sequence[int]) -> Any:
+    """Return the dimensions behind the first one in blocks: for each place in a block what all blocks have there."""
+    dims, shape = len(blocks), [x.shape[0]]
     for size, block in zip(x.shape[1:], blocks, strict=False):
         shape += [size // block, block]
     x = x.reshape(*shape, *x.shape[1 + dims :])
-    order = [*range(2, 2 * dims + 1, 2), 0, *range(1, 2 * dims + 1, 2), *range(2 * dims + 1, x.ndim)]
-    return [x.transpose(order).reshape(call.output.shape)]
+    return x.transpose(*range(2, 2 * dims + 1, 2), 0, *range(1, 2 * dims + 1, 2), *range(2 * dims + 1, x.ndim))
 
 
 def _check_blocks(call: Call, blocks: list[int], pairs: list[list[int]]) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
-from .moves import nearest_positions
+from .moves import by_place_in_block, nearest_positions
 from .sums import bilinear_positions, side
 
 Steps = Any
@@ -189,15 +189,9 @@ def space_to_batch(operator: Operator, known: Known) -> Order | None:
     blocks, amounts = known.get(1), known.get(2)
     if source is None or blocks is None or amounts is None or not any(amounts):
         return None
-    dims = len(blocks)
-    pairs = [(0, 0), *np.asarray(amounts).reshape(-1, 2).tolist(), *[(0, 0)] * (len(source.shape) - 1 - dims)]
+    pairs = [(0, 0), *np.asarray(amounts).reshape(-1, 2).tolist(), *[(0, 0)] * (len(source.shape) - 1 - len(blocks))]
     is_padding = np.pad(np.zeros(source.shape, bool), pairs, constant_values=True)
-    shape = [is_padding.shape[0]]
-    for size, block in zip(is_padding.shape[1:], blocks, strict=False):
-        shape += [size // block, block]
-    order = [*range(2, 2 * dims + 1, 2), 0, *range(1, 2 * dims + 1, 2)]
-    rest = is_padding.shape[1 + dims :]
-    moved = is_padding.reshape(*shape, *rest).transpose(*order, *range(2 * dims + 1, 2 * dims + 1 + len(rest)))
+    moved = by_place_in_block(is_padding, blocks)
     return Order({}, np.zeros(output.elements, np.int64), mask=np.where(moved.ravel(), UNKNOWN, WRITTEN))
 
 
@@ -214,16 +208,16 @@ def by_pixels(operator: Operator, known: Known, at_once: int = 1, by_rows: bool 
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or len(source.shape) != 4 or len(output.shape) != 4:
         return None
-    if any(each is not None and not each.is_constant for each in operator.inputs[1:]):
+    if _computes_weights(operator):
         return None
-    filters = operator.operand(1)
-    taps = (
-        (int(operator.option("filterHeight", 0)), int(operator.option("filterWidth", 0)))
-        if filters is None
-        else filters.shape[1:3]
-    )
+    filters, sides = operator.operand(1), ("filterHeight", "filterWidth")
+    taps = [int(operator.option(name, 0)) for name in sides] if filters is None else filters.shape[1:3]
     rows, columns = (_last_readers(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2))
     return _of_pixels(source, output, rows, columns, at_once, by_rows)
+
+
+def _computes_weights(operator: Operator) -> bool:
+    return any(each is not None and not each.is_constant for each in operator.inputs[1:])
 
 
 def _last_readers(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> Steps:
@@ -256,11 +250,7 @@ def _of_pixels(
 def by_rows_of_data(operator: Operator, known: Known) -> Order | None:
     """FULLY_CONNECTED: a row of the output is finished before the next (reference/fully_connected.h)."""
     source, weights, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
-    if (
-        source is None
-        or weights is None
-        or any(each is not None and not each.is_constant for each in operator.inputs[1:])
-    ):
+    if source is None or weights is None or _computes_weights(operator):
         return None
     units, depth = weights.shape
     return Order({0: 2 * (_elements(source) // max(1, depth)) + 1}, 2 * (_elements(output) // max(1, units)))

@@ -16,7 +16,7 @@ from ...model.analysis import ranges as of_rewrites
 from ...model.ir.check import called_subgraphs, is_work_memory, reachable
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers
-from .call import Call, constant_of, is_float, plain, quantization_of, zero_point
+from .call import Call, any_value, constant_of, plain, quantization_of, zero_point
 from .contracts import broken_clause, broken_model
 from .facts import RESCALED
 from .kinds import KINDS, evaluate
@@ -219,10 +219,10 @@ class Run:
         if is_work_memory(tensor):
             if self.observer.has_places:
                 raise UndecidedError("an NPU writes where its commands say")
-            return self._any(tensor, "work memory", tensor.name)
+            return any_value(self.keys, tensor, "work memory", tensor.name)
         key = ("garbage", tensor)
         if self._cache.get(key, (0,))[0] != self._invocation:
-            found = self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
+            found = any_value(self.keys, tensor, "garbage", self.name, tensor.name, self._invocation)
             self._cache[key] = (self._invocation, found)
             self.observer.unwritten(found)
         garbage: Ring = self._cache[key][1]
@@ -246,10 +246,6 @@ class Run:
         held = None if tensor.buffer.data is None else tensor.buffer.data.tobytes()
         word = self.keys.word("reset", tensor.dtype.name, quantization_of(tensor)[1], held)
         return self.keys.as_float(np.full(tensor.shape, word, U))
-
-    def _any(self, tensor: Tensor, *what: Any) -> Ring:
-        found = self.keys.random(tensor.shape, *what)
-        return self.keys.as_float(found) if is_float(tensor) else found
 
     def _operator(self, operator: Operator, given: Sequence[Value | None]) -> list[Value]:
         call = Call(operator, given, self.keys, self.notes, self._cache)
@@ -400,7 +396,7 @@ class Run:
             op.name in (EFFECTS - {"IF", "WHILE"}) | STATEFUL for at in inside for op in self.model.graphs[at].operators
         ):
             raise UndecidedError("its loop has effects, and its end depends on data")
-        carried: list[Value] = [self._any(tensor, "carried", at) for at, tensor in enumerate(operator.outputs)]
+        carried: list[Value] = [any_value(self.keys, each, "carried", at) for at, each in enumerate(operator.outputs)]
         self.observer.put(list(zip(operator.outputs, carried, strict=True)))
         self._hand_over(operator.outputs, condition.inputs, carried)
         asked = self._graph(condition, carried)

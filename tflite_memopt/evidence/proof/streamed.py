@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...model.ir.model import Model, Tensor
-from .call import is_float, quantization_of
+from .call import any_value, quantization_of
 from .equality import differing_side, inputs_of, not_proved, prove_computed
 from .outcome import Notes, Proof, Status
 from .ring import Keys, Value
@@ -131,21 +131,18 @@ def outputs_of_calls(run: Run, stream: Streamed, given: Sequence[Value], like: S
         outputs = run.invoke([taken[at] for at in range(len(inputs))], wanted)
         kept = {source: outputs[output] for output, source in stream.ties}
         made = [*(made if steps else ()), outputs]
-    return [
-        (
-            made[-1][at]
-            if made[-1][at].size == tensor.elements
-            else np.stack([keys.constant(outputs[at]) for outputs in made])
-        ).reshape(tensor.shape)
-        for at, tensor in enumerate(like)
-    ]
+    found = []
+    for at, tensor in enumerate(like):
+        is_whole = made[-1][at].size == tensor.elements
+        value = made[-1][at] if is_whole else np.stack([keys.constant(outputs[at]) for outputs in made])
+        found.append(value.reshape(tensor.shape))
+    return found
 
 
 def _filled(keys: Keys, tensor: Tensor, element: Any, *name: object) -> Value:
     """Return a value of a tensor that consists of one element; None: any value, by a name."""
     if element is None:
-        x = keys.random(tensor.shape, "before", *name)
-        return keys.as_float(x) if is_float(tensor) else x
+        return any_value(keys, tensor, "before", *name)
     return np.full(tensor.shape, keys.constant(np.full(1, element, tensor.dtype.label)))
 
 

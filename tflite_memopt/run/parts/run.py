@@ -352,16 +352,18 @@ def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bo
     return choose(stretches, MOST_PARTS, work, most=most) if fitting is None else fitting
 
 
+def saying(progress: Progress, what: str) -> Progress:
+    """Return progress that says what it is of."""
+    return lambda said: progress(f"{what}: {said}")
+
+
 def _optimized(costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: PartInputs) -> Result:
     """A part of the chosen split, verified over the values that cross the cut."""
     options = costs.options
     stretch, limit = choice.stretches[at], choice.limits[at]
     found = costs.searched(stretch, limit)
     wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
-
-    def say(message: str) -> None:
-        costs.progress(f"part {at}: {message}")
-
+    say = saying(costs.progress, f"part {at}")
     if boundary.samples is None or not options.verify:
         return optimize(boundary.data, wanted, say)
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ from ..candidate import Cache, Progress
 from ..pipeline import Result, optimize
 from .cutting import why_whole
 from .fronts import AUTO, FeedCosts
-from .run import ORDER_WORK, draft_of, need_along, optimize_in_parts
+from .run import ORDER_WORK, draft_of, need_along, optimize_in_parts, saying
 from .stretch import StretchCosts
 
 _MOST_DRAFTED = 150
@@ -55,16 +55,8 @@ def other_ways(source: bytes, options: Options, whole: Result, progress: Progres
             yield Way(flags, None, None, False, reason)
             continue
         try:
-            found = optimize_in_parts(
-                source,
-                quick,
-                None,
-                lambda said, flags=flags: progress(f"{flags}: {said}"),  # type: ignore[misc]
-                rows,
-                whole=whole,
-                must_fit=True,
-                cache=cache,
-            )
+            say = saying(progress, flags)
+            found = optimize_in_parts(source, quick, None, say, rows, whole=whole, must_fit=True, cache=cache)
         except (UnsupportedModelError, InfeasibleError) as reason:
             yield Way(flags, None, None, False, str(reason))
             continue
@@ -114,7 +106,7 @@ def _as_one(source: bytes, options: Options, whole: Result, progress: Progress, 
 
     def made(tried: Options) -> Result:
         flags = flags_of(tried)
-        return optimize(source, tried, lambda said: progress(f"{flags}: {said}"), cache)
+        return optimize(source, tried, saying(progress, flags), cache)
 
     every = [
         replace(options, every_byte=True, max_slowdown=limit, verify=False)

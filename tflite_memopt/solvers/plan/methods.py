@@ -15,6 +15,7 @@ of the core, within the core's own arena, no plan of the whole is smaller than t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ...errors import ErrorKind, InfeasibleError, UsageError
@@ -172,20 +173,14 @@ def solve_within(problem: PlanProblem, capacity: int, limit: SearchLimit | None 
         return None
     for name in CHEAP:
         offsets = STRATEGIES[name](problem, limit).offsets
-        if arena_bytes(problem, offsets) <= capacity and _is_valid(problem, offsets):
-            return offsets
+        if arena_bytes(problem, offsets) <= capacity:
+            with suppress(InfeasibleError):
+                check_plan(problem, offsets)
+                return offsets
     found = fit(problem, capacity, limit)
     if found is not None:
         check_plan(problem, found)
     return found
-
-
-def _is_valid(problem: PlanProblem, offsets: tuple[int, ...]) -> bool:
-    try:
-        check_plan(problem, offsets)
-    except InfeasibleError:
-        return False
-    return True
 
 
 @dataclass

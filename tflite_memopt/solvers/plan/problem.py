@@ -158,13 +158,43 @@ class PlanProblem:
 
     @cached_property
     def permissions(self) -> Permissions:
-        """The forbidden differences of every related pair."""
-        return _forbidden_differences(self)
+        """The forbidden differences of every related pair that is alive at the same time, seen from both items."""
+        pairs: dict[tuple[int, int], list[Relation]] = {}
+        for relation in self.relations:
+            low, high = sorted((relation.first, relation.second))
+            first, second = self.items[low], self.items[high]
+            if low != high and intersect(first, second) and first.size and second.size:
+                pairs.setdefault((low, high), []).append(relation)
+        found: dict[int, dict[int, Intervals]] = {}
+        for (i, j), relations in pairs.items():
+            intervals = _cut(self.items[i], self.items[j], [_seen_from(i, r) for r in relations])
+            found.setdefault(i, {})[j] = intervals
+            found.setdefault(j, {})[i] = tuple((-high, -low) for low, high in reversed(intervals))
+        return found
 
     @cached_property
     def conflicts(self) -> list[list[Conflict]]:
-        """The forbidden differences between every two items."""
-        return _conflicts_of(self)
+        """The forbidden differences between every two items.
+
+        One list for each item; a pair whose relation splits the forbidden range is there once for each part.
+
+        An item of no bytes has none. O(pairs alive together), and as much memory.
+        """
+        items, permissions = self.items, self.permissions
+        found: list[list[Conflict]] = [[] for _ in items]
+        alive: list[int] = []
+        for index in sorted(range(len(items)), key=lambda i: items[i].start):
+            item = items[index]
+            if item.size == 0:
+                continue
+            alive = [other for other in alive if items[other].end > item.start]
+            related = permissions.get(index, {})
+            for other in alive:
+                for low, high in related[other] if other in related else ((-item.size, items[other].size),):
+                    found[index].append((other, low, high))
+                    found[other].append((index, -high, -low))
+            alive.append(index)
+        return found
 
     @cached_property
     def analysis(self) -> KnownBounds:
@@ -231,22 +261,6 @@ RigidGroup = tuple[tuple[int, int], ...]
 """Items that are placed at once, often a single one: (index, bytes from the group's offset to the item's)."""
 
 
-def _forbidden_differences(problem: PlanProblem) -> Permissions:
-    """Return the intervals of every related pair that is alive at the same time, seen from both of its items."""
-    pairs: dict[tuple[int, int], list[Relation]] = {}
-    for relation in problem.relations:
-        low, high = sorted((relation.first, relation.second))
-        first, second = problem.items[low], problem.items[high]
-        if low != high and intersect(first, second) and first.size and second.size:
-            pairs.setdefault((low, high), []).append(relation)
-    found: dict[int, dict[int, Intervals]] = {}
-    for (i, j), relations in pairs.items():
-        intervals = _cut(problem.items[i], problem.items[j], [_seen_from(i, r) for r in relations])
-        found.setdefault(i, {})[j] = intervals
-        found.setdefault(j, {})[i] = tuple((-high, -low) for low, high in reversed(intervals))
-    return found
-
-
 def may_differ_by(difference: int, intervals: Intervals) -> bool:
     """Tell whether a difference of offsets lies in none of the forbidden intervals."""
     return not any(low < difference < high for low, high in intervals)
@@ -266,9 +280,8 @@ def most_shared(size: int, other: int, forbidden: Intervals, unit: int) -> int:
 
 def _seen_from(index: int, relation: Relation) -> tuple[int, int, bool]:
     """(sign, difference, exact): ``offset[index]`` minus the other's, times the sign, is at least the difference."""
-    if relation.first == index:
-        return 1, relation.distance, relation.exact
-    return -1, -relation.distance, relation.exact
+    sign = 1 if relation.first == index else -1
+    return sign, sign * relation.distance, relation.exact
 
 
 def _cut(item: Item, other: Item, permitted: Sequence[tuple[int, int, bool]]) -> Intervals:
@@ -281,25 +294,3 @@ def _cut(item: Item, other: Item, permitted: Sequence[tuple[int, int, bool]]) ->
     points = sorted({difference for _, difference, exact in permitted if exact and low < difference < high})
     # An open interval between neighboring integers holds none of them.
     return tuple((a, b) for a, b in pairwise((low, *points, high)) if b - a > 1)
-
-
-def _conflicts_of(problem: PlanProblem) -> list[list[Conflict]]:
-    """One list for each item; a pair whose relation splits the forbidden range is there once for each part.
-
-    An item of no bytes has none. O(pairs alive together), and as much memory.
-    """
-    items, permissions = problem.items, problem.permissions
-    found: list[list[Conflict]] = [[] for _ in items]
-    alive: list[int] = []
-    for index in sorted(range(len(items)), key=lambda i: items[i].start):
-        item = items[index]
-        if item.size == 0:
-            continue
-        alive = [other for other in alive if items[other].end > item.start]
-        related = permissions.get(index, {})
-        for other in alive:
-            for low, high in related[other] if other in related else ((-item.size, items[other].size),):
-                found[index].append((other, low, high))
-                found[other].append((index, -high, -low))
-        alive.append(index)
-    return found

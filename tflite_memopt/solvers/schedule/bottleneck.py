@@ -56,7 +56,7 @@ class Direction:
     wakes: Sequence[Sequence[int]]
     may_fall: int
     cost: Callable[[int, int], tuple[int, int]]
-    backward: bool
+    backward: bool = False
 
     def ready(self) -> int:
         """Return the operators that are ready at the start."""
@@ -70,15 +70,8 @@ class Direction:
 def forward(graph: CompiledGraph, segment: Segment) -> Direction:
     """From the segment's start: a state is the set of executed operators, those before the segment included."""
     return Direction(
-        graph,
-        segment.executed,
-        segment.alive_before,
-        segment.goal,
-        graph.needs,
-        graph.feeds,
-        graph.may_fall,
-        graph.cost,
-        backward=False,
+        *(graph, segment.executed, segment.alive_before, segment.goal),
+        *(graph.needs, graph.feeds, graph.may_fall, graph.cost),
     )
 
 
