@@ -458,31 +458,25 @@ def _bias(slot: int, wrong: Mapping[DType, DType]) -> Fault:
     return _of_tflm("bias of another width", condition, meets, "LiteRT the same, or refuses it")
 
 
-FAULTS: Mapping[str, tuple[Fault, ...]] = {
-    "ADD": (
-        _of_tflm(
-            "TFLM's ADD of int32 with an activation",
-            "int32 with a fused activation, which is left out",
-            _sums_without_activation,
-            "LiteRT is right",
-        ),
+_ROWS: Mapping[str, Fault | tuple[Fault, ...]] = {
+    "ADD": _of_tflm(
+        "TFLM's ADD of int32 with an activation",
+        "int32 with a fused activation, which is left out",
+        _sums_without_activation,
+        "LiteRT is right",
     ),
-    "DIV": (
-        _of_tflm(
-            "DIV of small quotients",
-            "int8 whose output is coarse: quotients near 0 are shifted by more than 31 bits, which is undefined in C++",
-            _shifts_too_far,
-            "LiteRT does the same, up to the whole range on x86-64; by reading, cores of Arm are a step off",
-        ),
+    "DIV": _of_tflm(
+        "DIV of small quotients",
+        "int8 whose output is coarse: quotients near 0 are shifted by more than 31 bits, which is undefined in C++",
+        _shifts_too_far,
+        "LiteRT does the same, up to the whole range on x86-64; by reading, cores of Arm are a step off",
     ),
-    "FULLY_CONNECTED": (_bias(2, _WIDE),),
-    "TANH": (
-        _of_tflm(
-            "TFLM's TANH of another scale",
-            "int8 whose output has not the scale 1/128 and the zero point 0, which the kernel takes for granted",
-            _writes_128ths,
-            "LiteRT is right",
-        ),
+    "FULLY_CONNECTED": _bias(2, _WIDE),
+    "TANH": _of_tflm(
+        "TFLM's TANH of another scale",
+        "int8 whose output has not the scale 1/128 and the zero point 0, which the kernel takes for granted",
+        _writes_128ths,
+        "LiteRT is right",
     ),
     "DEPTHWISE_CONV_2D": (
         _WEIGHTS_OFF_ZERO,
@@ -587,28 +581,24 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _where(_at(2, DType.INT8), _has_several_images),
         ),
     ),
-    "TRANSPOSE": (
+    "TRANSPOSE": _of_cmsis_nn(
+        "CMSIS-NN five dimensions",
+        "int8 of five dimensions or more",
+        "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
+        _where(_at(0, DType.INT8), lambda source: len(source.shape) > 4),
+    ),
+    **dict.fromkeys(
+        POOLS,
         _of_cmsis_nn(
-            "CMSIS-NN five dimensions",
-            "int8 of five dimensions or more",
-            "other values than TFLM's own kernels, C and DSP at 4ab83cc3",
-            _where(_at(0, DType.INT8), lambda source: len(source.shape) > 4),
+            "tflite-micro 3584",
+            "int8 of several images",
+            "github.com/tensorflow/tflite-micro/pull/3584 (63819227b)",
+            _where(_at(0, DType.INT8), _has_several_images),
+            effect="leaves bytes unwritten",
+            evidence="read",
+            until=date(2026, 6, 1),
         ),
     ),
-    **{
-        name: (
-            _of_cmsis_nn(
-                "tflite-micro 3584",
-                "int8 of several images",
-                "github.com/tensorflow/tflite-micro/pull/3584 (63819227b)",
-                _where(_at(0, DType.INT8), _has_several_images),
-                effect="leaves bytes unwritten",
-                evidence="read",
-                until=date(2026, 6, 1),
-            ),
-        )
-        for name in POOLS
-    },
     "BATCH_MATMUL": (
         _of_cmsis_nn(
             "tflite-micro 2740",
@@ -634,43 +624,38 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
             _multiplies_by_several_scales,
         ),
     ),
-    "DEQUANTIZE": (
-        _of_every_library(
-            "TFLM's DEQUANTIZE of several scales",
-            "with a scale or zero point per channel: the first is taken for all",
-            "a lone operator of int8, int16, and uint8 on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 is right",
-            _where(_at(0), _has_several_scales),
-        ),
+    "DEQUANTIZE": _of_every_library(
+        "TFLM's DEQUANTIZE of several scales",
+        "with a scale or zero point per channel: the first is taken for all",
+        "a lone operator of int8, int16, and uint8 on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 is right",
+        _where(_at(0), _has_several_scales),
     ),
-    "RELU6": (
-        _of_every_library(
-            "TFLM's RELU6 of another scale",
-            "int8 or int16 whose output has another scale or zero point than the input, by which values change by more "
-            "than 2 of 256 or 16 of 65,536 steps: integers are copied",
-            "a lone operator on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 rescales, as TFLM's RELU does",
-            _clamps_without_rescaling,
-        ),
+    "RELU6": _of_every_library(
+        "TFLM's RELU6 of another scale",
+        "int8 or int16 whose output has another scale or zero point than the input, by which values change by more "
+        "than 2 of 256 or 16 of 65,536 steps: integers are copied",
+        "a lone operator on the tflite-micro wheel of 2026-10-23; LiteRT 2.3.0 rescales, as TFLM's RELU does",
+        _clamps_without_rescaling,
     ),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
-        _of_cmsis_nn(
-            "tflite-micro 3564",
-            "int8 or int16: each call begins with a state of zero, where TFLM's own kernel goes on with the last one",
-            "github.com/tensorflow/tflite-micro/pull/3564 of 2026-05-21, not merged; cmsis_nn/"
-            "unidirectional_sequence_lstm.cc at 90b983c2b3f1",
-            _where(_at(0, *QUANTIZED), lambda _: True),
-            effect=FORGETS,
-            evidence="read",
-        ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _of_cmsis_nn(
+        "tflite-micro 3564",
+        "int8 or int16: each call begins with a state of zero, where TFLM's own kernel goes on with the last one",
+        "github.com/tensorflow/tflite-micro/pull/3564 of 2026-05-21, not merged; cmsis_nn/"
+        "unidirectional_sequence_lstm.cc at 90b983c2b3f1",
+        _where(_at(0, *QUANTIZED), lambda _: True),
+        effect=FORGETS,
+        evidence="read",
     ),
-    "SPACE_TO_BATCH_ND": (
-        _of_every_library(
-            "TFLM's padding of batches",
-            "with padding: the output's padding has the bytes that were in the arena before",
-            "a lone operator on the tflite-micro wheel of 2026-10-23, with three fills of the arena",
-            _pads_batches,
-            effect="leaves bytes unwritten",
-        ),
+    "SPACE_TO_BATCH_ND": _of_every_library(
+        "TFLM's padding of batches",
+        "with padding: the output's padding has the bytes that were in the arena before",
+        "a lone operator on the tflite-micro wheel of 2026-10-23, with three fills of the arena",
+        _pads_batches,
+        effect="leaves bytes unwritten",
     ),
+}
+FAULTS: Mapping[str, tuple[Fault, ...]] = {
+    kind: rows if isinstance(rows, tuple) else (rows,) for kind, rows in _ROWS.items()
 }
 """By operator kind."""
 

@@ -351,8 +351,10 @@ _DATA = "f32 i8 i16 i32 i64 u8 b"
 _REAL = "f32 i8 i16 u8"
 _INDEX = "i32 i64"
 _POSITIONS = f"T I > J | T: f32 i8 u8 i32 b | I: {_INDEX} | J: {_INDEX}"
+_BY_INDEX = f"T I > T | T: {_DATA} | I: {_INDEX}"
 _SUMS = ("f32 f32 f32? > f32", "f32 W f32? > f32 | W: i8 i4 u8", "u8 u8 i32? > u8", "i8 W i32? > i8 | W: i8 i4 i2")
 _SUMS_16 = ("i16 i8 B? > i16 | B: i32 i64",)
+_NOT_FUSED = one_of("fusedActivationFunction", 0)
 _OF_BIAS = one_of("quantizedBiasType", 0, 2, 4)
 _WINDOW = (ranks(4, 4, 0, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), _OF_BIAS)
 _MOVED = f"| T: {_ANY}"
@@ -361,11 +363,17 @@ _NUMBERED = range(18)
 _CAST = (SAME_SHAPE, *(one_of(option, *_NUMBERED) for option in ("inDataType", "outDataType")))
 _BLOCKS = (ranks(4, 4), at_least(1, "blockSize"))
 _BATCHES = ("T i32 i32 > T | T: f32 i8 i16 i32 i64 u8", ranks(3, 4), like_output(0))
+_MIRRORED = (ranks(1, 5), PAIRS, one_of("mode", 0, 1), like_output(0))
 _POOL = (ranks(4, 4), at_least(1, "filterHeight", "filterWidth", "strideH", "strideW"))
-_DEPTHWISE = (ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), NO_EMPTY_BIAS)
+_RESIZED = ("T i32 > T | T: f32 i8 i16 u8", ranks(4, 4))
+_BY_CHANNEL = (NO_EMPTY_BIAS, MULTIPLIED, SCALED_FOR_FLOATS)
+_DEPTHWISE = (ranks(4, 4, 0, 1), size_of(2, 1, 3), scaled(0, 1, 3), symmetric(0), *_BY_CHANNEL)
+_DENSE_16 = "i16 W B? > i16 | W: i8 i4 | B: i32 i64"
 _DENSE = (ranks(2, 2, 1), size_of(2, 1, 0), scaled(0, 1, 0), symmetric(0), BIAS_SCALED, DENSE_SHAPE)
+_AS_IT_LIES = (SYMMETRIC_WEIGHTS, one_of("weightsFormat", 0))
 _CUT = (ranks(1, 5), CUT, *(one_of(option, 0) for option in ("ellipsisMask", "newAxisMask", "offset")))
 _OF_TURNED = ("f32 | W: f32 | B: f32", "i8 | W: i8 | B: i32", "u8 | W: u8 | B: i32", "i16 | W: i8 | B: i32 i64")
+_SUMS_TURNED = [f"i32 W T B? > T | T: {types}" for types in _OF_TURNED]
 _TURNED = (ranks(4, 4, 1, 2), size_of(3, 1, 0), scaled(2, 1, 0), symmetric(2), _OF_BIAS)
 CONTRACTS: Mapping[str, Contract] = {
     **_rows("ABS", elementwise, "T > T | T: f32 i8 i16 i32", SAME_SHAPE),
@@ -405,7 +413,7 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("EXPAND_DIMS", moves.reshaped, f"T I > T {_MOVED} | I: {_INDEX}"),
     **_rows("SPLIT: SplitOptions", moves.split, f"i32 T > T* | T: {_DATA}"),
     **_rows("SPLIT_V: SplitVOptions", moves.split, f"T I i32 > T* | T: {_DATA} | I: {_INDEX}"),
-    **_rows("PAD", moves.padded, f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0)),
+    **_rows("PAD", moves.padded, _BY_INDEX, ranks(1, 5), PAIRS, like_output(0)),
     **_rows("PADV2", moves.padded, f"T I T > T | T: {_DATA} | I: {_INDEX}", ranks(1, 5), PAIRS, like_output(0, 2)),
     **_rows("SELECT", moves.selected, f"b T T > T | T: {_DATA}", like_output(1, 2)),
     **_rows("SELECT_V2", moves.selected, f"b T T > T | T: {_DATA}", BROADCAST, like_output(1, 2)),
@@ -418,80 +426,31 @@ CONTRACTS: Mapping[str, Contract] = {
     **_rows("BATCH_TO_SPACE_ND", moves.batch_to_space, *_BATCHES),
     **_rows("SPACE_TO_BATCH_ND", moves.space_to_batch, *_BATCHES),
     **_rows("BROADCAST_ARGS", moves.broadcast_shape, f"I I > I | I: {_INDEX}"),
-    **_rows(
-        "BROADCAST_TO", moves.broadcast, f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(0, 5), vector(1), says_output(1)
-    ),
-    **_rows(
-        "CONCATENATION: ConcatenationOptions",
-        moves.joined,
-        f"T* > T | T: {_DATA}",
-        axis_within(),
-        one_of("fusedActivationFunction", 0),
-    ),
+    **_rows("BROADCAST_TO", moves.broadcast, _BY_INDEX, ranks(0, 5), vector(1), says_output(1)),
+    **_rows("CONCATENATION: ConcatenationOptions", moves.joined, f"T* > T | T: {_DATA}", axis_within(), _NOT_FUSED),
     **_rows("CONV_2D: Conv2DOptions", sums.convolution, *_SUMS, *_SUMS_16, *_WINDOW, SYMMETRIC_WEIGHTS, NO_EMPTY_BIAS),
     **_rows("CUMSUM: CumsumOptions", moves.whole, "T i32 > T | T: f32 i8 i32 i64", SAME_SHAPE),
-    **_rows(
-        "DEPTHWISE_CONV_2D: DepthwiseConv2DOptions",
-        sums.depthwise,
-        *_SUMS,
-        *_SUMS_16,
-        *_DEPTHWISE,
-        MULTIPLIED,
-        SCALED_FOR_FLOATS,
-    ),
+    **_rows("DEPTHWISE_CONV_2D: DepthwiseConv2DOptions", sums.depthwise, *_SUMS, *_SUMS_16, *_DEPTHWISE),
     **_rows("DEPTH_TO_SPACE: DepthToSpaceOptions", moves.depth_to_space, "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
     **_rows("SPACE_TO_DEPTH: SpaceToDepthOptions", moves.space_to_depth, "T > T | T: f32 i8 i32 i64 u8", *_BLOCKS),
     **_rows("DYNAMIC_UPDATE_SLICE", moves.updated, f"T T I > T | T: {_DATA} | I: {_INDEX}", SAME_SHAPE),
     **_rows("EMBEDDING_LOOKUP", moves.whole, "i32 T > U | T: f32 i8 i4 u8 | U: f32 i8 u8"),
     **_rows("FILL", moves.filled, f"I T > T | T: {_DATA} | I: {_INDEX}", says_output(0), vector(0), ranks(0, 0, 1)),
-    **_rows(
-        "FULLY_CONNECTED: FullyConnectedOptions",
-        sums.dense,
-        *_SUMS,
-        "i16 W B? > i16 | W: i8 i4 | B: i32 i64",
-        *_DENSE,
-        SYMMETRIC_WEIGHTS,
-        one_of("weightsFormat", 0),
-        _OF_BIAS,
-    ),
+    **_rows("FULLY_CONNECTED: FullyConnectedOptions", sums.dense, *_SUMS, _DENSE_16, *_DENSE, *_AS_IT_LIES, _OF_BIAS),
     **_rows("GATHER: GatherOptions", moves.gathered, f"T I > T | T: {_DATA} i4 | I: i16 i32 i64", axis_within()),
     **_rows("GATHER_ND", moves.whole, f"T I > T | T: {_DATA} | I: i16 i32 i64"),
-    **_rows(
-        "MIRROR_PAD: MirrorPadOptions",
-        moves.mirrored,
-        f"T I > T | T: {_DATA} | I: {_INDEX}",
-        ranks(1, 5),
-        PAIRS,
-        one_of("mode", 0, 1),
-        like_output(0),
-    ),
+    **_rows("MIRROR_PAD: MirrorPadOptions", moves.mirrored, _BY_INDEX, *_MIRRORED),
     **_rows("PACK: PackOptions", moves.stacked, f"T* > T | T: {_DATA}", axis_within(1), LIKE_OUTPUT),
     **_rows("UNPACK: UnpackOptions", moves.unstacked, f"T > T* | T: {_DATA}", ranks(1, 8), axis_within(), LIKE_INPUT),
     **_rows("RANGE", moves.whole, "T T T > T | T: f32 i32 i64"),
-    **_rows(
-        "RESIZE_BILINEAR: ResizeBilinearOptions",
-        sums.resized_bilinearly,
-        "T i32 > T | T: f32 i8 i16 u8",
-        ranks(4, 4),
-        NO_CORNERS_OF_HALVES,
-    ),
-    **_rows(
-        "RESIZE_NEAREST_NEIGHBOR: ResizeNearestNeighborOptions",
-        moves.resized_by_nearest,
-        "T i32 > T | T: f32 i8 i16 u8",
-        ranks(4, 4),
-    ),
+    **_rows("RESIZE_BILINEAR: ResizeBilinearOptions", sums.resized_bilinearly, *_RESIZED, NO_CORNERS_OF_HALVES),
+    **_rows("RESIZE_NEAREST_NEIGHBOR: ResizeNearestNeighborOptions", moves.resized_by_nearest, *_RESIZED),
     **_rows("REVERSE_V2", moves.reversed_along, f"T i32 > T | T: {_DATA}", ranks(1, 8), vector(1), SAME_SHAPE),
     **_rows("SLICE", moves.cut, f"T I I > T | T: {_DATA} u32 | I: {_INDEX}", ranks(1, 5), vector(1), vector(2)),
     **_rows("STRIDED_SLICE: StridedSliceOptions", moves.strided_cut, f"T i32 i32 i32 > T | T: {_DATA} u32", *_CUT),
-    **_rows("TILE", moves.tiled, f"T I > T | T: {_DATA} | I: {_INDEX}", ranks(1, 8)),
+    **_rows("TILE", moves.tiled, _BY_INDEX, ranks(1, 8)),
     **_rows("TRANSPOSE", moves.transposed, f"T i32 > T | T: {_DATA} i4", ranks(0, 6)),
-    **_rows(
-        "TRANSPOSE_CONV: TransposeConvOptions",
-        sums.transposed_convolution,
-        *(f"i32 W T B? > T | T: {types}" for types in _OF_TURNED),
-        *_TURNED,
-    ),
+    **_rows("TRANSPOSE_CONV: TransposeConvOptions", sums.transposed_convolution, *_SUMS_TURNED, *_TURNED),
     **_rows("ZEROS_LIKE", moves.whole, f"T > T | T: {_DATA}", SAME_SHAPE),
     "IF": Contract((), (), "IfOptions"),
     "WHILE": Contract((), (), "WhileOptions"),
