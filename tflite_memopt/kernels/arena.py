@@ -138,12 +138,8 @@ def arena_beside_head(
         replay.create(() if is_apart else (BUFFER_ALLOCATOR,))
     else:
         replay.arena.tail = beside
-    replay.start()
-    replay.prepare()
-    replay.plan()
-    arena = replay.arena
-    temporaries, before_plan = arena.head_peak, 0 if is_apart else arena.peak
-    replay.interface_tensors()
+    temporaries, peak = replay.allocate()
+    arena, before_plan = replay.arena, 0 if is_apart else peak
     exact = all(each.known for each in asked.values())
     more = 0 if abi.is_static else larger_structures(model, abi)
     return ArenaBesideHead(
@@ -186,11 +182,7 @@ def two_arenas_use(model: Model, head: int, requests: RequestRule, abi: Abi) -> 
     """
     replay = _Replay(model, requests_in(model, abi, requests), abi)
     replay.create((PERSISTENT_ALLOCATOR, NON_PERSISTENT_ALLOCATOR))
-    replay.start()
-    replay.prepare()
-    replay.plan()
-    temporaries = replay.arena.head_peak
-    replay.interface_tensors()
+    temporaries, _ = replay.allocate()
     return TwoArenasUse(aligned(max(head, temporaries)), aligned(replay.arena.tail))
 
 
@@ -249,6 +241,15 @@ class _Replay:
             self.arena.persistent(ALLOCATOR, structure.on(self.abi) + more.get(structure, 0), self.pointer)
         recording = RECORDING_ALLOCATOR if self.abi.records else 0
         self.arena.persistent(ALLOCATOR, MICRO_ALLOCATOR.on(self.abi) + recording, self.pointer)
+
+    def allocate(self) -> tuple[int, int]:
+        """``AllocateTensors``; the bytes of the head at most, and of the whole arena, before its plan is in force."""
+        self.start()
+        self.prepare()
+        self.plan()
+        most = self.arena.head_peak, self.arena.peak
+        self.interface_tensors()
+        return most
 
     def start(self) -> None:
         """Resource variables, eval tensors, nodes, then parsing and Init of every operator."""

@@ -80,11 +80,10 @@ def with_plan(found: AsItCame, foreign: str | None) -> AsItCame:
 
 def wrong_operators(model: Model, profile: KernelProfile = _REFERENCE) -> Iterator[WrongOperator]:
     """Yield the operators that meet a fault of TFLM itself, in any of its libraries."""
-    for number, graph in enumerate(model.graphs):
-        for index, operator in enumerate(graph.operators):
-            for met in faults_of(operator, profile):
-                if met.fault.library == TFLM and met.fault.is_wrong:
-                    yield WrongOperator(number, index, met.operator, met.output, met.fault.name, met.fault.condition)
+    for number, index, operator in model.located_operators:
+        for met in faults_of(operator, profile):
+            if met.fault.library == TFLM and met.fault.is_wrong:
+                yield WrongOperator(number, index, met.operator, met.output, met.fault.name, met.fault.condition)
     yield from _read_too_early(model)
 
 

@@ -30,7 +30,7 @@ from ..model.ir.tensors import QUANTIZED
 from ..operators.move import pad_reuses
 from ..operators.recurrent import CELL_STATE, HIDDEN_STATE
 from ..operators.requests import IN0, IN1, IN2, INT, OUT0, UNARY, Abi, Requests, Size, held, needed
-from ..operators.reuse import KernelReuse, ReuseRule
+from ..operators.reuse import KernelReuse
 from ..operators.table import relations_of
 from ..operators.window import (
     CONVOLUTION,
@@ -226,9 +226,8 @@ def _convolution(operator: Operator, found: Requests, build: Build) -> Requests:
     data = needed(operator, IN0).dtype
     if data not in QUANTIZED:
         return replace(found, prepare=(), scratch=())
-    if data is DType.INT8:
-        return replace(found, scratch=_some(convolution_s8(window_of(operator), build)))
-    return replace(found, scratch=_some(convolution_s16(window_of(operator), build)))
+    size = convolution_s8 if data is DType.INT8 else convolution_s16
+    return replace(found, scratch=_some(size(window_of(operator), build)))
 
 
 def _depthwise(operator: Operator, found: Requests, build: Build) -> Requests:
@@ -353,9 +352,7 @@ def _depthwise_reuses(operator: Operator, build: Build) -> tuple[KernelReuse, ..
         return ()
     window = window_of(operator)
     if depthwise_path(window, build) == "convolution":
-        if window.batches > 1:
-            return ()
-        return _in_blocks(operator, replace(window, taps_depth=1))
+        return () if window.batches > 1 else _in_blocks(operator, replace(window, taps_depth=1))
     if build == "mve" and window.out_depth > _MVE_BLOCK:
         return ()
     return window_reuses(operator)
@@ -444,11 +441,6 @@ REPLACED = _NEVER | frozenset(_INT8)
 """Operators that have a file in kernels/cmsis_nn."""
 
 
-def rule_for(build: Build) -> ReuseRule:
-    """The rule of one build."""
-    return partial(relations, build=build)
-
-
 _MEASURED_AT = "tflite-micro 90b983c2b3f1 with CMSIS-NN 4ab83cc3, GCC 12.2"
 
 
@@ -457,7 +449,7 @@ def _profile(name: str, build: Build, cores: str, machine: str, prices: Prices) 
         name=name,
         description=f"CMSIS-NN 4ab83cc3, {cores}",
         requests=partial(requests, build=build),
-        relations=rule_for(build),
+        relations=partial(relations, build=build),
         is_portable=False,
         in_wheel=False,
         measured_at=f"{_MEASURED_AT}, {machine} in QEMU 7.2",

@@ -32,7 +32,7 @@ from ..errors import ErrorKind, UsageError
 from ..model.ir.check import misfit
 from ..model.ir.model import DType, Operator
 from ..operators.requests import IN0, INT, OUT0, Abi, Requests, Size, needed
-from ..operators.reuse import KernelReuse, ReuseRule
+from ..operators.reuse import KernelReuse
 from ..operators.table import relations_of
 from ..operators.window import CONVOLUTION, CONVOLUTIONS, DEPTHWISE, POOLS, KernelWindow, window_of
 from ..solvers.graph.alignment import aligned
@@ -271,11 +271,6 @@ def _was_probed(operator: Operator) -> bool:
     return source.shape[0] == 1 and not grouped
 
 
-def rule_for(chip: Chip) -> ReuseRule:
-    """Return the rule of one kind of chip."""
-    return partial(relations, chip=chip)
-
-
 def of_version(profile: KernelProfile, version: str) -> KernelProfile:
     """Return the S3's or P4's profile as of one version of esp-nn; ``1.2`` stands for 1.2.0 and all others of 1.2.
 
@@ -321,7 +316,7 @@ def _profile(name: str, chip: Chip, description: str, versions: Sequence[Version
         name=name,
         description=description,
         requests=partial(requests, chip=chip, versions=versions),
-        relations=rule_for(chip),
+        relations=partial(relations, chip=chip),
         is_portable=False,
         in_wheel=False,
         measured_at=_MEASURED_AT if chip == "generic" else None,

@@ -48,11 +48,6 @@ class Target:
     esp_nn: str | None = None
     spi: int = 0
 
-    @property
-    def enum_bytes(self) -> tuple[int, int]:
-        """Bytes of an enum, the fewest and the most: 4, or as few as its values need."""
-        return (1 if self.abi.short_enums else 4), 4
-
 
 _CORTEX_M0 = ("requests and results as on Cortex-M3, the same code",)
 _CORTEX_M3 = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M3 in QEMU",)

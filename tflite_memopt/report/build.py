@@ -218,8 +218,7 @@ def _fault_uses(model: Model, profile: KernelProfile) -> tuple[FaultUse, ...]:
             *(met.fault.name, met.fault.effect, met.library, met.releases, met.fault.source),
             mends=(met.form, met.fault.name) not in left,
         )
-        for subgraph, graph in enumerate(model.graphs)
-        for index, operator in enumerate(graph.operators)
+        for subgraph, index, operator in model.located_operators
         for met in faults_of(operator, profile)
     )
 

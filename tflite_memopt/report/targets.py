@@ -52,7 +52,7 @@ def targets_json() -> str:
             "chips": names_of_target(target.name),
             "kernels": target.kernels,
             "pointer_bits": target.abi.word,
-            "enum_bytes": dict(zip(("min", "max"), target.enum_bytes, strict=True)),
+            "enum_bytes": {"min": 1 if target.abi.short_enums else 4, "max": 4},
             "alignment": target.alignment,
             "measured": target.measured or None,
             "read": target.read or None,

@@ -196,13 +196,12 @@ def _reads_beyond_a_bias(model: Model) -> str | None:
     With activations of 16 bits it reads a bias of 32 bits as one of 64, and what follows it in the file, unless the
     options say the type. TFLM goes by the bias's own type. onnx2tf 2.6.9 writes such files.
     """
-    for number, graph in enumerate(model.graphs):
-        for position, operator in enumerate(graph.operators):
-            if operator.name != "CONV_2D" or operator.required(0).dtype is not DType.INT16:
-                continue
-            bias = operator.operand(2)
-            if bias is not None and bias.dtype is DType.INT32 and operator.option("quantizedBiasType", 0) != _INT32:
-                return f"LiteRT reads the bias of {describe(number, position, operator)} as 64 bits, beyond its end"
+    for number, position, operator in model.located_operators:
+        if operator.name != "CONV_2D" or operator.required(0).dtype is not DType.INT16:
+            continue
+        bias = operator.operand(2)
+        if bias is not None and bias.dtype is DType.INT32 and operator.option("quantizedBiasType", 0) != _INT32:
+            return f"LiteRT reads the bias of {describe(number, position, operator)} as 64 bits, beyond its end"
     return None
 
 

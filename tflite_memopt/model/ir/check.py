@@ -50,11 +50,10 @@ def npu_of(operator: Operator) -> Npu | None:
 
 def first_on_npu(model: Model) -> tuple[str, Npu] | None:
     """Return the first operator that an NPU runs, in words, and the NPU; None without one."""
-    for number, graph in enumerate(model.graphs):
-        for position, operator in enumerate(graph.operators):
-            npu = npu_of(operator)
-            if npu is not None:
-                return describe(number, position, operator), npu
+    for number, position, operator in model.located_operators:
+        npu = npu_of(operator)
+        if npu is not None:
+            return describe(number, position, operator), npu
     return None
 
 
@@ -173,31 +172,33 @@ def misfit(operator: Operator) -> ModelFormatError:
     )
 
 
+def _wrong(where: str, what: str, kind: ErrorKind) -> ModelFormatError:
+    return ModelFormatError(f"{where}: {what}", kind)
+
+
+def _unsupported(where: str, what: str, kind: ErrorKind) -> UnsupportedModelError:
+    return UnsupportedModelError(f"{where}: {what}", kind)
+
+
 def _check_links(graph: Graph, index: int) -> None:
     where = f"subgraph {index}"
     known = {id(tensor) for tensor in graph.tensors}
     for tensor in (*graph.inputs, *graph.outputs):
         if id(tensor) not in known:
-            raise ModelFormatError(
-                f"{where}: input or output '{tensor.name}' is not among its tensors", ErrorKind.FOREIGN_TENSOR
-            )
+            raise _wrong(where, f"input or output '{tensor.name}' is not among its tensors", ErrorKind.FOREIGN_TENSOR)
     for position, operator in enumerate(graph.operators):
         here = describe(index, position, operator)
         for tensor in (*operator.present_inputs(), *operator.outputs, *operator.intermediates):
             if id(tensor) not in known:
-                raise ModelFormatError(
-                    f"{here}: tensor '{tensor.name}' is not in its subgraph", ErrorKind.FOREIGN_TENSOR
-                )
+                raise _wrong(here, f"tensor '{tensor.name}' is not in its subgraph", ErrorKind.FOREIGN_TENSOR)
     producers, uses = _producers(graph, index), _uses(graph)
     for tensor in graph.inputs:
         if id(tensor) in producers:
-            raise ModelFormatError(f"{where}: input '{tensor.name}' is written by an operator", ErrorKind.WRITTEN_INPUT)
+            raise _wrong(where, f"input '{tensor.name}' is written by an operator", ErrorKind.WRITTEN_INPUT)
     for tensor in graph.tensors:
         same_uses = _slots(tensor.uses) == _slots(uses.get(id(tensor), []))
         if tensor.producer is not producers.get(id(tensor)) or not same_uses:
-            raise ModelFormatError(
-                f"{where}: the links of tensor '{tensor.name}' do not match the operators", ErrorKind.LINKS
-            )
+            raise _wrong(where, f"the links of tensor '{tensor.name}' do not match the operators", ErrorKind.LINKS)
 
 
 def _producers(graph: Graph, index: int) -> dict[int, Operator]:
@@ -206,11 +207,9 @@ def _producers(graph: Graph, index: int) -> dict[int, Operator]:
         here = describe(index, position, operator)
         for tensor in operator.outputs:
             if id(tensor) in producers:
-                raise ModelFormatError(f"{here}: tensor '{tensor.name}' has two producers", ErrorKind.TWO_PRODUCERS)
+                raise _wrong(here, f"tensor '{tensor.name}' has two producers", ErrorKind.TWO_PRODUCERS)
             if tensor.is_constant:
-                raise ModelFormatError(
-                    f"{here}: it writes tensor '{tensor.name}', which is a constant", ErrorKind.WRITTEN_INPUT
-                )
+                raise _wrong(here, f"it writes tensor '{tensor.name}', which is a constant", ErrorKind.WRITTEN_INPUT)
             producers[id(tensor)] = operator
     return producers
 
@@ -239,9 +238,7 @@ def _check_order(graph: Graph, index: int) -> None:
             if tensor.producer is None and is_work_memory(tensor):
                 continue
             if tensor.producer is None:
-                raise ModelFormatError(
-                    f"{here}: it reads tensor '{tensor.name}', {_missing(tensor)}", ErrorKind.UNWRITTEN
-                )
+                raise _wrong(here, f"it reads tensor '{tensor.name}', {_missing(tensor)}", ErrorKind.UNWRITTEN)
             if position[id(tensor.producer)] >= number:
                 writer = describe(index, position[id(tensor.producer)], tensor.producer)
                 on_cycle = _on_cycle(operator)
@@ -264,8 +261,8 @@ def _check_outputs(graph: Graph, index: int) -> None:
     for tensor in graph.outputs:
         has_value = tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs
         if tensor.producer is None and not has_value:
-            raise ModelFormatError(
-                f"subgraph {index}: it returns tensor '{tensor.name}', which nothing writes", ErrorKind.UNWRITTEN
+            raise _wrong(
+                f"subgraph {index}", f"it returns tensor '{tensor.name}', which nothing writes", ErrorKind.UNWRITTEN
             )
 
 
@@ -276,15 +273,13 @@ def _check_windows(graph: Graph, index: int) -> None:
             continue
         here = describe(index, position, operator)
         if operator.options is None:
-            raise ModelFormatError(f"{here}: it has no options, so no strides", ErrorKind.WINDOW)
+            raise _wrong(here, "it has no options, so no strides", ErrorKind.WINDOW)
         zero = next((name for name in _WINDOW_FIELDS if operator.option(name, 1) == 0), None)
         if zero is not None:
-            raise ModelFormatError(f"{here}: its {zero} is 0", ErrorKind.WINDOW)
+            raise _wrong(here, f"its {zero} is 0", ErrorKind.WINDOW)
         empty = next((tensor for tensor in operator.present_inputs() if 0 in tensor.shape), None)
         if empty is not None:
-            raise ModelFormatError(
-                f"{here}: tensor '{empty.name}' of shape {list(empty.shape)} is empty", ErrorKind.EMPTY
-            )
+            raise _wrong(here, f"tensor '{empty.name}' of shape {list(empty.shape)} is empty", ErrorKind.EMPTY)
 
 
 def _check_sizes(graph: Graph, index: int) -> None:
@@ -297,12 +292,12 @@ def _check_sizes(graph: Graph, index: int) -> None:
         if operator.name in _BLOCKS:
             blocks = [operator.option("blockSize", 1)] if operator.name in _DEPTHS else _operand(operator, 1)
             if min(map(int, blocks), default=1) < 1:
-                raise ModelFormatError(f"{here}: it has a block of {min(map(int, blocks))}", ErrorKind.OPERAND)
+                raise _wrong(here, f"it has a block of {min(map(int, blocks))}", ErrorKind.OPERAND)
         size = _size_said(operator)
         if size is not None and min(size, default=1) < 0:
-            raise ModelFormatError(f"{here}: its operands request shape {size}", ErrorKind.OPERAND)
+            raise _wrong(here, f"its operands request shape {size}", ErrorKind.OPERAND)
         if size is not None and operator.name.startswith("RESIZE") and 0 in size:
-            raise ModelFormatError(f"{here}: it resizes to {size[0]} x {size[1]}", ErrorKind.OPERAND)
+            raise _wrong(here, f"it resizes to {size[0]} x {size[1]}", ErrorKind.OPERAND)
         if size is not None and prod(size) * operator.outputs[0].dtype.arena_bytes > MAX_ACTIVATION_BYTES:
             raise UnsupportedModelError(
                 f"{here}: its operands request a size of {' x '.join(map(str, size))}: no microcontroller has the "
@@ -348,15 +343,15 @@ def _on_cycle(operator: Operator) -> bool:
 def _check_tensor(tensor: Tensor, where: str) -> None:
     shape = list(tensor.shape)
     if any(dim == -1 for dim in shape):
-        raise UnsupportedModelError(
-            f"{where}: shape {shape} is dynamic; fix the input shapes and convert the model again", ErrorKind.DYNAMIC
+        raise _unsupported(
+            where, f"shape {shape} is dynamic; fix the input shapes and convert the model again", ErrorKind.DYNAMIC
         )
     if any(dim < 0 for dim in shape):
-        raise ModelFormatError(f"{where}: shape {shape} has a negative size", ErrorKind.OPERAND)
+        raise _wrong(where, f"shape {shape} has a negative size", ErrorKind.OPERAND)
     if tensor.nbytes > MAX_TENSOR_BYTES:
-        raise UnsupportedModelError(
-            f"{where}: shape {shape} of {tensor.dtype.label} takes {tensor.nbytes:,} bytes, more than "
-            f"{MAX_TENSOR_BYTES:,}",
+        raise _unsupported(
+            where,
+            f"shape {shape} of {tensor.dtype.label} takes {tensor.nbytes:,} bytes, more than {MAX_TENSOR_BYTES:,}",
             ErrorKind.TOO_LARGE,
         )
     if not tensor.is_constant and tensor.nbytes > MAX_ACTIVATION_BYTES:
@@ -368,15 +363,13 @@ def _check_tensor(tensor: Tensor, where: str) -> None:
     if tensor.buffer.data is not None and tensor.is_constant:
         held, is_sparse = tensor.buffer.data.size, tensor.extras.get("sparsity") is not None
         if not is_sparse and held < tensor.file_bytes:
-            raise ModelFormatError(
-                f"{where}: its buffer holds {held} bytes, shape {shape} of {tensor.dtype.label} needs "
-                f"{tensor.file_bytes}",
+            raise _wrong(
+                where,
+                f"its buffer holds {held} bytes, shape {shape} of {tensor.dtype.label} needs {tensor.file_bytes}",
                 ErrorKind.BUFFER,
             )
     elif tensor.dtype.arena_bytes == 0 and tensor.dtype is not DType.VARIANT and tensor.producer is not None:
-        raise UnsupportedModelError(
-            f"{where}: TFLM has no tensors of type {tensor.dtype.label}", ErrorKind.NO_SUCH_TYPE
-        )
+        raise _unsupported(where, f"TFLM has no tensors of type {tensor.dtype.label}", ErrorKind.NO_SUCH_TYPE)
 
 
 def _check_calls(model: Model, index: int, path: tuple[int, ...], done: set[int]) -> None:
@@ -393,13 +386,13 @@ def _check_calls(model: Model, index: int, path: tuple[int, ...], done: set[int]
     for position, operator in enumerate(model.graphs[index].operators):
         here = describe(index, position, operator)
         if operator.name in UNSUPPORTED_CALLERS:
-            raise UnsupportedModelError(
-                f"{here}: TFLM has no {operator.name}, so its subgraph cannot be planned", ErrorKind.NO_SUCH_OPERATOR
+            raise _unsupported(
+                here, f"TFLM has no {operator.name}, so its subgraph cannot be planned", ErrorKind.NO_SUCH_OPERATOR
             )
         for called in called_subgraphs(operator):
             if not 0 <= called < len(model.graphs):
-                raise ModelFormatError(
-                    f"{here}: it calls subgraph {called}, the model has {len(model.graphs)}", ErrorKind.NO_SUCH_SUBGRAPH
+                raise _wrong(
+                    here, f"it calls subgraph {called}, the model has {len(model.graphs)}", ErrorKind.NO_SUCH_SUBGRAPH
                 )
             _check_calls(model, called, (*path, index), done)
     done.add(index)

@@ -24,8 +24,7 @@ def positions_in(model: Model) -> dict[tuple[int, str], int]:
     """
     every = [
         ((number, operator.outputs[0].name), position)
-        for number, graph in enumerate(model.graphs)
-        for position, operator in enumerate(graph.operators)
+        for number, position, operator in model.located_operators
         if operator.outputs
     ]
     count = Counter(key for key, _ in every)

@@ -353,6 +353,11 @@ class Model:
         return [operator for graph in self.graphs for operator in graph.operators]
 
     @property
+    def located_operators(self) -> list[tuple[int, int, Operator]]:
+        """The same, with the position of the graph in the file, and of the operator in the graph."""
+        return [(number, at, each) for number, one in enumerate(self.graphs) for at, each in enumerate(one.operators)]
+
+    @property
     def all_tensors(self) -> list[Tensor]:
         """The tensors of all graphs, in file order: that of an offline plan's offsets."""
         return [tensor for graph in self.graphs for tensor in graph.tensors]

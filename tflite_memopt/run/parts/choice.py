@@ -120,11 +120,6 @@ class Stretches:
                     least = prices[at]
                     prices[at] = Price(max(least.need, need), max(least.work, work) if at == limit else least.work)
 
-    @property
-    def may_measure(self) -> bool:
-        """Return whether there is work left."""
-        return len(self.known) < self.most_measured
-
     def _estimated(self, stretch: Stretch) -> dict[int, Price]:
         if stretch not in self._least:
             least = Price(self.estimate(stretch), self.least_work(stretch))
@@ -148,7 +143,7 @@ def choose(
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
         if found is not None and found.need <= (enough or bound.need * (1 + gap)):
             return replace(found, bound=bound.need)
-        if found is not None and not stretches.may_measure:
+        if found is not None and len(stretches.known) >= stretches.most_measured:
             return None if 0 < enough < found.need else replace(found, bound=bound.need)
         pairs = zip(bound.stretches, bound.limits, strict=True)
         unknown = [pair for pair in pairs if pair not in stretches.known]

@@ -30,11 +30,10 @@ def why_whole(model: Model) -> str | None:
         return "it has no operators"
     if is_fixed_by_npu(model):
         return "an NPU's commands have addresses in the arena of the whole model"
-    for number, graph in enumerate(model.graphs):
-        for position, operator in enumerate(graph.operators):
-            if keeps_state(operator):
-                where = describe(number, position, operator)
-                return f"{where} keeps state over invocations, which another part in the same arena would overwrite"
+    for number, position, operator in model.located_operators:
+        if keeps_state(operator):
+            where = describe(number, position, operator)
+            return f"{where} keeps state over invocations, which another part in the same arena would overwrite"
     return None
 
 

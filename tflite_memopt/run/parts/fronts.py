@@ -6,7 +6,6 @@ numbers stand for the rows that it makes of its result in a call, and for the pi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -117,27 +116,18 @@ class FeedCosts(StretchCosts):
             self._ways[stretch] = []
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
-            for rows, pieces in product(self._row_counts(front), PIECES):
+            one = least_rows(front, self.image)  # why not, where there is nothing to feed: then for any number
+            counts = [one * made for made in ROWS_MADE] if self.rows == AUTO and isinstance(one, int) else [self.rows]
+            for rows, pieces in product(counts, PIECES):
                 way = fed(front, rows, self.image, pieces)
-                if isinstance(way, Fed):
-                    way = self._known_to_firmware(way)
+                if isinstance(way, Fed) and not runs_on(way.model, self.options.build):
+                    way = f"it needs TFLM of {newest_of(way.model)} or later, and --tflm is {self.options.tflm}"
                 if isinstance(way, Fed):
                     found.append(way)
                 else:
                     self.reasons.setdefault(stretch, way)
             self._ways[stretch] = found
         return self._ways[stretch]
-
-    def _known_to_firmware(self, way: Fed) -> Fed | str:
-        """Return a way to feed a front, or why the firmware's TFLM cannot."""
-        if runs_on(way.model, self.options.build):
-            return way
-        return f"it needs TFLM of {newest_of(way.model)} or later, and --tflm is {self.options.tflm}"
-
-    def _row_counts(self, front: Model) -> Iterator[int]:
-        """Yield the rows of the image a call; where there is nothing to feed any number, which says why."""
-        one = least_rows(front, self.image)
-        yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
 
     def _at_least(self, front: Fed) -> int:
         taken = sum(aligned(tensor.nbytes) for tensor in front.model.main.inputs)
