@@ -48,32 +48,10 @@ _HOMES = {
     }.items()
     for name in names.split()
 }
-__all__ = [
-    "Analysis",
-    "Basis",
-    "Comparison",
-    "EquivalenceError",
-    "InfeasibleError",
-    "MemoptError",
-    "ModelFormatError",
-    "NetworkCost",
-    "Options",
-    "OutputError",
-    "Report",
-    "Result",
-    "UnsupportedModelError",
-    "UsageError",
-    "Verdict",
-    "__version__",
-    "analyze",
-    "compare",
-    "cost",
-    "explore",
-    "from_json",
-    "optimize",
-    "ram_of",
-    "verify",
-]
+__all__ = ["__version__", "analyze", "compare", "cost", "explore", "from_json", "optimize", "ram_of", "verify"]
+__all__ += ["Analysis", "Basis", "Comparison", "NetworkCost", "Options", "Report", "Result", "Verdict"]
+__all__ += ["EquivalenceError", "InfeasibleError", "MemoptError", "ModelFormatError", "OutputError"]
+__all__ += ["UnsupportedModelError", "UsageError"]
 
 
 def __dir__() -> list[str]:

@@ -42,20 +42,14 @@ def _in_bytes(chip: Chip) -> Chip:
     return replace(chip, ram=chip.ram * _K, flash=flash, left=left, memories=memories)
 
 
+_NRF5340 = "Nordic nRF5340 product specification, application core"
 CHIPS: Mapping[str, Chip] = {
     chip.name: _in_bytes(chip)
     for chip in (
         Chip("nRF52832", "cortex-m4", 64, 512, "Nordic nRF52832 product specification"),
         Chip("nRF52833", "cortex-m4", 128, 512, "Nordic nRF52833 product specification"),
         Chip("nRF52840", "cortex-m4", 256, 1024, "Nordic nRF52840 product specification"),
-        Chip(
-            "nRF5340",
-            "cortex-m33",
-            512,
-            1024,
-            "Nordic nRF5340 product specification, application core",
-            memories={"ram": 512},
-        ),
+        Chip("nRF5340", "cortex-m33", 512, 1024, _NRF5340, memories={"ram": 512}),
         Chip("nRF54L15", "cortex-m33", 256, 1524, "Nordic nRF54L15 data sheet"),
         Chip("nRF9160", "cortex-m33", 256, 1024, "Nordic nRF9160 product specification"),
         Chip("RP2040", "cortex-m0", 264, None, "RP2040 data sheet", spi=400),

@@ -139,11 +139,7 @@ KINDS: Mapping[str, OperatorKind] = {
         # OpDataFullyConnected. In the wheel the parameters are aligned to 8 bytes: measured, as their size is, between
         # SOFTMAX operators of 4 bytes each.
         Asks(
-            Size(16, 32, short=5, lp64=16),
-            Size(48, 72, lp64=64),
-            TERNARY,
-            _per_scale,
-            unpacked_filter,
+            *(Size(16, 32, short=5, lp64=16), Size(48, 72, lp64=64), TERNARY, _per_scale, unpacked_filter),
             alignment=Size(4, 8, short=1, lp64=4),
         ),
         *("dense", 4513, dense_rows),

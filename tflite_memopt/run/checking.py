@@ -65,15 +65,9 @@ class Check:
         """Write a candidate, prove it, and run it. Raises FailedVerificationError where it is not equal."""
         run, options, turned = self.run, self.options, turned_in(candidate)
         with run.clock.stage("write"):
-            metadata_left_out = attach_plan(
-                candidate.model,
-                run.profile,
-                candidate.placement,
-                run.original,
-                candidate.decision,
-                labeled_options(options) | ({CHANNELS_LAST: turned} if turned else {}),
-                options.device,
-            )
+            labeled = labeled_options(options) | ({CHANNELS_LAST: turned} if turned else {})
+            made = candidate.model, run.profile, candidate.placement, run.original, candidate.decision
+            metadata_left_out = attach_plan(*made, labeled, options.device)
             written = write_model(candidate.model)
             _check_kernels(run, read_model(written))
             _check_interface(run.original, candidate.model, turned)

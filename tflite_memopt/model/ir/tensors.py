@@ -16,14 +16,7 @@ INDICES = (DType.INT32, DType.INT64)
 QUANTIZED = (DType.INT8, DType.INT16)
 """Types of activations that TFLM computes with in integers."""
 FLOATS = (DType.FLOAT32, DType.FLOAT16)
-_NUMPY = {
-    DType.FLOAT32: "<f4",
-    DType.INT8: "<i1",
-    DType.INT16: "<i2",
-    DType.INT32: "<i4",
-    DType.INT64: "<i8",
-    DType.BOOL: "?",
-}
+_READ = (DType.FLOAT32, *QUANTIZED, *INDICES, DType.BOOL)
 
 
 def integers(tensor: Tensor | None) -> npt.NDArray[np.int64] | None:
@@ -39,12 +32,13 @@ def values(tensor: Tensor) -> npt.NDArray[Any] | None:
 
     Packed types (int4, int2) are not unpacked.
     """
-    if tensor.buffer.data is None or tensor.dtype not in _NUMPY:
+    if tensor.buffer.data is None or tensor.dtype not in _READ:
         return None
     data = np.ascontiguousarray(tensor.buffer.data)
-    if data.size != tensor.elements * np.dtype(_NUMPY[tensor.dtype]).itemsize or not data.size:
+    dtype: np.dtype[Any] = np.dtype(tensor.dtype.label).newbyteorder("<")
+    if data.size != tensor.elements * dtype.itemsize or not data.size:
         return None
-    return data.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
+    return data.view(dtype).reshape(tensor.shape)
 
 
 def nibbles(tensor: Tensor) -> npt.NDArray[np.int8] | None:

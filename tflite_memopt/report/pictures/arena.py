@@ -101,16 +101,9 @@ def _mark(
     outline, shared = _SHARED.get(tensor.sharing, ("", ""))
     special = tensor.kind if tensor.kind in ("input", "scratch") else ""
     block = next((text for (a, b), text in blocks.items() if a <= start and tensor.end <= b), "")
-    return Mark(
-        x(start),
-        y(top),
-        ", ".join(facts) + shared,
-        round(x(tensor.end) - x(start), 3),
-        round(y(tensor.offset) - y(top), 3),
-        special or outline,
-        None if special else color,
-        block,
-    )
+    size = round(x(tensor.end) - x(start), 3), round(y(tensor.offset) - y(top), 3)
+    look = special or outline, None if special else color
+    return Mark(x(start), y(top), ", ".join(facts) + shared, *size, *look, block)
 
 
 def _layers_of(arena: ArenaMap, names: Mapping[str, int]) -> dict[int | None, int]:

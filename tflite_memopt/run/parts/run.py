@@ -329,17 +329,10 @@ def _within_the_limit(
 
 def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool, most: float) -> Choice | None:
     options = costs.options
+    most_measured = (_MOST_MEASURED if most_parts is None else _MEASURED_EACH)[options.effort]
     stretches = Stretches(
-        costs.positions,
-        costs.limits_of,
-        costs.estimate,
-        costs.least_work,
-        costs.measure,
-        (_MOST_MEASURED if most_parts is None else _MEASURED_EACH)[options.effort],
-        costs.keeps_to,
-        isinstance(costs, FeedCosts),
-        costs.least_tail,
-        costs.freed,
+        *(costs.positions, costs.limits_of, costs.estimate, costs.least_work, costs.measure, most_measured),
+        *(costs.keeps_to, isinstance(costs, FeedCosts), costs.least_tail, costs.freed),
     )
     if most_parts is not None:
         return at_most(stretches, most_parts, work, most)

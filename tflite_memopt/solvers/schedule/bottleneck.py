@@ -84,18 +84,11 @@ def backward(graph: CompiledGraph, segment: Segment) -> Direction:
         need, change = graph.cost(segment.goal & ~state & ~(1 << b), b)
         return need - change, -change
 
-    return Direction(
-        graph,
-        0,
-        segment.alive_after,
-        inside,
-        [set_of(feeds) & inside for feeds in graph.feeds],
-        [tuple(bits(needs & inside)) for needs in graph.needs],
-        # In the state where none of its inputs dies with it, taking it back frees what it wrote.
-        set_of(b for b, grow in enumerate(graph.grow) if grow >= 0),
-        cost,
-        backward=True,
-    )
+    waits = [set_of(feeds) & inside for feeds in graph.feeds]
+    wakes = [tuple(bits(needs & inside)) for needs in graph.needs]
+    # In the state where none of its inputs dies with it, taking it back frees what it wrote.
+    may_fall = set_of(b for b, grow in enumerate(graph.grow) if grow >= 0)
+    return Direction(graph, 0, segment.alive_after, inside, waits, wakes, may_fall, cost, backward=True)
 
 
 State = tuple[int, int, int, int, int]
