@@ -25,7 +25,7 @@ from ..solvers.schedule.problem import Schedule, ScheduleProblem
 from .figures import MemoryUse, ReuseInForce, memory_use
 from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
 from .problems import schedule_problem
-from .reserve import LibraryNeed, needs_by_library
+from .reserve import Needs, needs_by_library
 from .storage import bytes_in_common
 
 
@@ -54,7 +54,7 @@ class Arrangement:
     problem: ScheduleProblem
     schedule: Schedule
     placement: ModelPlacement
-    needs: Mapping[str, LibraryNeed] | None = None
+    needs: Needs | None = None
 
 
 def arrange(
@@ -241,9 +241,7 @@ def estimate_of(model: Model, profile: KernelProfile, options: SearchOptions) ->
     return cost_at(peak, model, profile, options)
 
 
-def worse_under(
-    before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed], objective: Objective
-) -> Iterator[str]:
+def worse_under(before: Needs, after: Needs, objective: Objective) -> Iterator[str]:
     """Libraries that need more after than before: a larger head or, for the total, a larger arena.
 
     Of a library that was only read the head counts alone: its scratch can exceed all activations, and the structures of
@@ -256,7 +254,7 @@ def worse_under(
 
 
 def fitted(
-    model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: SearchOptions
+    model: Model, found: Arrangement, before: Needs, profile: KernelProfile, options: SearchOptions
 ) -> Arrangement | None:
     """Return the arrangement, or one with another placement, such that no library needs more than ``before``.
 
@@ -286,11 +284,7 @@ def fitted(
 
 
 def _low_under_scratch(
-    model: Model,
-    found: ModelPlacement,
-    before: Mapping[str, LibraryNeed],
-    profile: KernelProfile,
-    options: SearchOptions,
+    model: Model, found: ModelPlacement, before: Needs, profile: KernelProfile, options: SearchOptions
 ) -> ModelPlacement:
     """Return the same order, with no tensor where it would lift a library's scratch above the head that it had before.
 
@@ -310,9 +304,7 @@ def _low_under_scratch(
     return replace(found, plan=kept, offsets=written, memory=memory_use(model, layout, written, profile))
 
 
-def _kept_free(
-    layout: MemoryLayout, head: int, before: Mapping[str, LibraryNeed], profile: KernelProfile
-) -> list[Item]:
+def _kept_free(layout: MemoryLayout, head: int, before: Needs, profile: KernelProfile) -> list[Item]:
     """Ranges that no tensor may touch, at each scope from the lowest place that a library's scratch must begin at."""
     lowest: dict[int, int] = {}
     for library in profile.libraries or (profile,):

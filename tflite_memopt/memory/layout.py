@@ -16,7 +16,6 @@ from ..kernels.profile import KernelProfile
 from ..model.analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
 from ..model.ir.model import Model, Operator, Tensor
 from ..operators.requests import ILP32
-from ..operators.reuse import KernelReuse
 from ..solvers.graph.alignment import aligned
 from ..solvers.graph.limits import SearchLimit
 from ..solvers.plan.check import check_in_force
@@ -24,7 +23,7 @@ from ..solvers.plan.heuristics import tflm_greedy
 from ..solvers.plan.problem import Item, PlanProblem
 from ..solvers.plan.together import Groups, Joined, join
 from .loops import LoopLayout, loop_layout
-from .storage import relations_of, reuses_of, shared_by_npu
+from .storage import Reuses, relations_of, reuses_of, shared_by_npu
 
 _ABI_OF_SCRATCH = ILP32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -43,7 +42,7 @@ class MemoryLayout:
     timeline: Timeline
     tensors: tuple[Tensor, ...]
     scratch: Mapping[Operator, int]
-    reuses: Mapping[Operator, tuple[KernelReuse, ...]]
+    reuses: Reuses
     items: tuple[Item, ...]
     returned: tuple[Tensor, ...]
     loops: LoopLayout

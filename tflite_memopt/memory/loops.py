@@ -34,9 +34,8 @@ from ..model.ir.tensors import in_head
 from ..operators.reuse import KernelReuse
 from ..solvers.graph.interval import intersect
 from ..solvers.plan.problem import Relation
-from .storage import Storage, reuses_of, storages
+from .storage import Reuses, Storage, reuses_of, storages
 
-Reuses = Mapping[Operator, tuple[KernelReuse, ...]]
 Flags = npt.NDArray[np.bool_]
 
 
@@ -228,11 +227,7 @@ def _written(output: Tensor, result: Collection[Tensor], low: int | Integers, en
 
 
 def _distance(
-    order: Sequence[Operator],
-    loops: Sequence[Loop],
-    image: Collection[Tensor],
-    result: Collection[Tensor],
-    returned: Collection[Tensor],
+    order: Sequence[Operator], loops: Sequence[Loop], image: Carried, result: Carried, returned: Collection[Tensor]
 ) -> int:
     """The least ``offset(image) - offset(result)`` in bytes at which nothing is overwritten that is still read.
 

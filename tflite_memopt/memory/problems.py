@@ -10,7 +10,7 @@ From the last reader of the input to the writer of the output the bytes are nobo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -32,7 +32,7 @@ from ..solvers.plan.problem import PlanProblem
 from ..solvers.plan.together import Groups
 from ..solvers.schedule.problem import Reuse, ScheduleProblem, Step, memory_graph
 from .layout import MemoryLayout, memory_layout
-from .storage import Atoms, cut_into_atoms, saved_bytes
+from .storage import Atoms, Reuses, cut_into_atoms, saved_bytes
 
 
 def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor], ...]:
@@ -207,7 +207,7 @@ def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
     return sorted(found, key=lambda tensor: layout.timeline.tensors[tensor].start)
 
 
-def _views_in(graph: Graph, layout: MemoryLayout) -> Mapping[Operator, tuple[KernelReuse, ...]]:
+def _views_in(graph: Graph, layout: MemoryLayout) -> Reuses:
     """Return the views of a graph; tensors that a loop carries, and views of them, count as one storage."""
     if not layout.loops.loops:
         return layout.reuses

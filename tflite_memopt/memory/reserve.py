@@ -35,6 +35,10 @@ class LibraryNeed:
         return self.required if objective == "total" else self.head
 
 
+Needs = Mapping[str, LibraryNeed]
+"""By kernel library."""
+
+
 def reserve(
     model: Model,
     head: int,

@@ -25,6 +25,8 @@ from ..solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ..solvers.graph.interval import intersect
 from ..solvers.plan.problem import Item, PlanProblem, Relation, most_shared
 
+Reuses = Mapping[Operator, tuple[KernelReuse, ...]]
+"""Where outputs may lie on inputs, by operator."""
 Storage = Mapping[Tensor, int]
 """Tensors that are views of the same bytes, each with the position of its first byte among them."""
 
@@ -84,7 +86,7 @@ class Atoms:
     source: tuple[Tensor, ...]
 
 
-def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[KernelReuse, ...]]) -> Atoms:
+def cut_into_atoms(tensors: Sequence[Tensor], reuses: Reuses) -> Atoms:
     """Return the atoms of the head's tensors under the views among ``reuses``."""
     views = [reuse for each in reuses.values() for reuse in each if reuse.kind == "view"]
     place = {tensor: (at, start) for at, each in enumerate(storages(views)) for tensor, start in each.items()}
@@ -138,10 +140,7 @@ def reuses_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[
 
 
 def relations_of(
-    reuses: Mapping[Operator, tuple[KernelReuse, ...]],
-    timeline: Timeline,
-    numbers: Mapping[Tensor, int],
-    returned: Collection[Tensor],
+    reuses: Reuses, timeline: Timeline, numbers: Mapping[Tensor, int], returned: Collection[Tensor]
 ) -> tuple[Relation, ...]:
     """The permissions that hold in the present order, between items by number; ``returned`` are the graph's outputs."""
     found = dict.fromkeys(_views(reuses, timeline, numbers))
@@ -154,9 +153,7 @@ def relations_of(
     return tuple(found)
 
 
-def _views(
-    reuses: Mapping[Operator, tuple[KernelReuse, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
-) -> Iterable[Relation]:
+def _views(reuses: Reuses, timeline: Timeline, numbers: Mapping[Tensor, int]) -> Iterable[Relation]:
     """Return all pairs of a storage that are alive together and overlap in it."""
     for storage in storages(reuse for each in reuses.values() for reuse in each):
         for (a, a_start), (b, b_start) in combinations(storage.items(), 2):

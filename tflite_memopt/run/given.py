@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import operator_kinds
 from ..memory.file import read_planned, without_foreign_plan
 from ..memory.problems import with_ties
-from ..memory.reserve import LibraryNeed, needs_by_library
+from ..memory.reserve import Needs, needs_by_library
 from ..model.io.files import Source, load
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
@@ -50,7 +49,7 @@ class Given(NamedTuple):
     reference: bytes | None
     steps: InCalls | None
     record: Original
-    libraries: Mapping[str, LibraryNeed]
+    libraries: Needs
 
 
 def read_given(source: Source, options: Options, progress: Progress, is_cut: bool = False) -> Given:

@@ -62,15 +62,11 @@ class Verified:
 
 
 def inspect(
-    data: bytes,
-    options: Options,
-    progress: Progress,
-    running: Interpreters | None = None,
-    original: bytes | None = None,
+    data: bytes, options: Options, progress: Progress, running: Interpreters | None = None, given: bytes | None = None
 ) -> Baseline | None:
     """Measure the original before any search; None when no verification is asked for.
 
-    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. ``original``: the
+    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. ``given``: the
     user's file, where ``data`` was made of it: its operators are numbered as there. Raises UsageError
     for wrong inputs or a wrong runner, EquivalenceError if the runner fails on a model that TFLM runs, or if nothing
     runs it.
@@ -81,7 +77,7 @@ def inspect(
     _check_npu(model, options)
     progress(f"checking the original on {', '.join(_asked(options))}")
     with _open(options, running) as interpreters:
-        named = None if original is None else read_model(original)
+        named = None if given is None else read_model(given)
         found = measure_baseline(data, model, options, interpreters, named=named)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:

@@ -156,17 +156,11 @@ class _Memory(Observer):
         return self._bytes[low:end]
 
     def _mask(
-        self,
-        operator: Operator,
-        order: Order | None,
-        placed: Sequence[Pair],
-        output: Tensor,
-        value: Value,
-        before: Ring,
+        self, operator: Operator, order: Order | None, read: Sequence[Pair], output: Tensor, value: Value, before: Ring
     ) -> Any:
         """Return what a kernel does to each byte of an output that holds ``before``; None: it writes all of them.
 
-        ``placed``: what it reads.
+        ``read``: what it reads of tensors with a place.
 
             mask       WRITTEN                  KEPT                                    UNKNOWN
             after      a function of the value  the byte of ``before``                  a function of nothing else
@@ -177,7 +171,7 @@ class _Memory(Observer):
         Raises BrokenModelError where a byte of an input is lost before it is read.
         """
         new, size = self._bytes_of(output, value), output.dtype.arena_bytes
-        under = [(source, held) for source, held in placed if _meet(self._ranges[source], self._ranges[output])]
+        under = [(source, held) for source, held in read if _meet(self._ranges[source], self._ranges[output])]
         copied = [self._over(operator, order, source, held, output, new) for source, held in under]
         if not copied and (order is None or order.mask is None):
             return None

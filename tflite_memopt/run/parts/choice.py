@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import inf
 
@@ -58,6 +59,10 @@ class Choice:
         return tuple(first for first, _ in self.stretches[1:])
 
 
+Options = list[tuple[Price, int]]
+"""Prices of a stretch, each with the number of its limit."""
+
+
 @dataclass
 class Stretches:
     """Known and estimated prices of the stretches between ``positions``, from 0 to the number of steps.
@@ -84,7 +89,7 @@ class Stretches:
     known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
     _least: dict[Stretch, dict[int, Price]] = field(default_factory=dict)
 
-    def options(self, stretch: Stretch) -> list[tuple[Price, int]]:
+    def options(self, stretch: Stretch) -> Options:
         """Prices, known or estimated, with the number of their limit."""
         found = []
         for limit in range(self.limits(stretch)):
@@ -94,7 +99,7 @@ class Stretches:
                 found.append((price, limit))
         return found
 
-    def known_options(self, stretch: Stretch) -> list[tuple[Price, int]]:
+    def known_options(self, stretch: Stretch) -> Options:
         """Known prices, with the number of their limit."""
         prices = ((self.known.get((stretch, limit)), limit) for limit in range(self.limits(stretch)))
         return [(price, limit) for price, limit in prices if price is not None]
@@ -177,16 +182,14 @@ def fewest(stretches: Stretches, most_parts: int, most_work: int, most: float = 
 
 
 def best_path(
-    options_of: Callable[[Stretch], list[tuple[Price, int]]], positions: Sequence[int], most_parts: int, most_work: int
+    options_of: Callable[[Stretch], Options], positions: Sequence[int], most_parts: int, most_work: int
 ) -> Choice | None:
     """Return the path as in ``choose``, of options that are known for every stretch."""
     every = ((first, end) for at, first in enumerate(positions) for end in positions[at + 1 :])
     options = {stretch: options_of(stretch) for stretch in every}
     needs = sorted({price.need for of_stretch in options.values() for price, _ in of_stretch})
 
-    def path(need: int) -> _Path | None:
-        return _path(positions, options, need, most_parts, most_work)
-
+    path = partial(_path, positions, options, most_parts, most_work)
     at = bisect_left(range(len(needs)), True, key=lambda number: path(needs[number]) is not None)
     found = path(needs[at]) if at < len(needs) else None
     if found is None:
@@ -203,11 +206,7 @@ class _Path:
 
 
 def _path(
-    positions: Sequence[int],
-    options: Mapping[Stretch, Sequence[tuple[Price, int]]],
-    need: int,
-    most_parts: int,
-    most_work: int,
+    positions: Sequence[int], options: Mapping[Stretch, Options], most_parts: int, most_work: int, need: int
 ) -> _Path | None:
     """The path of the fewest stretches, with the least work of these, of which none needs more; None without one."""
     edges: dict[int, list[tuple[int, int, Price]]] = {}

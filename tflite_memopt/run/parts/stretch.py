@@ -9,7 +9,7 @@ from functools import cached_property
 from ...kernels.arena import arena_beside_head
 from ...kernels.profile import KernelProfile
 from ...memory.figures import least_tail
-from ...memory.reserve import LibraryNeed, needs_by_library
+from ...memory.reserve import Needs, needs_by_library
 from ...memory.work import construction, instructions, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
@@ -164,7 +164,7 @@ class StretchCosts:
         found = known_or_made(run, replace(self.options_for(stretch, limit).search, effort=effort))
         return self._price(stretch, part, found), found
 
-    def most_needed(self, part: Model) -> Mapping[str, LibraryNeed] | None:
+    def most_needed(self, part: Model) -> Needs | None:
         """Return what no library may need more than; None where nothing is searched that could."""
         return needs_by_library(part, {}, self._profile)
 

@@ -59,16 +59,18 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     else:
         relations = _by_pair(r for r in problem.relations if r.first in items and r.second in items)
         shared = sum(_most_shared(relations[pair], sizes, unit) for pair in relations)
-        shared -= sum(
-            _too_much(relations, sizes, container, unit) for container in _containers_in(problem, certificate)
-        )
+        shared -= sum(_too_much(relations, sizes, each, unit) for each in _containers_in(problem, certificate))
         padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
         proved = sum(sizes.values()) - shared - padding
     if proved < certificate.nbytes:
         raise InfeasibleError(f"bound: {certificate.nbytes} bytes are claimed, {proved} proved", ErrorKind.BOUND)
 
 
-def _by_pair(relations: Iterable[Relation]) -> dict[frozenset[int], list[Relation]]:
+Related = Mapping[frozenset[int], Sequence[Relation]]
+"""Relations by the two items that they are between."""
+
+
+def _by_pair(relations: Iterable[Relation]) -> Related:
     """Group relations by the two items that they are between."""
     found: dict[frozenset[int], list[Relation]] = {}
     for relation in relations:
@@ -102,12 +104,7 @@ def _containers_in(problem: PlanProblem, certificate: BoundCertificate) -> Seque
     return certificate.containers
 
 
-def _too_much(
-    relations: Mapping[frozenset[int], Sequence[Relation]],
-    sizes: Mapping[int, int],
-    container: Sequence[int],
-    unit: int,
-) -> int:
+def _too_much(relations: Related, sizes: Mapping[int, int], container: Sequence[int], unit: int) -> int:
     """Compute the bytes by which the pairs of a container and its members exceed what the container can share."""
     holder, *members = (i for i in container if i in sizes)
     if holder != container[0]:
@@ -170,7 +167,7 @@ def _check_item(index: int, item: Item, offset: int) -> None:
         raise InfeasibleError(f"item {index}: offset {offset}, but it is fixed at {item.offset}", ErrorKind.PLACE)
 
 
-def _check_sharing(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
+def _check_sharing(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: Sequence[Relation]) -> None:
     first, second = problem.items[a], problem.items[b]
     if not intersect(first, second) or first.size == 0 or second.size == 0:
         return
