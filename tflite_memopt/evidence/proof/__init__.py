@@ -15,18 +15,6 @@ from .streamed import Kind, Streamed, outputs_of_calls, prove_streamed, stream_o
 DOOR = "ring"
 """Modules that other folders may import."""
 
-__all__ = [
-    "FACTS",
-    "BrokenModelError",
-    "Chain",
-    "Keys",
-    "Kind",
-    "Notes",
-    "Places",
-    "Proof",
-    "Run",
-    "Status",
-    "Streamed",
-]
-__all__ += ["UndecidedError", "differing_side", "inputs_of", "not_proved", "outputs_of_calls", "stream_of"]
-__all__ += ["prove", "prove_computed", "prove_plan", "prove_streamed"]
+__all__ = ["FACTS", "BrokenModelError", "Chain", "Keys", "Kind", "Notes", "Places", "Proof", "Run", "Status"]
+__all__ += ["Streamed", "UndecidedError", "differing_side", "inputs_of", "not_proved", "outputs_of_calls"]
+__all__ += ["prove", "prove_computed", "prove_plan", "prove_streamed", "stream_of"]
