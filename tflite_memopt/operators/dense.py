@@ -47,9 +47,7 @@ def product_rows(operator: Operator) -> RowMap | str:
     for slot in sliced:
         if not is_image(both[slot]) or both[slot].shape[1] != output.shape[1]:
             return "its matrices are neither one for each row nor one for all"
-    if not sliced:
-        return "it multiplies one matrix by one"
-    return same_rows(output, sliced)
+    return same_rows(output, sliced) if sliced else "it multiplies one matrix by one"
 
 
 def is_dense_by_element(operator: Operator, sequences: Sequences) -> bool:

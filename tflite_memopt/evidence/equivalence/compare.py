@@ -99,9 +99,7 @@ def _have_same_bits(a: Array, b: Array) -> bool:
 
 def max_abs_diff(a: Array, b: Array) -> float:
     """Return the largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
-    if a.shape != b.shape:
-        return float("inf")
-    return float(abs_diff(a, b).max(initial=0.0))
+    return float(abs_diff(a, b).max(initial=0.0)) if a.shape == b.shape else float("inf")
 
 
 def abs_diff(a: Array, b: Array) -> npt.NDArray[np.float64]:
@@ -141,9 +139,7 @@ def first_output_difference(
             b = got[sample] if sample < len(got) else None
             if b is None or not arrays_agree(a, b, tolerance, limit):
                 found.append((sample, output, float("inf") if b is None else max_abs_diff(a, b)))
-    if not found:
-        return None
-    return OutputDifference(*min(found)[:2], max(each[2] for each in found))
+    return OutputDifference(*min(found)[:2], max(each[2] for each in found)) if found else None
 
 
 @dataclass

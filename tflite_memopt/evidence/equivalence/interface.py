@@ -182,8 +182,7 @@ def _affine(tensor: Tensor) -> Affine:
 def _clamped(values: Array, tensor: Tensor) -> Array:
     wanted = numpy_type(tensor.dtype)
     info = np.iinfo(wanted)
-    clamped: Array = np.clip(values, info.min, info.max).astype(wanted)
-    return clamped
+    return np.clip(values, info.min, info.max).astype(wanted)
 
 
 def interface_differences(before: Model, after: Model) -> tuple[str, ...]:

@@ -424,8 +424,7 @@ def either(call: Call, condition: Ring, x: Ring, y: Ring) -> Ring:
     call.lean_on(SAME_EITHER_WAY)
     keys = call.keys
     mixed = keys.hash(condition, "condition") + keys.hash(x, "then") + keys.hash(y, "else")
-    found: Ring = np.where(x == y, x, keys.as_float(keys.hash(mixed, "either")))
-    return found
+    return np.where(x == y, x, keys.as_float(keys.hash(mixed, "either")))
 
 
 def converted(call: Call) -> Values:
@@ -483,8 +482,7 @@ INTEGERS = {dtype: plain for dtype, plain in PLAIN.items() if dtype not in FLOAT
 
 def wrapped(value: Known, dtype: DType) -> Known:
     """Integers in a type of fewer bits, as C converts them."""
-    found: Known = value.astype(INTEGERS[dtype])
-    return found
+    return value.astype(INTEGERS[dtype])
 
 
 def shape_of(call: Call) -> Values:

@@ -139,9 +139,7 @@ def reduced(x: Ring) -> Ring:
 
 def _shifted(x: Ring, by: int) -> Ring:
     """Return an element of the field times a power of two: its 61 bits go round."""
-    if not by:
-        return x
-    return reduced(((x << U(by)) & PRIME) | (x >> U(61 - by)))
+    return reduced(((x << U(by)) & PRIME) | (x >> U(61 - by))) if by else x
 
 
 class Floats(Enum):
@@ -268,8 +266,7 @@ class Keys:
             return value
         if value.dtype.kind == "f":
             return self._symbols(value)
-        found: Ring = np.asarray(value).astype(np.int64).astype(U)
-        return found
+        return np.asarray(value).astype(np.int64).astype(U)
 
     def _symbols(self, value: Known) -> Ring:
         bits = np.ascontiguousarray(value).reshape(value.shape).view(f"u{value.itemsize}").astype(U)
@@ -279,8 +276,7 @@ class Keys:
         symbol = self.mix(bits & ~sign, U(self.word("float", value.itemsize))) | U(1)
         symbol = symbol if self.ordered else reduced(symbol)
         signed = np.where(bits & sign, U(0) - symbol if self.ordered else FIELD.minus(U(0), symbol), symbol)
-        found: Ring = np.where(bits == 0, U(0), np.where(bits == sign, self.minus_zero, signed))
-        return found
+        return np.where(bits == 0, U(0), np.where(bits == sign, self.minus_zero, signed))
 
     def digest(self, x: Ring) -> Ring:
         """One element for each row, the last axis: a function of its elements and their order."""

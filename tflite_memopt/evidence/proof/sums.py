@@ -398,9 +398,7 @@ def product_of(call: Call) -> Values:
     a, b = call.addend(0), call.addend(1)
     found = call.hashed(call.keys.hash(a, "factor") + call.keys.hash(b, "factor"), call.parameters())
     call.lean_on(facts.EITHER_WAY_ROUND)
-    if call.keys.ordered:
-        return [found]
-    return [np.where((a == 0) | (b == 0), U(0), found)]
+    return [found if call.keys.ordered else np.where((a == 0) | (b == 0), U(0), found)]
 
 
 def elementwise(call: Call) -> Values:

@@ -119,8 +119,7 @@ def _affine(tensor: Tensor) -> tuple[float, int] | None:
 
 def _real(table: Table, scale: float, point: int) -> Table:
     """Return the real products of scale and distance, rounded once: in float64 they are exact."""
-    found: Table = (scale * (table.astype(np.float64) - point)).astype(np.float32)
-    return found
+    return (scale * (table.astype(np.float64) - point)).astype(np.float32)
 
 
 def _stored(quotients: Table, point: int, dtype: DType) -> Table | None:
@@ -132,5 +131,4 @@ def _stored(quotients: Table, point: int, dtype: DType) -> Table | None:
     beyond_half = np.abs(inside - np.floor(inside) - 0.5)
     if inside.size and beyond_half.min() < _DOUBT * (most - least + 1):
         return None
-    found: Table = np.clip(np.floor(quotients + 0.5).astype(np.int64) + point, least, most)
-    return found
+    return np.clip(np.floor(quotients + 0.5).astype(np.int64) + point, least, most)
