@@ -53,9 +53,7 @@ CHIPS: Mapping[str, Chip] = {
         Chip("nRF54L15", "cortex-m33", 256, 1524, "Nordic nRF54L15 data sheet"),
         Chip("nRF9160", "cortex-m33", 256, 1024, "Nordic nRF9160 product specification"),
         Chip("RP2040", "cortex-m0", 264, None, "RP2040 data sheet", spi=400),
-        Chip(
-            "RP2350", "cortex-m33", 520, None, "RP2350 data sheet", spi=400, memories={"sram": 520, "psram": 8 * 1024}
-        ),
+        Chip("RP2350", "cortex-m33", 520, None, "RP2350 data sheet", spi=400, memories={"sram": 520, "psram": 8192}),
         Chip("ESP32", "esp32", 520, None, "ESP32 data sheet", left=320, left_by="ESP-IDF"),
         Chip("ESP32-S2", "esp32", 320, None, "ESP32-S2 data sheet, 320 KB of SRAM; the cache takes a part of it"),
         Chip("ESP32-S3", "esp32s3", 512, None, "ESP32-S3 data sheet", memories={"sram": 512, "psram": 8 * 1024}),

@@ -98,9 +98,8 @@ def form_of(operator: Operator) -> Form:
 
     Numbers in the file are a part where they are an operand of the operation, as a padding is, not weights or a bias.
     """
-    options = (
-        () if operator.options is None else sorted((at, str(each)) for at, each in operator.options.fields.items())
-    )
+    fields = {} if operator.options is None else operator.options.fields
+    options = sorted((at, str(each)) for at, each in fields.items())
     return operator.name, tuple(options), tuple(map(_tensor_form, (*operator.inputs, None, *operator.outputs)))
 
 
@@ -660,8 +659,6 @@ FAULTS: Mapping[str, tuple[Fault, ...]] = {
 """By operator kind."""
 
 _BY_PROFILE: Mapping[str, Mapping[str, tuple[Fault, ...]]] = {
-    profile: {
-        kind: kept for kind, rows in FAULTS.items() if (kept := tuple(row for row in rows if profile in row.profiles))
-    }
-    for profile in _EVERYWHERE
+    name: {kind: kept for kind, rows in FAULTS.items() if (kept := tuple(row for row in rows if name in row.profiles))}
+    for name in _EVERYWHERE
 }

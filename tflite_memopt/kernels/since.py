@@ -91,9 +91,7 @@ def _esp(name: str, day: date, version: str, has_channels: bool = True) -> TflmB
     The file of that kernel is Espressif's own: until 312a65a (1.3.4) it took one scale of these, and still takes one of
     int16.
     """
-    without = tuple(
-        f"FULLY_CONNECTED of {dtype} with a scale per channel" for dtype in ("int8", "int16")[has_channels:]
-    )
+    without = tuple(f"FULLY_CONNECTED of {kind} with a scale per channel" for kind in ("int8", "int16")[has_channels:])
     return TflmBuild(name, day, libraries=_ESP, without=without, source=f"espressif/esp-tflite-micro {version}")
 
 

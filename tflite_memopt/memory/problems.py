@@ -139,9 +139,7 @@ def _check_alike(text: str, output: Tensor, source: Tensor) -> None:
 
 def _check_times(layout: MemoryLayout, output: Tensor, source: Tensor) -> None:
     first, second = layout.tensors.index(output), layout.tensors.index(source)
-    may_share = any(
-        {each.first, each.second} == {first, second} and each.allows(0, 0) for each in layout.problem.relations
-    )
+    may_share = any({r.first, r.second} == {first, second} and r.allows(0, 0) for r in layout.problem.relations)
     if may_share or not intersect(layout.items[first], layout.items[second]):
         return
     born = layout.items[first].start

@@ -64,9 +64,7 @@ def needs_by_library(
     """
     libraries = profile.libraries or (profile,)
     heads = heads_with(model, libraries, planned, order)
-    return {
-        library.name: need_with(model, head, library, order) for library, head in zip(libraries, heads, strict=True)
-    }
+    return {each.name: need_with(model, head, each, order) for each, head in zip(libraries, heads, strict=True)}
 
 
 def need_with(model: Model, head: int, library: KernelProfile, order: Sequence[int] | None = None) -> LibraryNeed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -127,18 +127,12 @@ def traffic_of(model: Model) -> Counter[Tensor]:
     data.
     """
     moved: Counter[Tensor] = Counter()
-    for operator, iterations in _runs(model):
-        for tensor, nbytes in _moved_by(operator):
-            moved[tensor] += iterations * nbytes
-    return moved
-
-
-def _runs(model: Model) -> Iterator[tuple[Operator, int]]:
-    """Yield every operator, and how often it runs."""
     iterations = {id(loop.body): loop.iterations for loop in loops_of(model) if loop.iterations is not None}
     for graph in model.graphs:
         for operator in graph.operators:
-            yield operator, iterations.get(id(graph), 1)
+            for tensor, nbytes in _moved_by(operator):
+                moved[tensor] += iterations.get(id(graph), 1) * nbytes
+    return moved
 
 
 def _moved_by(operator: Operator) -> list[tuple[Tensor, int]]:

@@ -128,9 +128,8 @@ def is_padded(operator: Operator) -> bool:
 
 def window_axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> Axis:
     """Return the window of an operator along dimension 1 or 2, by its options."""
-    stride, dilation = (
-        int(operator.option(name.format("HW"[axis - 1]), 1)) for name in ("stride{}", "dilation{}Factor")
-    )
+    letter = "HW"[axis - 1]
+    stride, dilation = (int(operator.option(each, 1)) for each in (f"stride{letter}", f"dilation{letter}Factor"))
     return padded_axis(source.shape[axis], output.shape[axis], stride, taps, dilation, is_padded(operator))
 
 

@@ -539,11 +539,7 @@ KINDS: Mapping[str, OperatorKind] = {
         reuses=transpose_conv_reuses,
         macs=_macs_transposed,
         channel_axis=0,
-        since=(
-            Arrival(
-                "2024-05-09 5e4e51bbe", DType.INT16, "without a bias", lambda operator: operator.operand(3) is None
-            ),
-        ),
+        since=(Arrival("2024-05-09 5e4e51bbe", DType.INT16, "without a bias", lambda op: op.operand(3) is None),),
         versions={DType.INT8: 2},
     ),
 }

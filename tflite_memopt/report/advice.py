@@ -64,9 +64,7 @@ def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[A
         yield Advice(
             "batch of 1", f"every input holds {batch} samples; converted for one sample, the tensors take 1/{batch}"
         )
-    inputs = (
-        operator.inputs[0] for operator in model.main.operators if operator.name in WITH_SCALES and operator.inputs
-    )
+    inputs = (each.inputs[0] for each in model.main.operators if each.name in WITH_SCALES and each.inputs)
     share = sum(tensor.bytes for tensor in live if tensor.type == "float32") / whole
     if share < _MOSTLY or all(tensor is None or tensor.dtype is not DType.FLOAT32 for tensor in inputs):
         return

@@ -191,9 +191,7 @@ def interface_lines(report: Report) -> Iterator[str]:
 def _interface_pairs(report: Report) -> Iterator[tuple[InterfaceTensor | None, InterfaceTensor]]:
     """Yield each input and output of the result with the original's in its place; None for a state, which is new."""
     for side in ("input", "output"):
-        before, after = (
-            [tensor for tensor in report.interface[when] if tensor.side == side] for when in ("before", "after")
-        )
+        before, after = ([each for each in report.interface[when] if each.side == side] for when in ("before", "after"))
         yield from ((before[at] if at < len(before) else None, new) for at, new in enumerate(after))
 
 
@@ -512,9 +510,7 @@ def _tail(arenas: Mapping[str, ArenaMap]) -> TextTable:
         parts = [parts.get(name) for parts in by_side]
         figures = [(None, None) if part is None else (part.bytes, part.count) for part in parts]
         rows.append((name, *(_number(figure) for pair in figures for figure in pair)))
-    heads = [
-        f">{figure} {side}" if len(arenas) > 1 else f">{figure}" for side in arenas for figure in ("bytes", "number")
-    ]
+    heads = [f">{what} {side}" if len(arenas) > 1 else f">{what}" for side in arenas for what in ("bytes", "number")]
     text = "Kernel buffers persist between runs; they hold, for example, the multipliers of all channels."
     return TextTable("TFLM's own structures (the tail)", ("part", *heads), rows, text, is_open=True, is_long=True)
 

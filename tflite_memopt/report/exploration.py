@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..kernels.as_it_came import said_of_file
@@ -98,10 +98,10 @@ def exploration_document(exploration: Exploration, is_chosen: bool) -> Document:
     strong = choice.point + 1 if is_chosen else None
     first = "now" if exploration.as_it_came.has_size else "mended"
     columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "options")
-    rows = [
-        (str(number or first), *_cells(point, before)) for number, point in enumerate((before, *exploration.points))
-    ]
+    numbered = enumerate((before, *exploration.points))
+    rows = [(str(number or first), *_cells(point, before)) for number, point in numbered]
     mends = said_of_file(exploration.as_it_came, mended=True)
+    was = f"was {before.total:,} ({change_in_percent(before.total, least)})"
     return Document(
         title=f"{file_name(exploration.model)}: RAM against its price",
         headline=headline_of(exploration),
@@ -113,11 +113,7 @@ def exploration_document(exploration: Exploration, is_chosen: bool) -> Document:
         ),
         tables=(TextTable(file_name(exploration.model), columns, rows, is_open=True, strong=strong),),
         facts=made_for(exploration.target, exploration.kernels),
-        tiles=(
-            Tile(
-                "RAM, at least", f"{least:,} bytes", f"was {before.total:,} ({change_in_percent(before.total, least)})"
-            ),
-        ),
+        tiles=(Tile("RAM, at least", f"{least:,} bytes", was),),
         picture=lambda: Picture("RAM against run time", _PICTURE, [front_plot(exploration)]),
     )
 
@@ -135,15 +131,10 @@ def headline_of(exploration: Exploration) -> str:
     )
 
 
-def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str | Cell]:
-    """Yield the figures of a point: RAM, head, run time, MACs, operators, file, options."""
-    yield f"{point.total:,}"
-    yield f"{point.head:,}"
-    yield percent(point.slowdown)
-    yield extra_macs(point, before)
-    yield f"{point.operators:,}"
-    yield f"{point.file_bytes:,}"
-    yield Cell(point.limits, more="; ".join(point.stripes))
+def _cells(point: FrontPoint, before: FrontPoint) -> tuple[str | Cell, ...]:
+    """Return the figures of a point: RAM, head, run time, MACs, operators, file, options."""
+    price = percent(point.slowdown), extra_macs(point, before), f"{point.operators:,}", f"{point.file_bytes:,}"
+    return f"{point.total:,}", f"{point.head:,}", *price, Cell(point.limits, more="; ".join(point.stripes))
 
 
 def choice_lines(exploration: Exploration) -> Iterable[str]:

@@ -80,9 +80,8 @@ def _numbers(call: Call, name: str) -> tuple[int, ...]:
 
 
 def _fits(said: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return (
-        len(said) == len(shape) and said.count(-1) <= 1 and all(a in (-1, b) for a, b in zip(said, shape, strict=True))
-    )
+    may_fit = len(said) == len(shape) and said.count(-1) <= 1
+    return may_fit and all(a in (-1, b) for a, b in zip(said, shape, strict=True))
 
 
 def cut(call: Call) -> Values:
@@ -164,9 +163,8 @@ def activated(call: Call, x: Ring, activation: int) -> Ring:
     """A fused activation, as a function of each element. Without one, kernels clamp floats to the finite ones."""
     if not activation and (call.keys.is_finite or not call.is_float):
         return x
-    return call.hashed(
-        x, call.keys.word("activation", activation, call.output.dtype.name, quantization_of(call.output))
-    )
+    word = call.keys.word("activation", activation, call.output.dtype.name, quantization_of(call.output))
+    return call.hashed(x, word)
 
 
 def stacked(call: Call) -> Values:

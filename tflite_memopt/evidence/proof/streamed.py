@@ -113,9 +113,7 @@ def outputs_of_calls(run: Run, stream: Streamed, given: Sequence[Value], like: S
         for at, size in enumerate(sizes)
     )
     parts = np.concatenate([before, image, behind]).reshape(stream.count, *part.shape)
-    others = {
-        at: value.reshape(inputs[at].shape) for at, value in zip(stream.places, given, strict=True) if at != stream.at
-    }
+    others = {at: x.reshape(inputs[at].shape) for at, x in zip(stream.places, given, strict=True) if at != stream.at}
     earlier = {at: _filled(keys, inputs[at], None, "earlier", at) for at in others} if anything else others
     kept = {
         source: _filled(keys, inputs[source], start, "kept", source)

@@ -80,9 +80,7 @@ def _sides(call: Call, x: tuple[int, ...], taps: tuple[int, int]) -> tuple[Side,
         raise BrokenModelError("its input or output is no image")
     is_same, strides = _is_same(call), (int(call.option("strideH", 1)), int(call.option("strideW", 1)))
     dilations = int(call.option("dilationHFactor", 1)), int(call.option("dilationWFactor", 1))
-    high, wide = (
-        side(x[axis + 1], shape[axis + 1], taps[axis], strides[axis], dilations[axis], is_same) for axis in (0, 1)
-    )
+    high, wide = (side(x[at + 1], shape[at + 1], taps[at], strides[at], dilations[at], is_same) for at in (0, 1))
     padded = prod(each.size + sum(each.padding) for each in (high, wide)) * x[0] * x[3]
     if padded > max(_MOST_PADDED, _MOST_TIMES * prod(x)) or prod(taps) > max(_MOST_TAPS, _MOST_TIMES * x[1] * x[2]):
         raise CoarseError  # a few bytes of a file may ask for windows of any size

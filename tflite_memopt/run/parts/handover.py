@@ -72,10 +72,7 @@ def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
     arena = max(part.required for part in parts)
     moves: list[Handover] = []
     for before, after in pairwise(parts):
-        while True:
-            found = _between(before, after, arena)
-            if found is not None:
-                break
+        while (found := _between(before, after, arena)) is None:
             arena += 16  # the part's structures move up with the end
         moves.append(found)
     for (before, after), found in zip(pairwise(parts), moves, strict=True):

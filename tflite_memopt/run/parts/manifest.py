@@ -52,11 +52,8 @@ class ProgramSource:
 def program_of(origin: ProgramSource, files: Sequence[File], target: str | None, profile: KernelProfile) -> Program:
     """Return the manifest of files, not verified; ``profile``: of the kernels that their plans are for."""
     models, feed = [read_planned(data) for data, _ in files], origin.feed
-    original, calls, crossing = (
-        read_planned(origin.shaped or origin.data),
-        [1] * len(models),
-        len(models[-1].main.outputs),
-    )
+    original = read_planned(origin.shaped or origin.data)
+    calls, crossing = [1] * len(models), len(models[-1].main.outputs)
     if feed is not None:
         with_ties(models[0], feed)
         calls[0] = feed.calls
@@ -108,16 +105,10 @@ def work_of(models: Sequence[Model], calls: Sequence[int], moved: int, profile: 
 def _part_file(number: int, data: bytes, model: Model, operators: int, profile: KernelProfile) -> PartFile:
     library, planned = counted_library(profile), offline_plan.decode(model) or {}
     space, layout = part_space(model, library, planned), memory_layout(model, library)
-    return PartFile(
-        f"part{number}.tflite",
-        sha256(data).hexdigest(),
-        operators,
-        dict(memory_use(model, memory_layout(model, profile), planned, profile).required_bytes),
-        _crossings(model.main.inputs, space.inputs),
-        _crossings(model.main.outputs, space.outputs),
-        head_in_force(layout, planned),
-        space.tail,
-    )
+    needs = dict(memory_use(model, memory_layout(model, profile), planned, profile).required_bytes)
+    ends = _crossings(model.main.inputs, space.inputs), _crossings(model.main.outputs, space.outputs)
+    name, digest, head = f"part{number}.tflite", sha256(data).hexdigest(), head_in_force(layout, planned)
+    return PartFile(name, digest, operators, needs, *ends, head, space.tail)
 
 
 def _crossings(tensors: Sequence[Tensor], places: Sequence[Range]) -> tuple[Crossing, ...]:

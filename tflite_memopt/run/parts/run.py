@@ -199,9 +199,7 @@ def costs_of_result(whole: Result, options: Options, original: Mapping[str, int]
 
 def _why_one(costs: StretchCosts, worth: float) -> str:
     """Return the reason for one part: no cut saves as much, or those that do are beyond the limit on run time."""
-    least, anyhow = (
-        need_along(costs, costs.estimate, costs.least_work, limit) for limit in (costs.most_work, _ANY_WORK)
-    )
+    least, anyhow = (need_along(costs, costs.estimate, costs.least_work, work) for work in (costs.most_work, _ANY_WORK))
     is_slow = anyhow is not None and anyhow <= worth and (least is None or least > worth)
     return _TOO_SLOW if is_slow else _NO_GAIN
 

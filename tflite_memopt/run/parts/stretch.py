@@ -157,10 +157,8 @@ class StretchCosts:
         return found if is_better else drafted
 
     def _made(self, stretch: Stretch, limit: int, effort: Effort) -> tuple[Price, Candidate]:
-        part, quiet = part_of(self.model, *stretch), lambda _: None
-        run = RunContext(
-            write_model(part), part, self._profile, self.most_needed(part), StageClock(), quiet, self.cache
-        )
+        part, mute = part_of(self.model, *stretch), lambda _: None
+        run = RunContext(write_model(part), part, self._profile, self.most_needed(part), StageClock(), mute, self.cache)
         found = known_or_made(run, replace(self.options_for(stretch, limit).search, effort=effort))
         return self._price(stretch, part, found), found
 
@@ -199,9 +197,8 @@ class StretchCosts:
             return replace(self.options, budget=None, cascade=False)
         own = self.own_work(stretch)
         work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
-        return replace(
-            self.options, budget=None, max_slowdown=min(1.0, work), loops=self.options.loops and limit != _NO_LOOPS
-        )
+        loops = self.options.loops and limit != _NO_LOOPS
+        return replace(self.options, budget=None, max_slowdown=min(1.0, work), loops=loops)
 
     @cached_property
     def _profile(self) -> KernelProfile:
