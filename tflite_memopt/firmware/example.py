@@ -40,17 +40,11 @@ def port_of(
     """Return the port of a tensor; ``labeled``: models whose associated files may hold labels of it;
     ``channels_last``: names of tensors that have their channels last, and had them first."""
     affine = affine_of(tensor) if tensor.dtype in _QUANTIZED else None
-    return ExampleTensor(
-        at,
-        tensor.name,
-        tensor.dtype.label,
-        tuple(tensor.shape),
-        tensor.elements,
-        _TYPES.get(tensor.dtype),
-        "" if affine is None else f"{affine.scale!r}f, {affine.zero_point}",
-        next((labels for model in labeled if (labels := _labels(model, tensor))), ()),
-        "channels last" if tensor.name in channels_last else "",
-    )
+    numbers = "" if affine is None else f"{affine.scale!r}f, {affine.zero_point}"
+    labels = next((found for model in labeled if (found := _labels(model, tensor))), ())
+    layout = "channels last" if tensor.name in channels_last else ""
+    what = at, tensor.name, tensor.dtype.label, tuple(tensor.shape), tensor.elements
+    return ExampleTensor(*what, _TYPES.get(tensor.dtype), numbers, labels, layout)
 
 
 def _labels(model: Model, output: Tensor) -> tuple[str, ...]:

@@ -111,19 +111,12 @@ def arena_sizes(
     def largest(names: Sequence[str], abi: Abi) -> ArenaBytes:
         one = [reserve(model, in_one[name], libraries[name], planner, abi) for name in names]
         two = [two_arenas_use(model, heads[name], libraries[name].requests, abi) for name in names]
-        return ArenaBytes(
-            max(use.required for use in one),
-            TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)),
-            aligned(max(use.temporaries for use in one)),
-        )
+        apart = TwoArenasUse(max(use.head for use in two), max(use.tail for use in two))
+        return ArenaBytes(max(use.required for use in one), apart, aligned(max(use.temporaries for use in one)))
 
     in_wheel = next(iter(libraries.values())).abi.in_wheel
     layouts = {**LAYOUTS, "wide": WHEEL_IN_CPP} if in_wheel else LAYOUTS
-    return ArenaSizes(
-        {each.condition: {name: largest(each.libraries, abi) for name, abi in layouts.items()} for each in cases},
-        {
-            name: LibraryNeed(in_one[name], use.required, libraries[name].measured_at is not None)
-            for name, use in uses.items()
-        },
-        all(use.exact for use in uses.values()),
-    )
+    by_case = {each.condition: {name: largest(each.libraries, abi) for name, abi in layouts.items()} for each in cases}
+    is_measured = {name: each.measured_at is not None for name, each in libraries.items()}
+    needs = {name: LibraryNeed(in_one[name], use.required, is_measured[name]) for name, use in uses.items()}
+    return ArenaSizes(by_case, needs, all(use.exact for use in uses.values()))

@@ -357,16 +357,12 @@ def loop_layout(model: Model, reuses: Reuses, timeline: Timeline, profile: Kerne
     loops = loops_of(model)
     if not loops:
         return _NO_LOOPS
-    inner = {
-        operator: found
-        for loop in loops
-        for graph in (loop.condition, loop.body)
-        for operator, found in reuses_of(graph, timeline, profile).items()
-    }
+    graphs = [graph for loop in loops for graph in (loop.condition, loop.body)]
+    inner = {op: found for graph in graphs for op, found in reuses_of(graph, timeline, profile).items()}
     carried, constant = carried_in(model.main, loops, {**reuses, **inner}, timeline)
     own = {**inner, **constant_views(constant, loops)}
     over = overlaps(model.main, loops, (carried, constant), {**reuses, **own}, timeline)
-    returned = tuple(tensor for loop in loops for graph in (loop.condition, loop.body) for tensor in graph.outputs)
+    returned = tuple(tensor for graph in graphs for tensor in graph.outputs)
     return LoopLayout(loops, carried, own, over, dead_in_body(loops, inner, timeline), returned)
 
 

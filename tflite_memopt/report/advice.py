@@ -30,14 +30,8 @@ def advice_for(
     interface = (*of_conversion(report.after, model, report.as_it_came), *computed)
     if report.budget is not None and report.budget < report.least_as_one:
         return interface  # in one file nothing else helps
-    return (
-        *interface,
-        *_of_declined(report),
-        *_of_planner(report.after),
-        *_of_kernels(report, profile),
-        *_of_stages(report, options),
-        *_of_search(report, options),
-    )
+    of_firmware = (*_of_declined(report), *_of_planner(report.after), *_of_kernels(report, profile))
+    return (*interface, *of_firmware, *_of_stages(report, options), *_of_search(report, options))
 
 
 def of_conversion(memory: MemoryUse, model: Model, came: AsItCame) -> Iterator[Advice]:

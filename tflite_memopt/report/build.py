@@ -142,14 +142,9 @@ def build_report(original: Original, outcome: Outcome, run: RunFacts, came: AsIt
         planned_for=original.planned_for,
     )
     advice = advice_for(report, model, profile, options, outcome.advice)
-    cleared = cleared_inputs(model, placement.offsets)
-    warnings = (
-        *outcome.warnings,
-        *original.warnings,
-        *of_cleared([tensor.name for tensor in cleared]),
-        *of_faults(report),
-        *warnings_for(report, profile, options),
-    )
+    cleared = of_cleared([tensor.name for tensor in cleared_inputs(model, placement.offsets)])
+    found = (*of_faults(report), *warnings_for(report, profile, options))
+    warnings = (*outcome.warnings, *original.warnings, *cleared, *found)
     return replace(report, warnings=warnings, summary=summary_of(report, advice))
 
 

@@ -491,13 +491,10 @@ def _largest_steps(steps: Sequence[StepUse]) -> TextTable:
 
 
 def _operators(arena: ArenaMap) -> TextTable:
-    rows = [
-        (
-            *(str(number), step.operator, short_name(step.output)),
-            *map(_number, (step.working_set, step.scratch_bytes, step.macs)),
-        )
-        for number, step in enumerate(arena.steps)
-    ]
+    rows = []
+    for number, step in enumerate(arena.steps):
+        sizes = map(_number, (step.working_set, step.scratch_bytes, step.macs))
+        rows.append((str(number), step.operator, short_name(step.output), *sizes))
     columns = (">", "operator", "output", ">bytes in use", ">scratch", ">multiply-accumulates")
     return TextTable("All operators", columns, rows, is_long=True)
 

@@ -29,18 +29,9 @@ _MLTK = "SL_PARAMSv1"
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """Return the warnings of a report, most general first."""
-    return (
-        *of_usual_tflm(report.device, options.build),
-        *of_former_plan(report.planned_for),
-        *_of_basis(report),
-        *_of_proofs(report),
-        *_of_kernels(report, profile, options),
-        *_of_runner(report),
-        *_of_values(report),
-        *_of_searches(report),
-        *_of_interface(report, options),
-        *_of_uncalled(report),
-    )
+    first = (*of_usual_tflm(report.device, options.build), *of_former_plan(report.planned_for), *_of_basis(report))
+    then = (*_of_proofs(report), *_of_kernels(report, profile, options), *_of_runner(report), *_of_values(report))
+    return (*first, *then, *_of_searches(report), *_of_interface(report, options), *_of_uncalled(report))
 
 
 def of_failure(step: str, reason: str) -> str:

@@ -120,12 +120,8 @@ def quantization_of_channels(
         return quantization
     cut = slice(start, start + count)
     size, zero_point = quantization.scale.size, quantization.zero_point
-    return Quantization(
-        quantization.scale[cut],
-        zero_point[cut] if zero_point.size == size else zero_point,
-        quantization.axis,
-        _extras_of_channels(quantization.extras, size, cut),
-    )
+    points, extras = zero_point[cut] if zero_point.size == size else zero_point, quantization.extras
+    return Quantization(quantization.scale[cut], points, quantization.axis, _extras_of_channels(extras, size, cut))
 
 
 def is_per_channel(quantization: Quantization | None) -> bool:

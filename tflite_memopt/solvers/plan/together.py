@@ -79,13 +79,9 @@ def _joined_item(items: Sequence[Item]) -> Item:
     places = {item.offset for item in items if item.offset is not None}
     if len(places) > 1:
         raise InfeasibleError(f"items that lie at one offset are given {sorted(places)}")
-    return Item(
-        max(item.size for item in items),
-        min(item.start for item in items),
-        max(item.end for item in items),
-        max(item.alignment for item in items),
-        next(iter(places), None),
-    )
+    size, alignment = max(item.size for item in items), max(item.alignment for item in items)
+    start, end = min(item.start for item in items), max(item.end for item in items)
+    return Item(size, start, end, alignment, next(iter(places), None))
 
 
 def _joined_relations(
@@ -105,12 +101,8 @@ def _joined_relations(
         if len(members[a]) == len(members[b]) == 1:
             found += [_renamed(each, item_of) for many in relations.values() for each in many]
             continue
-        meeting = [
-            (min(i, j), max(i, j))
-            for i in members[a]
-            for j in members[b]
-            if intersect(problem.items[i], problem.items[j])
-        ]
+        pairs = ((min(i, j), max(i, j)) for i in members[a] for j in members[b])
+        meeting = [(i, j) for i, j in pairs if intersect(problem.items[i], problem.items[j])]
         found += _allowed_by_all([[_renamed(r, item_of) for r in relations.get(ends, ())] for ends in meeting])
     return tuple(dict.fromkeys(found))
 
