@@ -13,7 +13,7 @@ from tests.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import ErrorKind, InfeasibleError
 from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
-from tflite_memopt.memory.arrange import place
+from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import (
     MemoryLayout,
     head_in_force,
@@ -151,7 +151,6 @@ def test_another_plan_is_taken_where_tflm_makes_more_of_the_best_one() -> None:
     layout, options = memory_layout(model, REFERENCE), Options()
     best = solve(layout.problem)
     assert head_in_force(layout, offsets_to_write(model, layout, best.offsets)) == 9 * 256
-    in_order = memory_layout(model, REFERENCE, range(len(model.main.operators)))
-    placed = place(model, in_order, REFERENCE, options.search, options.search.plan_limit())
+    placed = arrange(model, REFERENCE, options.search).placement
     assert best.arena_bytes == 5 * 256
     assert placed.memory.arena_bytes == 6 * 256

@@ -68,5 +68,5 @@ def test_heads_of_several_libraries_are_those_of_their_layouts() -> None:
     for planned in (placement.offsets, {}):
         layouts = [memory_layout(model, library, placement.order) for library in libraries]
         heads = [head_in_force(layout, planned) for layout in layouts]
-        assert heads_with(model, libraries, planned, placement.order) == heads
+        assert list(heads_with(model, libraries, planned, placement.order)) == heads
         assert len(set(heads)) > 1

@@ -23,9 +23,9 @@ from ..solvers.plan.together import claimed, join, solve_together
 from ..solvers.schedule.methods import solve as solve_schedule
 from ..solvers.schedule.problem import Schedule, ScheduleProblem
 from .figures import MemoryUse, ReuseInForce, memory_use
-from .layout import MemoryLayout, head_in_force, memory_layout, offsets_to_write
+from .layout import MemoryLayout, head_in_force, heads_with, memory_layout, offsets_to_write
 from .problems import schedule_problem
-from .reserve import Needs, needs_by_library
+from .reserve import LibraryNeed, Needs, need_with
 from .storage import bytes_in_common
 
 
@@ -88,13 +88,6 @@ def _or_known(layout: MemoryLayout, plan: Plan, known: tuple[int, ...]) -> Plan:
     check_plan(layout.problem, known)
     arena = arena_bytes(layout.problem, known)
     return plan if plan.arena_bytes <= arena else _with_bound_of(plan, replace(plan, offsets=known, arena_bytes=arena))
-
-
-def place(
-    model: Model, layout: MemoryLayout, profile: KernelProfile, options: SearchOptions, limit: SearchLimit
-) -> ModelPlacement:
-    """Return the placement in the order of a layout, which must name it; ``limit``: of the planner."""
-    return _placed(model, layout, _planned(options, limit, layout), profile, options, limit)
 
 
 def _planned(options: SearchOptions, limit: SearchLimit, layout: MemoryLayout) -> Plan:
@@ -204,7 +197,7 @@ def cost_in(memory: MemoryUse, options: SearchOptions) -> Cost:
 
 
 def planned_head(model: Model, layout: MemoryLayout, options: SearchOptions, limit: SearchLimit) -> tuple[int, Plan]:
-    """Return the bytes of the head in the order of a layout, as ``place`` plans it, and the plan.
+    """Return the bytes of the head in the order of a layout, as ``arrange`` plans it, and the plan.
 
     If the search finds no plan below ``limit.below``, they are those of its best plan, before TFLM places the rest.
     """
@@ -241,16 +234,14 @@ def estimate_of(model: Model, profile: KernelProfile, options: SearchOptions) ->
     return cost_at(peak, model, profile, options)
 
 
-def worse_under(before: Needs, after: Needs, objective: Objective) -> Iterator[str]:
-    """Libraries that need more after than before: a larger head or, for the total, a larger arena.
+def is_worse(before: LibraryNeed, after: LibraryNeed, objective: Objective) -> bool:
+    """Tell whether a library needs more after than before: a larger head or, for the total, a larger arena.
 
     Of a library that was only read the head counts alone: its scratch can exceed all activations, and the structures of
     stripes would then weigh more than they save elsewhere.
     """
-    for name, need in after.items():
-        counts_arena = objective == "total" and need.measured
-        if need.head > before[name].head or (counts_arena and need.required > before[name].required):
-            yield name
+    counts_arena = objective == "total" and after.measured
+    return after.head > before.head or (counts_arena and after.required > before.required)
 
 
 def fitted(
@@ -258,29 +249,31 @@ def fitted(
 ) -> Arrangement | None:
     """Return the arrangement, or one with another placement, such that no library needs more than ``before``.
 
-    The ``needs`` of the answer are known. Other placements: a plan whose tensors lie low while a library needs much
-    scratch, plans that leave holes for it, and no plan at all; of the last two kinds the one with the smallest head.
-    None where each makes some library worse. Ties must be kept, so that with these there are no others.
+    The ``needs`` of the answer are known; an arrangement that has them comes from here. Other placements: a plan whose
+    tensors lie low while a library needs much scratch, plans that leave holes for it, and no plan at all; of the last
+    two kinds the one with the smallest head. None where each makes some library worse. Ties must be kept, so that with
+    these there are no others.
     """
+    # The library that needed most comes first: it is the likeliest to need more, and then no other one is looked at.
+    libraries = sorted(profile.libraries or (profile,), key=lambda each: before[each.name].head, reverse=True)
 
-    def known(placement: ModelPlacement) -> Arrangement:
-        needs = needs_by_library(model, placement.offsets, profile, placement.order)
-        return replace(found, placement=placement, needs=needs)
+    def fitting(placement: ModelPlacement) -> Arrangement | None:
+        needs = dict[str, LibraryNeed]()
+        heads = heads_with(model, libraries, placement.offsets, placement.order)
+        for library, head in zip(libraries, heads, strict=False):
+            needs[library.name] = need_with(model, head, library, placement.order)
+            if is_worse(before[library.name], needs[library.name], options.objective):
+                return None
+        return replace(found, placement=placement, needs={name: needs[name] for name in before})
 
-    def is_no_worse(arrangement: Arrangement) -> bool:
-        assert arrangement.needs is not None
-        return not any(worse_under(before, arrangement.needs, options.objective))
-
-    as_it_is = known(found.placement) if found.needs is None else found
-    if is_no_worse(as_it_is):
+    as_it_is = found if found.needs is not None else fitting(found.placement)
+    if as_it_is is not None or options.ties:
         return as_it_is
-    if options.ties:
-        return None
-    low = known(_low_under_scratch(model, found.placement, before, profile, options))
-    if is_no_worse(low):
+    low = fitting(_low_under_scratch(model, found.placement, before, profile, options))
+    if low is not None:
         return low
-    others = (known(placement) for placement in _others(model, found, profile, options))
-    return min(filter(is_no_worse, others), key=lambda each: each.placement.memory.arena_bytes, default=None)
+    others = filter(None, map(fitting, _others(model, found, profile, options)))
+    return min(others, key=lambda each: each.placement.memory.arena_bytes, default=None)
 
 
 def _low_under_scratch(
@@ -319,16 +312,17 @@ def _kept_free(layout: MemoryLayout, head: int, before: Needs, profile: KernelPr
 def _others(
     model: Model, found: Arrangement, profile: KernelProfile, options: SearchOptions
 ) -> Iterator[ModelPlacement]:
-    """In the new order and in the model's own: planned for each library's scratch, and unplanned."""
+    """In the new order and in the model's own: planned for each library's scratch, and unplanned; what differs."""
     own = tuple(range(len(found.schedule.order)))
     for order in dict.fromkeys((tuple(found.schedule.order), own)):
-        layout = memory_layout(model, profile, order)
+        layout, limit = memory_layout(model, profile, order), options.plan_limit()
+        different: dict[frozenset[tuple[Tensor, int]], tuple[Plan, dict[Tensor, int]]] = {}
         for library in profile.libraries or (profile,):
             # The library's holes, but only relations that hold for every library.
-            of_library = replace(profile, requests=library.requests)
-            placing = memory_layout(model, of_library, order)
-            planned = place(model, placing, of_library, options, options.plan_limit())
-            yield replace(planned, layout=layout, memory=memory_use(model, layout, planned.offsets, profile))
-        nothing: dict[Tensor, int] = {}
-        memory = memory_use(model, layout, nothing, profile)
-        yield replace(found.placement, order=order, layout=layout, offsets=nothing, memory=memory)
+            placing = memory_layout(model, replace(profile, requests=library.requests), order)
+            plan = _planned(options, limit, placing)
+            plan, offsets = _best_in_force(model, placing, plan, options.planner, limit)
+            different.setdefault(frozenset(offsets.items()), (claimed(placing.joined, plan), offsets))
+        different.setdefault(frozenset(), (found.placement.plan, {}))
+        for plan, offsets in different.values():
+            yield ModelPlacement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))

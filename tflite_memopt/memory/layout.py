@@ -6,7 +6,7 @@ its own way around them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -188,14 +188,13 @@ def _in_force(timeline: Timeline, items: Sequence[Item], planned: Mapping[Tensor
 
 def heads_with(
     model: Model, profiles: Sequence[KernelProfile], planned: Mapping[Tensor, int], order: Sequence[int] | None = None
-) -> list[int]:
-    """Return TFLM's head in bytes with the scratch of each of the profiles, as ``head_in_force`` of their layouts."""
+) -> Iterator[int]:
+    """Yield TFLM's head in bytes with the scratch of each of the profiles, as ``head_in_force`` of their layouts."""
     timeline = compute_timeline(model, order)
-    tensors, heads = _items_of(timeline), list[int]()
+    tensors = _items_of(timeline)
     for profile in profiles:
         items = [*tensors, *(item for _, item in _scratch_of(model, timeline, profile))]
-        heads.append(head_of(items, _in_force(timeline, items, planned)))
-    return heads
+        yield head_of(items, _in_force(timeline, items, planned))
 
 
 def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:
