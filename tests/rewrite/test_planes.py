@@ -15,7 +15,7 @@ from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.editor import VALID
 from tflite_memopt.model.ir.model import DType, Model
 from tflite_memopt.model.ir.tensors import per_tensor
-from tflite_memopt.search.rewrite.planes import TRANSPOSED_FIRST, TRANSPOSED_PLANES, planes_along_h
+from tflite_memopt.search.rewrite.planes import TRANSPOSED_PLANES, planes_along_h
 
 M7 = Options(target="cortex-m7", samples=3, effort="quick", every_byte=True)
 
@@ -56,56 +56,6 @@ def sequence(branch: Branch) -> None:
 def test_the_same_bits() -> None:
     assert_exact(TRANSPOSED_PLANES, image, 4, 40)
     assert_exact(TRANSPOSED_PLANES, sequence, 4, 40)
-
-
-def behind_another(branch: Branch) -> None:
-    """A PAD, QUANTIZE, or RELU of an image with channels first comes before the TRANSPOSE."""
-    pick = branch.random
-    kind, dtype = pick.choice(("PAD", "PADV2", "QUANTIZE", "RELU")), pick.choice((F32, I8))
-    shape = (1, pick.randint(2, 6), pick.randint(2, 7), pick.randint(2, 7))
-    x = branch.input(shape, dtype, **branch.quantization(dtype))
-    if kind == "QUANTIZE":
-        y = branch.tensor(shape, I8, **branch.quantization(I8))
-        branch.builder.operator("QUANTIZE", (x,), (y,), "QuantizeOptions")
-    elif kind == "RELU":
-        y = branch.tensor(shape, dtype, **quantization_of(x))
-        branch.builder.operator("RELU", (x,), (y,))
-    else:
-        amounts = np.asarray([[0, 0], *([pick.randint(0, 2), pick.randint(0, 2)] for _ in range(3))], np.int32)
-        y = branch.tensor([size + sum(pair) for size, pair in zip(shape, amounts.tolist(), strict=True)], dtype)
-        y.quantization = x.quantization
-        value = branch.constant(branch.values((1,), dtype), x.quantization)
-        operands = (x, branch.constant(amounts), *((value,) if kind == "PADV2" else ()))
-        branch.builder.operator(kind, operands, (y,), "PadOptions" if kind == "PAD" else "PadV2Options")
-    z = branch.tensor([y.shape[axis] for axis in (0, 2, 3, 1)], y.dtype, **quantization_of(y))
-    branch.run("TRANSPOSE", (y, branch.ints(0, 2, 3, 1)), z, "TransposeOptions")
-
-
-def test_what_comes_before_goes_behind_with_the_same_bits() -> None:
-    assert_exact(TRANSPOSED_FIRST, behind_another, 5, 60)
-
-
-def padded_first(returned: bool = False) -> Model:
-    """Floats, quantized and padded with channels first."""
-    b = ModelBuilder()
-    x, q, p, y = (
-        b.input("x", (1, 3, 32, 32), F32),
-        b.tensor("q", (1, 3, 32, 32)),
-        b.tensor("p", (1, 3, 34, 34)),
-        b.tensor("y", (1, 34, 34, 3)),
-    )
-    b.operator("QUANTIZE", (x,), (q,), "QuantizeOptions")
-    amounts = np.asarray(((0, 0), (0, 0), (1, 1), (1, 1)), np.int32)
-    b.operator("PAD", (q, b.constant("amounts", amounts)), (p,), "PadOptions")
-    b.operator("TRANSPOSE", (p, b.constant("order", np.asarray((0, 2, 3, 1), np.int32))), (y,), "TransposeOptions")
-    return b.finish(b.conv(y, 8, 3, 2, VALID), *((p,) if returned else ()))
-
-
-def test_the_image_itself_is_in_planes() -> None:
-    found = planes_along_h(padded_first())
-    names = [operator.name for operator in found.model.main.operators]
-    assert names == ["RESHAPE", "TRANSPOSE", "QUANTIZE", "PAD", "CONV_2D"]
-    assert_refused(padded_first(returned=True), TRANSPOSED_FIRST, "'p'")
 
 
 def network(

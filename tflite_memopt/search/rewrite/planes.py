@@ -8,8 +8,7 @@ images of one column, whose channels are the columns, have rows, too:
 
     x -- RESHAPE (C, H, 1, W) -- TRANSPOSE -- y                         row r of y is row r of each image of the stack
 
-A sequence (1, C, L) is the stack (C, L, 1, 1), and lies along H behind the TRANSPOSE: (1, L, 1, C). A PAD, or an
-operator on single elements such as QUANTIZE, that comes before it goes behind it, so that it is cut, too.
+A sequence (1, C, L) is the stack (C, L, 1, 1), and lies along H behind the TRANSPOSE: (1, L, 1, C).
 
 An iteration of a loop cuts its rows out of all images at once, and stripes those of each, which are views. Whole, it
 needs as much as before: it is a form of the model in which more can be cut.
@@ -28,13 +27,11 @@ from ...model.ir.tensors import has_several_scales, integers
 from ...operators.boxes import operands
 from ...operators.editor import Editor
 from ...operators.rows import FROM_STACK, TO_STACK
-from ...operators.table import BY_CHANNEL
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule, source_of
 from .shapes import CONSECUTIVE_RESHAPES, IDENTITY
 
 _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 """Types that TFLM transposes, splits, joins, and cuts into stripes."""
-_TO_LAST = [0, 2, 3, 1]
 _Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 """Of what a TRANSPOSE reads and writes."""
 
@@ -110,56 +107,10 @@ the image, of which they copy the rows that they read.
 """
 
 
-def _transposed_first(match: Match) -> Answer:
-    transpose, before = match.anchor, match["before"]
-    order, between, source = integers(operands(transpose, 2)[1]), before.outputs[0], before.inputs[0]
-    if order is None or order.tolist() != _TO_LAST or source is None or len(source.shape) != len(_TO_LAST):
-        return None
-    if match.is_shared(between):
-        return f"'{between.name}' is needed by others too"
-    if source.is_constant or source.is_variable or source.dtype not in _TYPES:
-        return f"'{source.name}' is {source.dtype.label}, a constant, or a variable"
-    if has_several_scales(source.quantization) or has_several_scales(between.quantization):
-        return f"'{source.name}' or '{between.name}' has several scales"
-    y, amounts = transpose.outputs[0], None
-    alike = source_of(between, y)
-    if isinstance(alike, str):
-        return alike
-    if before.name in _PADS:
-        amounts = integers(before.inputs[1])
-        if amounts is None or amounts.size != 2 * len(_TO_LAST):
-            return "its paddings are computed"
-    elif len(before.inputs) != 1 or source.shape != between.shape:
-        return "it has other operands"
-
-    def write(edit: Editor) -> None:
-        turned = edit.activation(f"{y.name}/first", [source.shape[axis] for axis in _TO_LAST], source)
-        edit.twin(transpose, (source, transpose.inputs[1]), (turned,))
-        behind = None if amounts is None else amounts.reshape(-1, 2)[_TO_LAST].astype(np.int32)
-        others = () if behind is None else (edit.constant(f"{y.name}/paddings", behind), *before.inputs[2:])
-        edit.twin(before, (turned, *others), (y,))
-
-    return Proposal(write)
-
-
-_PADS = ("PAD", "PADV2")
-TRANSPOSED_FIRST = Rule(
-    "transposed_first",
-    Pattern("transpose", ("TRANSPOSE",), {0: Pattern("before", (*_PADS, *BY_CHANNEL))}),
-    _transposed_first,
-)
-"""Let a TRANSPOSE from channels first to last come before a PAD, or before an operator on single elements.
-
-    x (1, C, H, W) -- PAD or QUANTIZE -- TRANSPOSE -- y        =>        x -- TRANSPOSE -- PAD or QUANTIZE -- y
-
-Exact: each element of y is made of the same element of x, or is padding. Then the image itself is transposed by rows.
-"""
-
-
 def planes_along_h(model: Model) -> Changed:
     """Let images and sequences with channels first be transposed by rows."""
     driver = Driver(model, is_trial=True)
-    driver.apply_everywhere((TRANSPOSED_FIRST, TRANSPOSED_PLANES, CONSECUTIVE_RESHAPES, IDENTITY))
+    driver.apply_everywhere((TRANSPOSED_PLANES, CONSECUTIVE_RESHAPES, IDENTITY))
     drop_dead_tensors(model)
     names = (each.operator for each in driver.applied if each.rule == TRANSPOSED_PLANES.name)
     return changed(model, TRANSPOSED_PLANES.name, names)
