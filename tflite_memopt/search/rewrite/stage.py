@@ -29,7 +29,7 @@ from ...model.ir.editor import label
 from ...model.ir.model import Model
 from ...options import SearchOptions
 from .boundary import take_channels_last, take_integers
-from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE
+from .channels import SPLIT_CHANNELWISE, SPLIT_DEPTHWISE
 from .dead_channels import drop_dead_channels
 from .engine import Driver, Rule
 from .folding import (
@@ -100,7 +100,6 @@ SPLITS: tuple[Rule, ...] = (
     SPLIT_DEPTHWISE,
     *SPLIT_CHANNELWISE,
     SLICE_OF_CONCATENATION,
-    NESTED_CONCATENATION,
 )
 """Take a concatenation apart: applied where the cost falls."""
 
