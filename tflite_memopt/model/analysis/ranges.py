@@ -126,13 +126,9 @@ def _summed(operator: Operator, known: Mapping[Tensor, Range]) -> Range | None:
     factors = _by_output(operator, array.astype(np.float64), data)
     factor = quantization.scale.astype(np.float64) * (affine.scale / output.scale)
     channels = operator.outputs[0].shape[-1]
-    if (
-        factors is None
-        or quantization.zero_point.any()
-        or factors[0].shape[0] != channels
-        or factor.size not in (1, channels)
-        or factor.max() > _BELOW_ONE
-    ):
+    if factors is None or factors[0].shape[0] != channels or factor.size not in (1, channels):
+        return None
+    if quantization.zero_point.any() or factor.max() > _BELOW_ONE:
         return None
     filters, low, high = factors
     one, other = filters * low, filters * high

@@ -320,9 +320,5 @@ def _groups_of(problem: PlanProblem) -> tuple[RigidGroup, ...]:
 
 
 HEURISTICS: Mapping[str, OffsetStrategy] = {
-    "naive": naive,
-    "tflm_greedy": tflm_greedy,
-    "greedy_by_size": greedy_by_size,
-    "greedy_by_breadth": greedy_by_breadth,
-    "strip_packing_best_fit": strip_packing_best_fit,
+    each.__name__: each for each in (naive, tflm_greedy, greedy_by_size, greedy_by_breadth, strip_packing_best_fit)
 }

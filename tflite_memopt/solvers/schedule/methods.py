@@ -44,9 +44,7 @@ METHODS: Mapping[str, Method] = {
     "as_is": as_is,
     "kahn": kahn,
     "rpo": rpo,
-    "serenity": _published("serenity"),
-    "hmcos": _published("hmcos"),
-    "ilp": _published("ilp"),
+    **{paper: _published(paper) for paper in ("serenity", "hmcos", "ilp")},
     "best_first": best_first,
 }
 DEFAULT = "best_first"
