@@ -52,8 +52,12 @@ def describe_program(
     check_namespace(name)
     names, outputs = tuple(part.file for part in program.parts), len(program.parts[-1].outputs)
     source = Source(name, names, tuple(parts), feed=program.feed, outputs=outputs)
-    profile = one_library(source, target or program.target)
-    target = target or program.target or str(profile.target)
+    target = target or program.target
+    if target is None:
+        raise UsageError(
+            "a program's arena is for one kernel library: name your chip or core with --target", ErrorKind.NO_TARGET
+        )
+    profile = one_library(source, target)
     network = network_of(source, target, profile, True, force=force)
     origin = origin_of(() if program.source is None else (program.source,), program.source_bytes, program.source_sha256)
     return Networks(name, (network,), network.arena, target, profile, origin, is_one=True)
