@@ -24,7 +24,7 @@ from ...model.ir.tensors import (
     quantized_alike,
     values,
 )
-from ...operators.boxes import axis_of, operands
+from ...operators.boxes import RESHAPES, axis_of, operands
 from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL, OPERATORS, views_of
@@ -564,6 +564,33 @@ def _resize_or_reduction(reader: ChannelReader) -> Answer:
     return reader.split_data()
 
 
+def _reshape(reader: ChannelReader) -> Answer:
+    """A reshape that leaves the channels alone.
+
+        a --+                              a -- RESHAPE --+
+            +-- CONCATENATION -- RESHAPE =>               +-- CONCATENATION
+        b --+                              b -- RESHAPE --+
+
+    Exact: the elements stay in their order, so that a last dimension of the same size is the same dimension. The new
+    operators are views and cost nothing. Convolutions along one axis are made of these: EXPAND_DIMS or RESHAPE to an
+    image of one row, CONV_2D, and RESHAPE or SQUEEZE back.
+    """
+    operator, output = reader.operator, reader.output
+    if not reader.reads_once:
+        return "it reads the concatenation as a shape"
+    if operator.name == "SQUEEZE" and not np.size(operator.option("squeezeDims", ())):
+        return "it drops all dimensions of 1, and so might drop the channels of a part"
+    if operator.name != "RESHAPE":
+        return reader.split_data()
+    shapes = [
+        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None)
+        for part in reader.parts
+    ]
+    # The operand says the shape; the field that may say it too would say that of the whole.
+    fields = {} if operator.options is None else {"newShape": None}
+    return reader.split(reader.data(), _constants(shapes), **fields)
+
+
 def _slice(reader: ChannelReader) -> Answer:
     """A slice that keeps all channels.
 
@@ -618,6 +645,7 @@ SPLIT_CHANNELWISE = (
     _rule_split_channelwise("split_elementwise", BY_CHANNEL, _elementwise, at_any_input=True),
     _rule_split_channelwise("split_pad", _PADS, _pad),
     _rule_split_channelwise("split_spatial", (*RESIZES, *_REDUCTIONS), _resize_or_reduction),
+    _rule_split_channelwise("split_reshape", RESHAPES, _reshape),
     _rule_split_channelwise("split_slice", _SLICES, _slice),
 )
 """Replace an operator that does not mix channels, behind a concatenation along channels, by one for each part.
