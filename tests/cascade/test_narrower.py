@@ -178,9 +178,9 @@ def test_a_budget_that_the_search_by_run_time_misses_is_met_by_the_search_for_th
 def test_the_candidate_for_an_older_tflm_is_what_the_search_found_without_loops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is made again from its decision, and no search of its own is made for it."""
-    model = write_model(cell_network(4, resolution=32))
-    options = Options(verify=False, effort="quick", kernels="reference")
+    """It is made again from its decision, without a search of its own. Here loops save less than 5 % of it."""
+    model = write_model(cell_network(4, resolution=16))
+    options = Options(verify=False, effort="quick", kernels="cmsis-nn")
     older: list[Decision | None] = []
 
     def noted(*given: Any) -> Changed:
@@ -189,14 +189,13 @@ def test_the_candidate_for_an_older_tflm_is_what_the_search_found_without_loops(
         return cascade(*given)
 
     monkeypatch.setattr(candidate, "cascade", noted)
-    found = optimize(model, options)
-    assert "masked" in found.report.decision
+    found = optimize(model, options).report
     (decision,) = older
     assert decision is not None
-    assert decision.tilings
-    assert not has_loop(tilings_in(decision.tilings))
-    without = cascade(read_model(model), options.profile, options.search, lambda _: None).without_loops
-    assert without is not None
-    again = optimize(model, replace(options, replay=str(without), every_byte=True))
-    after, before = again.report.after.required_for_target, again.report.before.required_for_target
-    assert found.report.after.required_for_target < after < before
+    assert tilings_in(decision.tilings) == tilings_in(found.decision)
+    assert not has_loop(tilings_in(found.decision))
+    least = optimize(model, replace(options, every_byte=True)).report
+    assert has_loop(tilings_in(least.decision))
+    need, without = least.after.required_for_target, found.after.required_for_target
+    assert need < without < need / 0.95
+    assert without <= 0.95 * found.before.required_for_target

@@ -193,20 +193,19 @@ def test_a_set_that_is_planned_again_needs_no_more() -> None:
 
 
 @pytest.mark.slow
-def test_sets_without_loops_are_looked_for_next_to_one() -> None:
+def test_sets_without_loops_are_looked_for_apart() -> None:
     model, profile, options = mobile_chain(32), profile_named("reference"), replace(SLOW, kernels="reference").search
-    search = OrderSearch(model, profile, options, cost_of(model, profile, options), Measured())
-    search.space.bounds.fill(ANY)
-    known = sorted(tiling for region in search.space.tilings.regions for tiling in region.known)
-    assert has_loop(known)
-    one = (next(tiling for tiling in known if tiling.form == Unrolled((4, 8), "recompute", "pad")),)
-    search.space.measurements.take(one)
-    (cost,) = search.plans.of([one], ANY)
-    assert cost is not None
-    found, best = search.without_loops((cost, one))
-    assert found < cost
-    assert len(search.plans.costs) > 1
-    assert not any(map(has_loop, (best, *search.plans.costs)))
+    untiled = cost_of(model, profile, options)
+    search = OrderSearch(model, profile, options, untiled, Measured())
+    cost, best = search.run(untiled)
+    assert has_loop(best)
+    before = set(search.plans.costs)
+    search.plan_without_loops(replace(cost, need=search.least))
+    assert set(search.plans.costs) <= before
+    search.plan_without_loops(untiled)
+    found = set(search.plans.costs) - before
+    assert found
+    assert not any(map(has_loop, found))
 
 
 @pytest.mark.slow

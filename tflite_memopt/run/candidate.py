@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from ..errors import InfeasibleError
 from ..evidence.equivalence.shapes import InferredModel
 from ..kernels.faults import FaultMet, new_faults
 from ..kernels.mend import kept_forms, mend
@@ -166,21 +167,26 @@ def _fitting(run: RunContext, options: SearchOptions, found: Candidate) -> Candi
     """Return the candidate, or one of the sets next to its own where that makes a kernel library need more."""
     if found.is_no_worse or found.faults:
         return found
-    others = (_made_again(run, options, found, each) for each in found.cascaded.next_best)
-    best = next((each for each in others if each is not None and each.is_no_worse), None)
-    if best is None:
-        return found
-    # The report says what the search refused, and how far below it looked.
-    told = replace(best.cascaded, refused=found.cascaded.refused, least=found.cascaded.least)
-    return replace(best, cascaded=told)
+    for decision in found.cascaded.next_best:
+        try:
+            other = _made(run, options, decision)
+        except InfeasibleError:  # what was not planned may exceed the limit on run time
+            continue
+        if other.is_no_worse:
+            # The report says what the search refused, and how far below it looked.
+            told = replace(other.cascaded, refused=found.cascaded.refused, least=found.cascaded.least)
+            return replace(other, cascaded=told)
+    return found
 
 
 def made_without_loops(run: RunContext, options: SearchOptions, found: Candidate) -> Candidate | None:
     """Return a candidate of what the search for another one found without loops, with tiles under these limits.
 
-    None where it found nothing so, or rewrites are others under these limits.
+    That without stripes where it found none of use; None where rewrites are others under these limits.
     """
     known = found.cascaded.without_loops
+    if known is not None and not known.tilings:
+        return known_or_made(run, replace(options, cascade=False))
     return None if known is None else _made_again(run, options, found, known)
 
 

@@ -45,7 +45,7 @@ from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of
 from .table import Forms
-from .tiling import Tilings, apply_tilings, has_loop, text_of, with_rows_cut
+from .tiling import Tilings, Unrolled, apply_tilings, text_of, with_rows_cut
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -110,6 +110,8 @@ class Plans:
         self.effort = 0
         """The operators of all models that have been planned."""
         self.costs: dict[Tilings, Cost | None] = {}
+        self.beyond: set[Tilings] = set()
+        """Sets that can be written, and exceed the limit on run time."""
         self._best: dict[Tilings, Planned] = {}
         """Sets with the order in which they are best planned."""
 
@@ -117,6 +119,10 @@ class Plans:
     def planned(self) -> list[tuple[Cost, Tilings]]:
         """The sets that have a cost."""
         return [(cost, chosen) for chosen, cost in self.costs.items() if cost is not None]
+
+    def forget_larger(self) -> None:
+        """Forget the sets that need as much as was to be beaten when they were planned, or more."""
+        self.costs = {chosen: cost for chosen, cost in self.costs.items() if cost is not None or chosen in self.beyond}
 
     def price(self, cost: Cost) -> tuple[int, ...]:
         """Return a key to compare costs by. Under a budget all that meet it need as much, and fewest MACs are best."""
@@ -133,6 +139,8 @@ class Plans:
         for chosen in asked:
             made = self._known[chosen, below]
             self.costs[chosen] = made.cost if self._is_within(made) else None
+            if made.work is not None and not self._is_within(made):
+                self.beyond.add(chosen)
             self.effort += made.operators
             if made.order is not None:
                 self._best[chosen] = made
@@ -256,6 +264,8 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """The most iterations of the search."""
+_BESIDE = 8
+"""The iterations in which sets without loops are looked for where the best one has some."""
 _AFTERWARDS = 0.5
 """The part of the limit on effort that trying a new incumbent with fewer tilings may take; and a last descent, where
 nothing was planned before."""
@@ -268,7 +278,10 @@ _PARTS = (16, 8, 4, 2, 1)
 
 
 class OrderSearch:
-    """``untiled``: what the model costs without tilings, in whatever order. ``least``: a bound, once it has run."""
+    """``untiled``: what the model costs without tilings, in whatever order.
+
+    Once it has run, ``least`` is a bound, and ``center`` the best set with loops in the forms that have bounds.
+    """
 
     def __init__(
         self,
@@ -287,6 +300,7 @@ class OrderSearch:
         self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes)
         self._work = model_work(model, profile.prices)
         self.least = 0
+        self.center: Tilings = ()
 
     def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
         """Return the best set that costs less than ``known``, and its cost; else ``known`` and none."""
@@ -295,30 +309,38 @@ class OrderSearch:
             "stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.bounds.looked_at, known.need
         )
         best: tuple[Cost, Tilings] = known, ()
+        most = _CHOICES[self._options.effort]
         families, budgets = self.space.modes.families, dict.fromkeys((self._options.budget, None))
         steps = list(product(budgets, families))  # by run time where there is a budget, then by RAM
         for number, (budget, forms) in enumerate(steps, 1):  # each leaves its share of the effort to those behind it
-            best = self._descended(best, forms, budget, part * number / len(steps), progress)
+            best = self._descended(best, forms, budget, part * number / len(steps), most, progress)
         if not self.plans.costs:  # bounds far below what fits have taken all iterations
             least = self.least
             self.space.tilings.keep_measured()
-            best = self._descended(best, families[-1], None, part + _AFTERWARDS, progress)
+            best = self._descended(best, families[-1], None, part + _AFTERWARDS, most, progress)
             self.least = least
         best = self._nearby(best, part)
         best = self._final(best)
+        self.center = best[1]
         best = self._better(best, list(self._with_rows_cut(best[1])))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
     def _descended(
-        self, best: tuple[Cost, Tilings], forms: Forms, budget: int | None, share: float, progress: Progress
+        self,
+        best: tuple[Cost, Tilings],
+        forms: Forms,
+        budget: int | None,
+        share: float,
+        left: int,
+        progress: Progress = lambda: None,
     ) -> tuple[Cost, Tilings]:
         """The best set of these forms, or ``best``. It stops when ``share`` of the limit on effort is used up.
 
-        ``budget``: bytes, within which it goes by run time; None: it goes by RAM.
+        ``budget``: bytes, within which it goes by run time; None: it goes by RAM. ``left``: the most iterations.
         """
         effort, below = self._options.effort, _cutoff(best[0].need)
-        least, left = self.space.sets.least(forms), _CHOICES[effort]
+        least = self.space.sets.least(forms)
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
             while left and patience and self._has_effort(share):
@@ -337,7 +359,9 @@ class OrderSearch:
                 before, best = best, self._best_of(best, ready)
                 gap = 100 * (best[0].need - least) / best[0].need
                 _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
-                patience = PATIENCE[effort] if best != before else patience - 1
+                # Sets whose run time was estimated too small say nothing of needs.
+                is_said = not self.plans.beyond.issuperset(ready)
+                patience = PATIENCE[effort] if best != before else patience - is_said
                 target = min(target, _cutoff(best[0].need))
                 progress()
             below = _cutoff(best[0].need)
@@ -374,16 +398,17 @@ class OrderSearch:
                 best = min(best, (plans.plan_again(chosen), chosen), key=lambda each: plans.price(each[0]))
         return best
 
-    def without_loops(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
-        """Return the best set without loops next to ``best``, which has none, or ``best``: loops have led elsewhere."""
-        return self._better(best, self._next_to(best[1], best[0].need, has_loops=False))
+    def plan_without_loops(self, below: Cost) -> None:
+        """Plan sets without loops that may cost less than ``below``."""
+        self.plans.forget_larger()
+        self._descended((below, ()), (Unrolled,), None, math.inf, _BESIDE)
 
-    def _next_to(self, center: Tilings, need: int, has_loops: bool = True) -> list[Tilings]:
+    def _next_to(self, center: Tilings, need: int) -> list[Tilings]:
         """Return sets next to one that are not planned yet and may be below a need, measured."""
 
         def near() -> Iterator[Tilings]:
             for chosen in self.space.sets.near(center, _cutoff(need)):
-                if chosen not in self.plans.costs and (has_loops or not has_loop(chosen)):
+                if chosen not in self.plans.costs:
                     yield chosen
 
         self.space.measurements.take([tiling for chosen in islice(near(), _NEAR) for tiling in chosen])

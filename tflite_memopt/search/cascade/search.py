@@ -8,6 +8,7 @@ Work is counted, not timed: the same model and options give the same answer on e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -282,27 +283,31 @@ class _Cascade:
         return Changed(model, self._own.uses, refused, decision=decision)
 
     def _without_loops(self) -> Decision | None:
-        """The best without loops, and next to that, where the incumbent has one."""
-        if self._best is None or not has_loop(self._best[2]):
+        """The best without loops, where the incumbent has one."""
+        _, best, chosen = self._best or (None, None, ())
+        if best is None or not has_loop(chosen):
             return None
-        cost, found, chosen, variant = self._untiled, None, tilings_in(""), self._own
+        most = min(self._untiled.need, math.ceil(self._incumbent().need / (1 - WORTH)))  # with as much, loops pay
+        best.plan_without_loops(replace(self._untiled, need=most))
+        cost, found, without = self._untiled, best, tilings_in("")
         for search in self._searches:
             for other, tilings in search.plans.planned:
                 if not has_loop(tilings) and search.plans.price(other) < search.plans.price(cost):
-                    cost, found, chosen = other, search, tilings
-        if found is not None:
-            variant = self._searches[found]
-            if (1 - WORTH) * cost.need < self._best[0].need:  # loops may not pay, and this is the answer
-                _, chosen = found.without_loops((cost, chosen))
-        return variant.decision(chosen)
+                    cost, found, without = other, search, tilings
+        return self._searches[found].decision(without)
 
     def _next_best(self) -> Iterator[Decision]:
-        """Yield the sets that cost least beside the incumbent, and less than none."""
-        planned = ((search, *each) for search in self._searches for each in search.plans.planned)
-        others = [each for each in planned if each[1] < self._untiled and (self._best or each)[2] != each[2]]
+        """Yield sets that cost less than none: the cheapest ones planned beside the incumbent, and sets next to it."""
+        _, best, chosen = self._best or (None, None, ())
+        planned = [(search, *each) for search in self._searches for each in search.plans.planned]
+        others = [each for each in planned if each[1] < self._untiled and each[2] != chosen]
         others.sort(key=lambda each: (each[0].plans.price(each[1]), each[2]))
-        for search, _, chosen in others[:_NEXT]:
-            yield self._searches[search].decision(chosen)
+        known = [(search, tilings) for search, _, tilings in others[:_NEXT]]
+        if best is not None and len(known) < _NEXT:
+            near = best.space.sets.near(best.center, self._untiled.need)
+            known += [(best, tilings) for tilings in near if tilings not in best.plans.costs]
+        for search, tilings in known[:_NEXT]:
+            yield self._searches[search].decision(tilings)
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""

@@ -60,9 +60,9 @@ class Modes:
 
     @property
     def families(self) -> tuple[Forms, ...]:
-        """Forms to look at together, so that sets differ: unrolled stripes alone, loops alone, then all."""
+        """Forms to look at together, so that sets differ: loops alone, then all."""
         loops = tuple(form for form in NAME_OF if form is not Unrolled)
-        return ((Unrolled,), loops, tuple(NAME_OF)) if self.loops or self.phases else ((Unrolled,),)
+        return (loops, tuple(NAME_OF)) if self.loops or self.phases else ((Unrolled,),)
 
 
 def modes_of(options: SearchOptions) -> Modes:
