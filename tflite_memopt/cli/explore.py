@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @parts_option(
     help="Also show the model split into up to N models that run one after another in one arena; auto: as many as "
-    "pay for themselves. Only optimize --parts writes them.",
+    "pay for themselves. Only optimize --parts writes them."
 )
 @flag(
     "--slide",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @flags_of("optimize")
 @parts_option(
     help="Split the model into up to N models that run one after another in one arena, so that only the largest "
-    "counts; auto: as many as pay for themselves. OUT is then a folder for codegen and verify.",
+    "counts; auto: as many as pay for themselves. OUT is then a folder for codegen and verify."
 )
 @flag(
     "--feed",

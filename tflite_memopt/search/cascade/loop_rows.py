@@ -308,11 +308,7 @@ class Masked:
 
 
 def masked(
-    region: Region,
-    rows: int,
-    is_padded: Collection[Tensor] = (),
-    in_step: Collection[Tensor] = (),
-    pieces: int = 1,
+    region: Region, rows: int, is_padded: Collection[Tensor] = (), in_step: Collection[Tensor] = (), pieces: int = 1
 ) -> Masked | str:
     """Return the loop with ``rows`` rows per iteration, or the reason why there is none.
 

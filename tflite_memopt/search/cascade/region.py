@@ -104,13 +104,7 @@ def regions_above(
             return
 
 
-def _is_inner(
-    graph: Graph,
-    operator: Operator,
-    inside: set[Operator],
-    row_map: RowMap,
-    is_exit: bool,
-) -> bool:
+def _is_inner(graph: Graph, operator: Operator, inside: set[Operator], row_map: RowMap, is_exit: bool) -> bool:
     """Tell whether an operator can stand before those inside, all of its output's readers being among them."""
     output = operator.outputs[0]
     sources = [tensor for tensor in operator.present_inputs() if not tensor.is_constant]

@@ -79,12 +79,7 @@ class Space:
     """
 
     def __init__(
-        self,
-        model: Model,
-        profile: KernelProfile,
-        options: SearchOptions,
-        measured: Measured,
-        modes: Modes,
+        self, model: Model, profile: KernelProfile, options: SearchOptions, measured: Measured, modes: Modes
     ) -> None:
         alive, terms = Alive(model, profile), arena_terms(model, profile)
         measure = Measure(model, profile, measured)

@@ -423,11 +423,7 @@ def _is_cut_along_channels(tensor: Tensor) -> bool:
     return found.axis == len(tensor.shape) - 1 and found.scale.size == tensor.shape[-1]
 
 
-SPLIT_DEPTHWISE = Rule(
-    "split_depthwise",
-    Pattern("depthwise", (DEPTHWISE,), {0: CONCATENATION}),
-    _split_depthwise,
-)
+SPLIT_DEPTHWISE = Rule("split_depthwise", Pattern("depthwise", (DEPTHWISE,), {0: CONCATENATION}), _split_depthwise)
 """Replace a depthwise convolution of a concatenation along channels by one convolution for each part.
 
     a --+                                       a -- DEPTHWISE[Wa, Ba] --+

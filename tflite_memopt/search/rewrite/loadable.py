@@ -151,11 +151,7 @@ def _shifted(match: Match) -> Answer:
 
 _BOOL, _INT32 = 6, 2
 """Types as the schema numbers them."""
-SHIFTED = Rule(
-    "shifted_positions",
-    Pattern("select", ("SELECT", "SELECT_V2"), {1: Pattern("add", ("ADD",))}),
-    _shifted,
-)
+SHIFTED = Rule("shifted_positions", Pattern("select", ("SELECT", "SELECT_V2"), {1: Pattern("add", ("ADD",))}), _shifted)
 """Replace the SELECT between positions and positions from the end (Embedding of Keras 3) by a sum.
 
     x -- LESS 0 -- c,    SELECT(c, x + n, x)        =>        x + n * CAST(c)
@@ -312,7 +308,4 @@ _RULES: tuple[tuple[Rule, ...], ...] = (
 
 def _rules_of_types(build: TflmBuild) -> tuple[Rule, ...]:
     """Return the rules for operators of types that a build of TFLM lacks."""
-    return (
-        replace(ADDED_AXIS, check=partial(_added_axis, build)),
-        replace(UNPACKED, check=partial(_unpacked, build)),
-    )
+    return (replace(ADDED_AXIS, check=partial(_added_axis, build)), replace(UNPACKED, check=partial(_unpacked, build)))

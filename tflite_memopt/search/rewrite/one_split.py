@@ -97,12 +97,7 @@ def _axis_of(shape: tuple[int, ...], part: tuple[int, ...]) -> int | None:
 
 
 def _write(
-    edit: Editor,
-    whole: Tensor,
-    runs: Sequence[_Run],
-    shape: tuple[int, ...],
-    axis: int | None,
-    old: Sequence[Operator],
+    edit: Editor, whole: Tensor, runs: Sequence[_Run], shape: tuple[int, ...], axis: int | None, old: Sequence[Operator]
 ) -> None:
     """Write the parts in one shape, and those of another shape by a reshape behind."""
     for operator in old:

@@ -137,11 +137,7 @@ def _share(room: Floats, needed: Floats) -> float:
 _WEIGHTS, _BIAS = 1, 2
 
 
-_TYPES_PARTIAL_CONVOLUTION = (
-    (DType.FLOAT32, DType.FLOAT32),
-    (DType.INT8, DType.INT8),
-    (DType.INT16, DType.INT8),
-)
+_TYPES_PARTIAL_CONVOLUTION = ((DType.FLOAT32, DType.FLOAT32), (DType.INT8, DType.INT8), (DType.INT16, DType.INT8))
 """Activations and weights that TFLM's kernels take. int4 weights are packed, and not cut here."""
 
 
@@ -320,8 +316,6 @@ def _quantizations(
 
 
 PARTIAL_CONVOLUTION = Rule(
-    "partial_convolution",
-    Pattern("convolution", SUMS_OF_CHANNELS, {0: CONCATENATION}),
-    _partial_convolution,
+    "partial_convolution", Pattern("convolution", SUMS_OF_CHANNELS, {0: CONCATENATION}), _partial_convolution
 )
 """Replace a convolution or FULLY_CONNECTED of a concatenation by one for each part, and ADDs of their results."""

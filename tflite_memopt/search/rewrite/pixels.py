@@ -61,11 +61,7 @@ def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: li
     return is_whole and amounts == [*same_padding(size, outputs, stride, reach)]
 
 
-SAME_PADDING = Rule(
-    "same_padding",
-    Pattern("convolution", CONVOLUTIONS, {0: Pattern("pad", ("PAD",))}),
-    _same_padding,
-)
+SAME_PADDING = Rule("same_padding", Pattern("convolution", CONVOLUTIONS, {0: Pattern("pad", ("PAD",))}), _same_padding)
 """Move a PAD that equals SAME padding into the convolution that reads it.
 
     x -- PAD -- CONV_2D, VALID -- y        =>        x -- CONV_2D, SAME -- y
@@ -501,11 +497,7 @@ REPEATED_PIXELS = (
         Pattern("flat", ("RESHAPE", "SQUEEZE"), {0: Pattern("tile", ("BROADCAST_TO", "TILE"))}),
         _repeated_pixels,
     ),
-    Rule(
-        "repeated_pixels",
-        Pattern("second", (_RESIZE,), {0: Pattern("first", (_RESIZE,))}),
-        _joined_resizes,
-    ),
+    Rule("repeated_pixels", Pattern("second", (_RESIZE,), {0: Pattern("first", (_RESIZE,))}), _joined_resizes),
 )
 """Replace a TILE of rows or columns (UpSampling2D of Keras 3) by a RESIZE_NEAREST_NEIGHBOR.
 
@@ -549,10 +541,7 @@ BROADCAST = tuple(
         partial(_broadcast, slot),
     )
     for slot in (0, 1)
-    for copy in (
-        Pattern("copy", ("BROADCAST_TO", "TILE")),
-        Pattern("copy", ("RESHAPE", "SQUEEZE"), {0: _REPEATING}),
-    )
+    for copy in (Pattern("copy", ("BROADCAST_TO", "TILE")), Pattern("copy", ("RESHAPE", "SQUEEZE"), {0: _REPEATING}))
 )
 """Drop a TILE or BROADCAST_TO before an operator that broadcasts by itself.
 
@@ -758,11 +747,7 @@ _EXPANDED = Pattern("expand", ("EXPAND_DIMS", "RESHAPE"), {0: _BLOCKS})
 _RESTORED = Pattern("restore", ("RESHAPE", "SQUEEZE"), {0: Pattern("convolution", CONVOLUTIONS, {0: _EXPANDED})})
 
 RESTORED_DILATION = tuple(
-    Rule(
-        "restored_dilation",
-        Pattern("joined", ("BATCH_TO_SPACE_ND",), {0: inner}),
-        _restored_dilation,
-    )
+    Rule("restored_dilation", Pattern("joined", ("BATCH_TO_SPACE_ND",), {0: inner}), _restored_dilation)
     for inner in (Pattern("convolution", CONVOLUTIONS, {0: _BLOCKS}), _RESTORED)
 )
 """Replace SPACE_TO_BATCH_ND, a convolution, and BATCH_TO_SPACE_ND by the dilated convolution.

@@ -181,9 +181,7 @@ def _consecutive_reshapes(match: Match) -> Answer:
 
 
 CONSECUTIVE_RESHAPES = Rule(
-    "consecutive_reshapes",
-    Pattern("second", ("RESHAPE",), {0: Pattern("first", RESHAPES)}),
-    _consecutive_reshapes,
+    "consecutive_reshapes", Pattern("second", ("RESHAPE",), {0: Pattern("first", RESHAPES)}), _consecutive_reshapes
 )
 """Merge two consecutive reshapes.
 
@@ -208,9 +206,7 @@ def _undone_reshapes(match: Match) -> Answer:
 
 
 UNDONE_RESHAPES = Rule(
-    "undone_reshapes",
-    Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}),
-    _undone_reshapes,
+    "undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _undone_reshapes
 )
 """Drop two reshapes of which the second one undoes the first.
 
@@ -271,9 +267,7 @@ def _subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
 
 
 REDUCED_RESHAPE = Rule(
-    "reduced_reshape",
-    Pattern("reduction", REDUCTIONS, {0: Pattern("reshape", RESHAPES)}),
-    _reduced_reshape,
+    "reduced_reshape", Pattern("reduction", REDUCTIONS, {0: Pattern("reshape", RESHAPES)}), _reduced_reshape
 )
 """Drop a reshape that adds or removes dimensions of 1 before MEAN, SUM, REDUCE_MAX, or REDUCE_MIN.
 
@@ -303,9 +297,7 @@ def _flattened_input(match: Match) -> Answer:
 
 
 FLATTENED_INPUT = Rule(
-    "flattened_input",
-    Pattern("dense", ("FULLY_CONNECTED",), {0: Pattern("reshape", RESHAPES)}),
-    _flattened_input,
+    "flattened_input", Pattern("dense", ("FULLY_CONNECTED",), {0: Pattern("reshape", RESHAPES)}), _flattened_input
 )
 """Drop a reshape before FULLY_CONNECTED, whose kernel flattens its input.
 

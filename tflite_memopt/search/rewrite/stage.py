@@ -13,16 +13,7 @@ from ...kernels.profile import KernelProfile
 from ...kernels.since import runs_on
 from ...memory.arrange import Cost, cost_of, estimate_of
 from ...memory.work import WorkLimit, instructions, slowest
-from ...model.ir.change import (
-    EXACTNESS,
-    MENDED,
-    NOTHING_DECIDED,
-    Changed,
-    Decision,
-    Refusal,
-    RewriteUse,
-    loosest,
-)
+from ...model.ir.change import EXACTNESS, MENDED, NOTHING_DECIDED, Changed, Decision, Refusal, RewriteUse, loosest
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
 from ...model.ir.copying import copy_model, drop_dead_tensors, drop_uncalled_signatures, share_constants
 from ...model.ir.editor import label
@@ -32,13 +23,7 @@ from .boundary import take_channels_last, take_integers
 from .channels import SPLIT_CHANNELWISE, SPLIT_DEPTHWISE
 from .dead_channels import drop_dead_channels
 from .engine import Driver, Rule
-from .folding import (
-    ADJOINT_MATMUL,
-    FOLDED_BIAS,
-    FOLDED_SHAPES,
-    NEEDED_WIDENING,
-    WIDENED_CONSTANT,
-)
+from .folding import ADJOINT_MATMUL, FOLDED_BIAS, FOLDED_SHAPES, NEEDED_WIDENING, WIDENED_CONSTANT
 from .islands import INTEGER_CLAMP, LATER_DEQUANTIZE
 from .one_shape import ONE_SHAPE
 from .one_split import SPLIT_OF_SLICES
@@ -95,12 +80,7 @@ CLEAN_UP: tuple[Rule, ...] = (
 WITHOUT_TRANSPOSES: tuple[Rule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
 """Applied everywhere after the clean-up, where fewer transposes are left of it."""
 
-SPLITS: tuple[Rule, ...] = (
-    PARTIAL_CONVOLUTION,
-    SPLIT_DEPTHWISE,
-    *SPLIT_CHANNELWISE,
-    SLICE_OF_CONCATENATION,
-)
+SPLITS: tuple[Rule, ...] = (PARTIAL_CONVOLUTION, SPLIT_DEPTHWISE, *SPLIT_CHANNELWISE, SLICE_OF_CONCATENATION)
 """Take a concatenation apart: applied where the cost falls."""
 
 AFTER_STRIPES: tuple[tuple[Rule, ...], ...] = (
