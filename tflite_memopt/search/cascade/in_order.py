@@ -110,8 +110,6 @@ class Plans:
         self.effort = 0
         """The operators of all models that have been planned."""
         self.costs: dict[Tilings, Cost | None] = {}
-        self.beyond: set[Tilings] = set()
-        """Sets that can be written, and exceed the limit on run time."""
         self._best: dict[Tilings, Planned] = {}
         """Sets with the order in which they are best planned."""
 
@@ -119,10 +117,6 @@ class Plans:
     def planned(self) -> list[tuple[Cost, Tilings]]:
         """The sets that have a cost."""
         return [(cost, chosen) for chosen, cost in self.costs.items() if cost is not None]
-
-    def forget_larger(self) -> None:
-        """Forget the sets that need as much as was to be beaten when they were planned, or more."""
-        self.costs = {chosen: cost for chosen, cost in self.costs.items() if cost is not None or chosen in self.beyond}
 
     def price(self, cost: Cost) -> tuple[int, ...]:
         """Return a key to compare costs by. Under a budget all that meet it need as much, and fewest MACs are best."""
@@ -139,8 +133,6 @@ class Plans:
         for chosen in asked:
             made = self._known[chosen, below]
             self.costs[chosen] = made.cost if self._is_within(made) else None
-            if made.work is not None and not self._is_within(made):
-                self.beyond.add(chosen)
             self.effort += made.operators
             if made.order is not None:
                 self._best[chosen] = made
@@ -359,9 +351,7 @@ class OrderSearch:
                 before, best = best, self._best_of(best, ready)
                 gap = 100 * (best[0].need - least) / best[0].need
                 _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
-                # Sets whose run time was estimated too small say nothing of needs.
-                is_said = not self.plans.beyond.issuperset(ready)
-                patience = PATIENCE[effort] if best != before else patience - is_said
+                patience = PATIENCE[effort] if best != before else patience - 1
                 target = min(target, _cutoff(best[0].need))
                 progress()
             below = _cutoff(best[0].need)
@@ -400,7 +390,6 @@ class OrderSearch:
 
     def plan_without_loops(self, below: Cost) -> None:
         """Plan sets without loops that may cost less than ``below``."""
-        self.plans.forget_larger()
         self._descended((below, ()), (Unrolled,), None, math.inf, _BESIDE)
 
     def _next_to(self, center: Tilings, need: int) -> list[Tilings]:
