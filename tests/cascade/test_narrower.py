@@ -13,6 +13,7 @@ from tests.models import mobile_chain
 from tests.test_explore import striped
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.memory.reserve import LibraryNeed
+from tflite_memopt.memory.work import slowest
 from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
@@ -199,3 +200,27 @@ def test_the_candidate_for_an_older_tflm_is_what_the_search_found_without_loops(
     need, without = least.after.required_for_target, found.after.required_for_target
     assert need < without < need / 0.95
     assert without <= 0.95 * found.before.required_for_target
+
+
+@pytest.mark.slow
+def test_loops_must_save_their_share_of_what_is_found_without_them() -> None:
+    """Here they save 4 %."""
+    model = write_model(cell_network(12, 4, 24, 2, 3))
+    options = Options(verify=False, target="cortex-m4")
+    found, older = (optimize(model, replace(options, tflm=tflm)).report for tflm in (None, "2025-06-01"))
+    assert found.after.required_for_target == older.after.required_for_target
+    assert found.tflm_since is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "budget"), [(3, 13_000), (3, 15_000)])
+def test_under_a_budget_stripes_that_are_faster_come_before_loops_that_need_less(seed: int, budget: int) -> None:
+    model = write_model(cell_network(seed, resolution=24))
+    options = Options(verify=False, target="cortex-m4", every_byte=True)
+    found, least = (optimize(model, replace(options, budget=each)).report for each in (budget, None))
+    assert found.within_budget
+    assert "WHILE" not in found.operators_added
+    assert least.after.required_for_target <= found.after.required_for_target
+    assert slowest(found.before.instructions, found.after.instructions) <= slowest(
+        least.before.instructions, least.after.instructions
+    )

@@ -185,7 +185,7 @@ def made_without_loops(run: RunContext, options: SearchOptions, found: Candidate
     That without stripes where it found none of use; None where rewrites are others under these limits.
     """
     known = found.cascaded.without_loops
-    if known is not None and not known.tilings:
+    if known is not None and not (known.tilings or known.is_along_h):
         return known_or_made(run, replace(options, cascade=False))
     return None if known is None else _made_again(run, options, found, known)
 

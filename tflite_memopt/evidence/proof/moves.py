@@ -514,7 +514,11 @@ _BINARY: Mapping[str, Callable[[Known, Known], Known]] = {
 _UNARY: Mapping[str, Callable[[Known], Known]] = {"NEG": np.negative, "ABS": np.abs, "LOGICAL_NOT": np.logical_not}
 _REDUCED: Mapping[str, Callable[..., Known]] = {
     "SUM": np.sum,
-    **{f"REDUCE_{name.upper()}": getattr(np, name) for name in ("prod", "max", "min", "any", "all")},
+    "REDUCE_PROD": np.prod,
+    "REDUCE_MAX": np.max,
+    "REDUCE_MIN": np.min,
+    "REDUCE_ANY": np.any,
+    "REDUCE_ALL": np.all,
 }
 COUNTS = frozenset({*_BINARY, *_UNARY, *_REDUCED})
 """Kinds that compute known integers of known ones."""

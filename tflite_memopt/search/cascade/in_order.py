@@ -34,7 +34,7 @@ from ...memory.work import WorkLimit, instructions, model_work
 from ...model.analysis.macs import model_macs
 from ...model.ir.copying import copy_model
 from ...model.ir.model import Model
-from ...options import Effort, SearchOptions
+from ...options import WORTH, Effort, SearchOptions
 from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from ...solvers.graph.side_by_side import side_by_side
 from ...solvers.plan.bounds import max_breadth
@@ -45,7 +45,7 @@ from .measure import Measured
 from .select import HEADS, OptionSet
 from .space import Modes, Space, modes_of
 from .table import Forms
-from .tiling import Tilings, Unrolled, apply_tilings, text_of, with_rows_cut
+from .tiling import Tilings, Unrolled, apply_tilings, has_loop, text_of, with_rows_cut
 
 Order = tuple[int, ...]
 """Positions of a model's operators."""
@@ -256,8 +256,6 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """The number of sets whose neighbors are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """The most iterations of the search."""
-_BESIDE = 8
-"""The iterations in which sets without loops are looked for where the best one has some."""
 _AFTERWARDS = 0.5
 """The part of the limit on effort that trying a new incumbent with fewer tilings may take; and a last descent, where
 nothing was planned before."""
@@ -301,11 +299,14 @@ class OrderSearch:
             "stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.bounds.looked_at, known.need
         )
         best: tuple[Cost, Tilings] = known, ()
-        most = _CHOICES[self._options.effort]
-        families, budgets = self.space.modes.families, dict.fromkeys((self._options.budget, None))
+        most, has_budget = _CHOICES[self._options.effort], self._options.budget is not None
+        families, budgets = self.space.modes.families(has_budget), dict.fromkeys((self._options.budget, None))
         steps = list(product(budgets, families))  # by run time where there is a budget, then by RAM
         for number, (budget, forms) in enumerate(steps, 1):  # each leaves its share of the effort to those behind it
-            best = self._descended(best, forms, budget, part * number / len(steps), most, progress)
+            share = part * number / (len(steps) + (not has_budget))
+            best = self._descended(best, forms, budget, share, most, progress)
+        if has_loop(best[1]) and not has_budget:
+            best = min(best, self._without_loops(best[0], part, progress), key=lambda each: self.plans.price(each[0]))
         if not self.plans.costs:  # bounds far below what fits have taken all iterations
             least = self.least
             self.space.tilings.keep_measured()
@@ -388,9 +389,15 @@ class OrderSearch:
                 best = min(best, (plans.plan_again(chosen), chosen), key=lambda each: plans.price(each[0]))
         return best
 
-    def plan_without_loops(self, below: Cost) -> None:
-        """Plan sets without loops that may cost less than ``below``."""
-        self._descended((below, ()), (Unrolled,), None, math.inf, _BESIDE)
+    def _without_loops(self, best: Cost, share: float, progress: Progress) -> tuple[Cost, Tilings]:
+        """The best set without loops of those that may need less than loops must save of it, which then do not pay.
+
+        What is measured may be a few percent above what is planned: so sets twice as far from it are looked at.
+        """
+        most = replace(best, need=math.ceil(best.need / (1 - 2 * WORTH)))
+        # What was planned to be below the best one is planned again.
+        self.plans.costs = {chosen: cost for chosen, cost in self.plans.costs.items() if cost is not None}
+        return self._descended((most, ()), (Unrolled,), None, share, _CHOICES[self._options.effort], progress)
 
     def _next_to(self, center: Tilings, need: int) -> list[Tilings]:
         """Return sets next to one that are not planned yet and may be below a need, measured."""

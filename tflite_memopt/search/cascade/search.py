@@ -8,7 +8,6 @@ Work is counted, not timed: the same model and options give the same answer on e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -26,7 +25,7 @@ from ...model.ir.copying import copy_model
 from ...model.ir.editor import label
 from ...model.ir.model import Model
 from ...operators.table import row_map_of
-from ...options import WORTH, SearchOptions
+from ...options import SearchOptions
 from ...solvers.graph.limits import SearchLimit
 from ...solvers.schedule.contracted_orders import Repeatable, contracted_orders
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
@@ -287,8 +286,6 @@ class _Cascade:
         _, best, chosen = self._best or (None, None, ())
         if best is None or not has_loop(chosen):
             return None
-        most = min(self._untiled.need, math.ceil(self._incumbent().need / (1 - WORTH)))  # with as much, loops pay
-        best.plan_without_loops(replace(self._untiled, need=most))
         cost, found, without = self._untiled, best, tilings_in("")
         for search in self._searches:
             for other, tilings in search.plans.planned:

@@ -58,11 +58,15 @@ class Modes:
     loops: tuple[type[RowLoop], ...]
     phases: bool
 
-    @property
-    def families(self) -> tuple[Forms, ...]:
-        """Forms to look at together, so that sets differ: loops alone, then all."""
-        loops = tuple(form for form in NAME_OF if form is not Unrolled)
-        return (loops, tuple(NAME_OF)) if self.loops or self.phases else ((Unrolled,),)
+    def families(self, by_work: bool) -> tuple[Forms, ...]:
+        """Forms to look at together, so that sets differ: loops alone, then all.
+
+        ``by_work``: by run time, unrolled stripes alone come first, of which many may do.
+        """
+        loops, unrolled = tuple(form for form in NAME_OF if form is not Unrolled), ((Unrolled,),)
+        if not (self.loops or self.phases):
+            return unrolled
+        return (*(unrolled if by_work else ()), loops, tuple(NAME_OF))
 
 
 def modes_of(options: SearchOptions) -> Modes:

@@ -11,7 +11,7 @@ To add a form:
    ``RowLoop``, whose body ``loop.py`` writes, as in ``clamped_body``.
 3. Its bound: ``Figures`` in ``space.py`` that are not above the measurements; zeros cost only time.
 4. Its candidates: ``TilingBounds.fill``, or ``_add_unrolled`` for stripes, which share the bounds computed there;
-   ``Modes.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators
+   ``Modes.families``, where loops stand in the first one; ``Modes`` and ``modes_of``; the operators
    that firmware needs in ``kernels/since.py``.
 5. Its row in docs/how_it_works.md, its word in docs/architecture.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``,
    by which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
