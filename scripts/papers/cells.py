@@ -18,7 +18,7 @@ from tflite_memopt.memory.problems import schedule_problem
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.ir.copying import copy_model, drop_dead_tensors
 from tflite_memopt.model.ir.model import Model
-from tflite_memopt.search.rewrite.channels import SPLIT_DEPTHWISE
+from tflite_memopt.search.rewrite.channels import NESTED_CONCATENATION, SPLIT_DEPTHWISE
 from tflite_memopt.search.rewrite.engine import Driver
 from tflite_memopt.search.rewrite.partial import PARTIAL_CONVOLUTION
 from tflite_memopt.solvers.graph.limits import SearchLimit
@@ -109,7 +109,7 @@ def rewritten(model: Model) -> Model:
     Channel-wise partitioning of a convolution behind a concatenation, and kernel-wise partitioning of a depthwise one.
     """
     copied = copy_model(model)
-    rules = (PARTIAL_CONVOLUTION, SPLIT_DEPTHWISE)
+    rules = (NESTED_CONCATENATION, PARTIAL_CONVOLUTION, SPLIT_DEPTHWISE)
     Driver(copied, ("exact", "reassociates")).apply_everywhere(rules)
     drop_dead_tensors(copied)
     return copied

@@ -20,7 +20,7 @@ from ...model.ir.editor import label
 from ...model.ir.model import Model
 from ...options import SearchOptions
 from .boundary import take_channels_last, take_integers
-from .channels import SPLIT_CHANNELWISE, SPLIT_DEPTHWISE
+from .channels import NESTED_CONCATENATION, SPLIT_CHANNELWISE, SPLIT_DEPTHWISE
 from .dead_channels import drop_dead_channels
 from .engine import Driver, Rule
 from .folding import ADJOINT_MATMUL, FOLDED_BIAS, FOLDED_SHAPES, NEEDED_WIDENING, WIDENED_CONSTANT
@@ -80,7 +80,13 @@ CLEAN_UP: tuple[Rule, ...] = (
 WITHOUT_TRANSPOSES: tuple[Rule, ...] = (LOWERED_TRANSPOSE, *CLEAN_UP)
 """Applied everywhere after the clean-up, where fewer transposes are left of it."""
 
-SPLITS: tuple[Rule, ...] = (PARTIAL_CONVOLUTION, SPLIT_DEPTHWISE, *SPLIT_CHANNELWISE, SLICE_OF_CONCATENATION)
+SPLITS: tuple[Rule, ...] = (
+    PARTIAL_CONVOLUTION,
+    SPLIT_DEPTHWISE,
+    *SPLIT_CHANNELWISE,
+    SLICE_OF_CONCATENATION,
+    NESTED_CONCATENATION,
+)
 """Take a concatenation apart: applied where the cost falls."""
 
 AFTER_STRIPES: tuple[tuple[Rule, ...], ...] = (
