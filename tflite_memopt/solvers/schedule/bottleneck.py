@@ -70,8 +70,14 @@ class Direction:
 def forward(graph: CompiledGraph, segment: Segment) -> Direction:
     """From the segment's start: a state is the set of executed operators, those before the segment included."""
     return Direction(
-        *(graph, segment.executed, segment.alive_before, segment.goal),
-        *(graph.needs, graph.feeds, graph.may_fall, graph.cost),
+        graph,
+        segment.executed,
+        segment.alive_before,
+        segment.goal,
+        graph.needs,
+        graph.feeds,
+        graph.may_fall,
+        graph.cost,
     )
 
 
