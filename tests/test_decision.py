@@ -224,9 +224,19 @@ def test_options_that_are_given_stay_where_they_are_the_default_ones(tmp_path: P
     run("optimize", source, "-o", wide, "--target", "cortex-m7", "--max-slowdown", "100", *plain)
     refused = run("optimize", source, "-o", again, "--replay", wide, "--max-slowdown", "10", *plain)
     assert refused.returncode == 2
-    assert "exceeds the limits on run time" in refused.stderr
+    assert "exceeds the limit on run time" in refused.stderr
     run("optimize", source, "-o", again, "--replay", wide, *plain)
     assert again.read_bytes() == wide.read_bytes()
+
+
+@pytest.mark.slow
+def test_stripes_that_only_later_rules_bring_within_the_limit_are_replayed_and_meet_a_budget() -> None:
+    data = write_model(random_rows(169337))
+    options = Options(target="esp32s3", max_slowdown=0.05, verify=False)
+    made = optimize(data, options)
+    assert optimize(data, replace(options, replay=made.report.decision)).model == made.model
+    need = made.report.answer.reserve
+    assert optimize(data, replace(options, budget=need)).report.within_budget
 
 
 def test_a_plan_for_any_kernels_is_replayed_in_the_order_that_it_was_made_in() -> None:

@@ -12,6 +12,7 @@ from tests.dump import dump_model
 from tests.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt import Options, optimize
+from tflite_memopt.memory.arrange import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import Changed
@@ -340,3 +341,14 @@ def test_gates_cut_out_of_a_convolution_are_its_tiles() -> None:
     assert found.report.after.arena_bytes < 0.7 * found.report.before.arena_bytes
     kept = optimize(write_model(gated(returned=True)), replace(options, verify=False)).report.rewrites
     assert "channel_tiles" not in " ".join(use.rule for use in kept)
+
+
+def test_tiles_beyond_the_limit_on_run_time_are_none_even_where_no_tiles_need_more_than_is_to_be_beaten() -> None:
+    model, options = text_model(), Options(kernels="reference", objective="head")
+    need = cost_of(model, options.profile, options.search).need
+    for extra, is_found in ((1.0, True), (0.0, False)):
+        work = WorkLimit(instructions(model, options.profile), extra, options.profile)
+        search = TileSearch(options.profile, lambda *_: Changed(model), options.search, None, 0, work, lambda _: None)
+        found = search.find_tiles(model, model, (2, 3, 8), need - 64)
+        assert bool(found.sites) == is_found
+        assert work.is_kept_by(found.model)

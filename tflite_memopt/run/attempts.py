@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..errors import ErrorKind, InfeasibleError
 from ..kernels.profiles import PORTABLE
 from ..kernels.since import needed_since, without_newer
 from ..kernels.support import support_of
@@ -60,9 +61,7 @@ def attempts_of(run: RunContext, asked: SearchOptions) -> tuple[Attempt, ...]:
     """Return all that is tried under these limits, in turn; under a budget until one meets it."""
     if asked.decision is not None:
         return (Attempt("the decision", asked),)
-    every = [*_narrower(asked), Attempt("the limits", asked)]
-    if asked.budget is None:
-        every += _wider(asked)
+    every = [*_narrower(asked), Attempt("the limits", asked), *_wider(asked)]
     # A plan for any library is smaller now and then; what is tied may need what this library's kernels permit.
     if asked.effort == EFFORTS[-1] and not run.profile.libraries and not asked.ties:
         every += [replace(each, said="for any kernel library", anywhere=True) for each in every]
@@ -84,13 +83,14 @@ def _narrower(asked: SearchOptions) -> Iterator[Attempt]:
 def _wider(asked: SearchOptions) -> Iterator[Attempt]:
     """The next wider limit on run time, where another one than the default is asked for.
 
-    What a wider search finds may keep to the limit, and need less than what the search within it finds.
+    What a wider search finds may keep to the limit, and need less than what the search within it finds: under a budget,
+    too, where the first that meets it may not.
     """
     over = (each for each in LIMITS if each > asked.max_slowdown and each >= _USUAL.max_slowdown)
     limit = next(over, None)
     is_usual = asked.max_slowdown == _USUAL.max_slowdown
     if limit is not None and not is_usual and (asked.cascade or asked.rewrite):
-        yield Attempt("a wider limit", replace(asked, max_slowdown=limit))
+        yield Attempt("a wider limit", replace(asked, max_slowdown=limit, budget=None))
 
 
 def _made(run: RunContext, attempt: Attempt) -> Candidate:
@@ -104,12 +104,18 @@ def _made(run: RunContext, attempt: Attempt) -> Candidate:
 
 
 def cheapest(run: RunContext, asked: SearchOptions) -> Candidate:
-    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget."""
+    """Return the cheapest candidate of all attempts under these limits; the first one that meets a budget.
+
+    Raises InfeasibleError for a decision that exceeds the limit on run time.
+    """
     every, found = attempts_of(run, asked), list[Candidate]()
     own = next(at for at, each in enumerate(every) if each.limits == asked)
     for number, attempt in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"search {number} of {len(every)}, {attempt.said}")
         made = _made(here, attempt)
+        if asked.decision is not None and not run.work_limit(asked).is_kept_by(made.model):
+            text = "the decision exceeds the limit on run time: raise --max-slowdown"
+            raise InfeasibleError(text, ErrorKind.DECISION)
         if attempt.limits.max_slowdown > asked.max_slowdown:
             is_kept = made.is_no_worse and run.work_limit(asked).is_kept_by(made.model)
             made = replace(made, is_no_worse=is_kept)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 
 from ...errors import ErrorKind, InfeasibleError
 from ...kernels.profile import KernelProfile
@@ -171,12 +172,10 @@ def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decisi
         variant = variant.in_order(decision.order)
     if not chosen:
         return Changed(variant.finish(variant.model, profile), variant.uses, decision=variant.decision(chosen))
-    plans = Plans(variant.model, profile, variant.options, Measured(), variant.finish)
+    # The limit is that of the result, which rules after the stripes can bring within it.
+    plans = Plans(variant.model, profile, replace(variant.options, max_slowdown=inf), Measured(), variant.finish)
     plans.tiled(chosen)  # says what does not fit
-    if plans.of([chosen], ANY) == [None]:
-        raise InfeasibleError(
-            "the decision exceeds the limits on run time and operators: raise them", ErrorKind.DECISION
-        )
+    plans.of([chosen], ANY)
     found = variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen), decision.below)
     if decision.below is None or found.offsets is not None:
         return found

@@ -108,6 +108,9 @@ less in the tail. Each group is tried on what the one before has made, and kept 
 _EFFORT = 40_000
 """Operators of the models whose costs the search for concatenations may ask for: some six seconds."""
 
+_BEYOND = 1 << 60
+"""Bytes that no model needs."""
+
 
 def rewrite(model: Model, profile: KernelProfile, options: SearchOptions, progress: Callable[[str], None]) -> Changed:
     """Rewrite a model. What the search for sites and for loops changes is a copy.
@@ -207,10 +210,10 @@ def start_of(model: Model, rules: Sequence[Rule], options: SearchOptions) -> Sta
 
 
 def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
-    """The cost of a model; of what is beyond the limit on run time, one of more than is ``known``: nobody wants it."""
+    """The cost of a model; of one beyond the limit on run time, where it needs no more than is ``known``, no cost."""
     if cost.need > known or work.is_kept_by(model):
         return cost
-    return replace(cost, need=known + 1)
+    return replace(cost, need=_BEYOND)
 
 
 def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: SearchOptions) -> TakenApart:
