@@ -248,7 +248,7 @@ def test_the_operator_is_named_with_the_clause() -> None:
 
 def test_every_kind_has_a_contract() -> None:
     """But those that are taken as functions of everything, options and types included."""
-    known = set(KINDS) | EFFECTS - {"CUSTOM"}
+    known = set(KINDS) | EFFECTS.keys() - {"CUSTOM"}
     assert known - set(CONTRACTS) == set(_WHOLE.split())
     assert known >= set(CONTRACTS)
 

@@ -58,7 +58,9 @@ def prove(
     where. ``invocations``: how many are compared where states cannot be. ``seed``: fixes the random keys, for tests;
     who chooses a model must not know them.
     """
-    reason = _interface(original, result, converts, turns)
+    one, other = original.main, result.main
+    reason = differing_side("input", one.inputs, other.inputs, converts=converts, turns=turns)
+    reason = reason or differing_side("output", one.outputs, other.outputs, converts=converts, turns=turns)
     if reason is not None:
         return Proof(Status.DIFFERENT, reason=reason)
     refused = not_proved(original, result)
@@ -123,12 +125,6 @@ def repeated(proof: Callable[[Keys], Proof], keys: Keys) -> Proof:
         found = proof(keys)
         chance *= found.chance
     return Proof(Status.UNKNOWN, reason=f"the chance of a false proof is only known to be below {chance:.0e}")
-
-
-def _interface(original: Model, result: Model, converts: bool, turns: bool) -> str | None:
-    one, other = original.main, result.main
-    inputs = differing_side("input", one.inputs, other.inputs, converts=converts, turns=turns)
-    return inputs or differing_side("output", one.outputs, other.outputs, converts=converts, turns=turns)
 
 
 def differing_side(

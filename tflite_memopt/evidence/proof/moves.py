@@ -13,7 +13,7 @@ import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
 from . import tables
-from .call import FLOATS, PLAIN, Call, CoarseError, Quant, is_float, quantization_of, zero_point
+from .call import FLOATS, PLAIN, Call, CoarseError, is_float, quantization_of, zero_point
 from .facts import INTEGER_ARITHMETIC, ROUNDED_ONCE, SAME_EITHER_WAY, SAME_QUANTIZATION, TABLE, WIDER_FLOAT
 from .outcome import BrokenModelError
 from .ring import Keys, Known, Ring, U, Value, is_ring
@@ -98,31 +98,31 @@ def cut(call: Call) -> Values:
 
 def strided_cut(call: Call) -> Values:
     """STRIDED_SLICE: ends beyond a dimension mean its end, as in Python; how many elements result is checked."""
-    x = call.value(0)
-    begin, end, step = (call.known(slot).tolist() for slot in (1, 2, 3))
-    flag = {name: int(call.option(name)) for name in ("beginMask", "endMask", "shrinkAxisMask", "newAxisMask")}
-    ellipsis, is_offset = int(call.option("ellipsisMask")), bool(call.option("offset", False))
-    places: list[Any] = []
-    axis = 0
-    for i, (first, last, by) in enumerate(zip(begin, end, step, strict=True)):
-        if ellipsis >> i & 1:
-            places.append(Ellipsis)
-            axis = x.ndim - sum(not flag["newAxisMask"] >> j & 1 for j in range(i + 1, len(begin)))
-        elif flag["newAxisMask"] >> i & 1:
-            places.append(None)
-        elif axis >= x.ndim or by == 0:
+    x, limits = call.value(0), [call.known(slot).tolist() for slot in (1, 2, 3)]
+    return [x[strided_places(call.operator, x.shape, limits)]]
+
+
+def strided_places(
+    operator: Operator, shape: Sequence[int], limits: Sequence[Sequence[int]]
+) -> tuple[slice | int, ...]:
+    """Return what STRIDED_SLICE takes of each dimension of a shape; ``limits``: its begins, ends, and strides.
+
+    Its contract leaves no other masks than these. Raises BrokenModelError for a stride of 0, and for one element of a
+    dimension that lies outside of it.
+    """
+    masks = [int(operator.option(name, 0)) for name in ("beginMask", "endMask", "shrinkAxisMask")]
+    places: list[slice | int] = []
+    for axis, (first, last, by) in enumerate(zip(*limits, strict=True)):
+        is_open, is_open_behind, is_one = (mask >> axis & 1 for mask in masks)
+        if by == 0:
             raise BrokenModelError("it has more dimensions than its input, or a stride of 0")
-        elif flag["shrinkAxisMask"] >> i & 1:
-            if not -x.shape[axis] <= first < x.shape[axis]:
-                raise BrokenModelError(f"it reads {first} of dimension {axis}, which has {x.shape[axis]}")
+        if not is_one:
+            places.append(slice(None if is_open else first, None if is_open_behind else last, by))
+        elif -shape[axis] <= first < shape[axis]:
             places.append(first)
-            axis += 1
         else:
-            to = first + last if is_offset else last
-            masks = (flag["beginMask"] >> i & 1, flag["endMask"] >> i & 1)
-            places.append(slice(None if masks[0] else first, None if masks[1] else to, by))
-            axis += 1
-    return [x[tuple(places)]]
+            raise BrokenModelError(f"it reads {first} of dimension {axis}, which has {shape[axis]}")
+    return tuple(places)
 
 
 def updated(call: Call) -> Values:
@@ -142,14 +142,15 @@ def updated(call: Call) -> Values:
 def joined(call: Call) -> Values:
     """CONCATENATION. A part of another quantization is rescaled."""
     axis, output = int(call.option("axis")), call.output
-    parts = [_rescaled(call, slot) for slot in range(len(call.values))]
-    if not all(is_ring(part) for part in parts):
-        parts = [call.keys.constant(part) for part in parts] if any(map(is_ring, parts)) else parts
+    parts = _alike(call, [_rescaled(call, slot) for slot in range(len(call.values))])
     if not -len(output.shape) <= axis < len(output.shape):
         raise BrokenModelError(f"it has no axis {axis}")
-    whole = np.concatenate(parts, axis)
-    activation = int(call.option("fusedActivationFunction"))
-    return [activated(call, call.keys.constant(whole), activation)] if activation else [whole]
+    return [np.concatenate(parts, axis)]
+
+
+def _alike(call: Call, values: Values) -> Values:
+    """Values that go into one: as ring elements, unless all are known."""
+    return list(map(call.keys.constant, values)) if any(map(is_ring, values)) else values
 
 
 def _rescaled(call: Call, slot: int) -> Value:
@@ -172,9 +173,7 @@ def stacked(call: Call) -> Values:
     values = [call.value(slot) for slot in range(len(call.values))]
     if int(call.option("valuesCount", 0)) != len(values):
         raise CoarseError
-    if any(map(is_ring, values)):
-        values = list(map(call.keys.constant, values))
-    return [np.stack(values, int(call.option("axis")))]
+    return [np.stack(_alike(call, values), int(call.option("axis")))]
 
 
 def unstacked(call: Call) -> Values:
@@ -396,10 +395,8 @@ def selected(call: Call) -> Values:
     if call.operator.name == "SELECT" and call.value(0).ndim == 1 != call.value(1).ndim:
         raise CoarseError
     if not is_ring(call.value(0)):
-        condition, x, y = call.value(0), call.value(1), call.value(2)
-        if is_ring(x) or is_ring(y):
-            x, y = call.keys.constant(x), call.keys.constant(y)
-        return [np.where(condition.astype(bool), x, y)]
+        x, y = _alike(call, [call.value(1), call.value(2)])
+        return [np.where(call.value(0).astype(bool), x, y)]
     condition, x, y = (call.ring(slot) for slot in range(3))
     if is_plain_integer(call):  # the condition is 0 or 1
         call.lean_on(INTEGER_ARITHMETIC)
@@ -443,22 +440,10 @@ def converted(call: Call) -> Values:
         return [value.astype(np.float32)]
     if call.operator.name == "DEQUANTIZE" and not is_ring(value) and value.dtype.kind in "iu":
         call.lean_on(ROUNDED_ONCE)
-        return [real_of(value, quantization_of(source))]
+        return [tables.real_of(value, quantization_of(source))]
     if tables.conversion_of(call.operator.name, source, output) is not None:
         call.lean_on(TABLE)
     return [conversion(call.keys, call.operator.name, call.ring(0), source, output)]
-
-
-def real_of(value: Known, quantization: Quant) -> Known:
-    """The float32 numbers that integers stand for: the real product of scale and distance, rounded once.
-
-    In float64 the product is exact: 24 bits by at most 17.
-    """
-    scales, points, axis = quantization
-    along = [-1 if at == axis else 1 for at in range(value.ndim)]
-    scale, point = (np.asarray(each).reshape(along if len(each) > 1 else ()) for each in (scales, points or (0,)))
-    found: Known = (scale * (value.astype(np.float64) - point)).astype(np.float32)
-    return found
 
 
 def conversion(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -> Ring:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...model.ir.model import DType, Operator, Tensor
-from .moves import by_place_in_block, nearest_positions
+from .moves import by_place_in_block, nearest_positions, strided_places
 from .sums import bilinear_positions, side
 
 Steps = Any
@@ -105,20 +105,13 @@ def sliced(operator: Operator, known: Known) -> Order | None:
 
 def strided(operator: Operator, known: Known) -> Order | None:
     """STRIDED_SLICE: runs along the last dimension by memcpy if its stride is 1 (reference/strided_slice.h)."""
-    source, output = operator.inputs[0], operator.outputs[0]
-    limits = [known.get(slot) for slot in (1, 2, 3)]
-    if source is None or any(each is None for each in limits):
+    source, output = operator.required(0), operator.outputs[0]
+    if not known.keys() >= {1, 2, 3}:
         return None
-    masks = {name: int(operator.option(name, 0)) for name in ("beginMask", "endMask", "shrinkAxisMask")}
-    cut: list[slice | int] = []
-    for axis, (first, last, by) in enumerate(zip(*limits, strict=True)):
-        if masks["shrinkAxisMask"] >> axis & 1:
-            cut.append(slice(first, first + 1 or None))
-            continue
-        begins, ends = (masks[name] >> axis & 1 for name in ("beginMask", "endMask"))
-        cut.append(slice(None if begins else first, None if ends else last, by))
-    picked = np.arange(source.elements).reshape(source.shape)[tuple(cut)]
-    return _picked(source, output, picked, picked.shape[-1] if limits[2][-1] == 1 else 1)  # type: ignore[index]
+    places = strided_places(operator, source.shape, [known[slot] for slot in (1, 2, 3)])
+    picked = np.arange(source.elements).reshape(source.shape)[places]
+    is_run = isinstance(places[-1], slice) and places[-1].step == 1
+    return _picked(source, output, picked, picked.shape[-1] if is_run else 1)
 
 
 def _picked(source: Tensor, output: Tensor, picked: Any, run: int = 1) -> Order:
@@ -157,9 +150,6 @@ def updated(operator: Operator, known: Known) -> Order | None:
 
     See :func:`updated_in_place` for one at the place of its operand.
     """
-    operand, update = operator.inputs[0], operator.inputs[1]
-    if operand is None or update is None:
-        return None
     return Order({}, np.zeros(operator.outputs[0].elements, np.int64))
 
 
@@ -168,9 +158,7 @@ def updated_in_place(operator: Operator, known: Known) -> Order | None:
 
     Where the box begins at a place that is not known, any element may be written before the update is read.
     """
-    update, output, begin = operator.inputs[1], operator.outputs[0], known.get(2)
-    if update is None:
-        return None
+    update, output, begin = operator.required(1), operator.outputs[0], known.get(2)
     if begin is None:
         start = np.zeros(output.elements, np.int64)
         return Order({0: start}, start)

@@ -175,10 +175,8 @@ def _products(operator: Operator, known: Mapping[Tensor, Stored]) -> Stored:
     up, down, outputs = np.maximum(filters, 0), np.minimum(filters, 0), filters.shape[0]
     least, most = ((up * a + down * b).reshape(outputs, -1).sum(1) for a, b in ((low, high), (high, low)))
     if len(operator.inputs) > 2 and operator.inputs[2] is not None:
-        bias = _constant(operator.inputs[2])
-        if bias.dtype != np.int32:
-            raise _UnknownError
-        least, most = least + bias.ravel(), most + bias.ravel()
+        bias = _constant(operator.inputs[2]).ravel()
+        least, most = least + bias, most + bias
     if least.min() < -_ONE_BIT_MORE or most.max() >= _ONE_BIT_MORE:
         raise _UnknownError  # the accumulator wraps
     least, most = _rescaled(least, most, [scale_in * each / scale_out for each in scales])

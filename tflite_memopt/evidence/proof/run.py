@@ -6,7 +6,7 @@ what it is given and of what its condition and its body compute: both are run on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,6 @@ from .ring import Keys, Ring, U, Value, is_ring
 
 STATEFUL = frozenset({"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"})
 """Kinds that write the variable tensors which they read."""
-EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
-"""Kinds that this file has."""
 _LONGEST_LOOP = 1 << 13
 _LARGE = 64
 """Known values of more elements are not looked at for whether a loop goes round in a circle."""
@@ -133,7 +131,7 @@ class Run:
         if key not in self._cache:
             needed, left_out = {main.outputs[at] for at in wanted}, set()
             for operator in reversed(main.operators):
-                if needed.isdisjoint(operator.outputs) and operator.name not in EFFECTS | STATEFUL:
+                if needed.isdisjoint(operator.outputs) and operator.name not in EFFECTS.keys() | STATEFUL:
                     left_out.add(operator)
                 else:
                     needed.update(operator.present_inputs())
@@ -256,18 +254,9 @@ class Run:
             if operator.name in STATEFUL:
                 self._step(call)
             return made
-        effects = {
-            "ASSIGN_VARIABLE": self._assign,
-            "CALL_ONCE": self._once,
-            "CUSTOM": self._custom,
-            "IF": self._either,
-            "READ_VARIABLE": self._recall,
-            "VAR_HANDLE": self._handle,
-            "WHILE": self._loop,
-        }
-        if operator.name not in effects:
+        if operator.name not in EFFECTS:
             raise UndecidedError(f"operators of this kind, {operator.opcode.label}, are not known")
-        return effects[operator.name](call)
+        return EFFECTS[operator.name](self, call)
 
     def _handle(self, call: Call) -> list[Value]:
         resource = tuple(plain(call.option(name, None)) for name in ("container", "sharedName"))
@@ -392,9 +381,8 @@ class Run:
         condition, body = (self.model.graphs[index] for index in called_subgraphs(operator))
         inside = {self._index[id(graph)] for graph in (condition, body)}
         inside |= {index for graph in set(inside) for index in reachable(self.model, graph)}
-        if any(
-            op.name in (EFFECTS - {"IF", "WHILE"}) | STATEFUL for at in inside for op in self.model.graphs[at].operators
-        ):
+        with_effects = (EFFECTS.keys() - {"IF", "WHILE"}) | STATEFUL
+        if any(each.name in with_effects for at in inside for each in self.model.graphs[at].operators):
             raise UndecidedError("its loop has effects, and its end depends on data")
         carried: list[Value] = [any_value(self.keys, each, "carried", at) for at, each in enumerate(operator.outputs)]
         self.observer.put(list(zip(operator.outputs, carried, strict=True)))
@@ -412,6 +400,18 @@ class Run:
         looped = Call(operator, [*asked, *made, *values], self.keys, self.notes, self._cache).looped()
         self.observer.put(list(zip(operator.outputs, looped, strict=True)))
         return list(looped)
+
+
+EFFECTS: Mapping[str, Callable[[Run, Call], list[Value]]] = {
+    "ASSIGN_VARIABLE": Run._assign,
+    "CALL_ONCE": Run._once,
+    "CUSTOM": Run._custom,
+    "IF": Run._either,
+    "READ_VARIABLE": Run._recall,
+    "VAR_HANDLE": Run._handle,
+    "WHILE": Run._loop,
+}
+"""Kinds that this file has."""
 
 
 def _has_computed_size(operator: Operator) -> bool:

@@ -225,9 +225,7 @@ def _requantized(call: Call, total: Ring, slots: tuple[int, int, int], activatio
 def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
     """A word for each channel: of its scale, and of what all channels have in common."""
     x, w, output = call.tensor(data), call.tensor(weights), call.output
-    scales, _, axis = quantization_of(w)
-    if len(scales) > 1 and axis != (3 if call.operator.name == "DEPTHWISE_CONV_2D" else 0):
-        raise CoarseError
+    scales, _, _ = quantization_of(w)
     has_several = w.quantization is not None and w.quantization.scale.size > 1
     is_dense = call.operator.name == "FULLY_CONNECTED"  # LiteRT has a kernel of its own for several scales
     if has_several and not is_dense:
@@ -291,8 +289,6 @@ def depthwise(call: Call) -> Values:
     if len(w) != 4 or len(x) != 4 or w[0] != 1 or w[3] % x[3]:
         raise BrokenModelError(f"filters of shape {list(w)} do not fit an input of shape {list(x)}")
     _, kh, kw, outputs = w
-    if int(call.option("depthMultiplier")) * x[3] != outputs:
-        raise CoarseError  # TFLM goes by the option, LiteRT by the shapes
     high, wide = _sides(call, x, (kh, kw))
     made = factors(call, 0, 1, call.keys.order(kh * kw).reshape(1, kh, kw, 1), x[0])
     times = outputs // x[3]
@@ -331,12 +327,8 @@ def transposed_convolution(call: Call) -> Values:
 def dense(call: Call) -> Values:
     """FULLY_CONNECTED."""
     x, w = call.tensor(0), call.tensor(1)
-    if int(call.option("weightsFormat")):
-        raise CoarseError
     if len(w.shape) != 2 or x.elements % w.shape[1]:
         raise BrokenModelError(f"weights of shape {list(w.shape)} do not fit an input of shape {list(x.shape)}")
-    if call.option("keepNumDims", False) and call.output.shape != (*x.shape[:-1], w.shape[0]):
-        raise CoarseError  # LiteRT makes another shape of it
     rows = x.elements // max(1, w.shape[1])
     made = factors(call, 0, 1, call.keys.order(w.shape[1])[None], rows)
     total = made.arithmetic.product(made.data.reshape(rows, -1), np.ascontiguousarray(made.weights.T))

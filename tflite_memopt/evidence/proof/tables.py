@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.ir.model import DType, Tensor
-from .call import is_float, quantization_of
-from .ring import Keys, Ring, U
+from .call import Quant, is_float, quantization_of
+from .ring import Keys, Known, Ring, U
 
 Table = npt.NDArray[Any]
 """What becomes of each integer, the least first: integers, or floats of 32 bits."""
@@ -75,7 +75,7 @@ def conversion_of(name: str, source: Tensor, target: Tensor) -> Function | None:
     """Return what DEQUANTIZE to float32, or QUANTIZE to 8 or 16 bits, makes of a table; None for others."""
     old, new = _affine(source), _affine(target)
     if name == "DEQUANTIZE" and old is not None and target.dtype is DType.FLOAT32:
-        return lambda table: _real(table, *old)
+        return lambda table: real_of(table, quantization_of(source))
     if name != "QUANTIZE" or new is None:
         return None
     scale, point = new
@@ -117,9 +117,16 @@ def _affine(tensor: Tensor) -> tuple[float, int] | None:
     return (scales[0], points[0]) if tensor.dtype in _ENDS and len(scales) == len(points) == 1 else None
 
 
-def _real(table: Table, scale: float, point: int) -> Table:
-    """Return the real products of scale and distance, rounded once: in float64 they are exact."""
-    return (scale * (table.astype(np.float64) - point)).astype(np.float32)
+def real_of(value: Known, quantization: Quant) -> Known:
+    """The float32 numbers that integers stand for: the real product of scale and distance, rounded once.
+
+    In float64 the product is exact: 24 bits by at most 17.
+    """
+    scales, points, axis = quantization
+    along = [-1 if at == axis else 1 for at in range(value.ndim)]
+    scale, point = (np.asarray(each).reshape(along if len(each) > 1 else ()) for each in (scales, points or (0,)))
+    found: Known = (scale * (value.astype(np.float64) - point)).astype(np.float32)
+    return found
 
 
 def _stored(quotients: Table, point: int, dtype: DType) -> Table | None:
