@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
+from importlib import import_module
+from typing import Any
 
 
 class ErrorKind(str, Enum):
@@ -92,6 +94,14 @@ class EquivalenceError(MemoptError):
 
 class OutputError(MemoptError):
     """The result could not be written."""
+
+
+def imported(module: str, lacking: str) -> Any:
+    """Return a module of an optional package. Raises UsageError, with what to say, where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(lacking, ErrorKind.NOT_INSTALLED) from error
 
 
 def printable(text: str) -> str:

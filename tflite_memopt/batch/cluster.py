@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from ..errors import ErrorKind, UsageError
+from ..errors import ErrorKind, UsageError, imported
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -29,10 +29,8 @@ def open_cluster(workers: int | None, memory: int | None, address: str | None) -
     ``workers``: processes of that one, each with ``memory`` bytes; None: one for each processor that may be used, and
     an equal part of the machine's memory. Raises UsageError without Dask, and where no scheduler answers.
     """
-    try:
-        distributed, dask = importlib.import_module("distributed"), importlib.import_module("dask")
-    except ImportError as error:
-        raise UsageError("batch needs Dask: run pip install 'tflite-memopt[dask]'", ErrorKind.NOT_INSTALLED) from error
+    lacking = "batch needs Dask: run pip install 'tflite-memopt[dask]'"
+    distributed, dask = imported("distributed", lacking), imported("dask", lacking)
     with ExitStack() as opened:
         opened.enter_context(dask.config.set({_LARGE: "2GiB"}))  # a model travels with its job
         if address is None:

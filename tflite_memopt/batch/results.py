@@ -65,8 +65,8 @@ class Results:
         model = None
         if self._keeps_models and line["sha256"] is not None:
             names = dict.fromkeys((*(file.name for file in files), line["model"]))
-            files_read = (_read(self._models / name) for name in names)
-            model = next((data for data in files_read if data is not None and _digest(data) == line["sha256"]), None)
+            files_read = filter(None, (_read(self._models / name) for name in names))
+            model = next((data for data in files_read if sha256(data).hexdigest() == line["sha256"]), None)
             if model is None:
                 return False
         for file in files:
@@ -76,7 +76,7 @@ class Results:
 
     def write(self, found: FoundModel, outcome: Line, model: bytes | None) -> None:
         """Write the line of a file, and before it the optimized ``model``; None: that of other bytes is removed."""
-        digest = None if model is None else _digest(model)
+        digest = None if model is None else sha256(model).hexdigest()
         line = {"sha256": digest, **outcome, "model": found.name, "content": found.content, "options": self._key}
         try:
             if self._keeps_models:
@@ -114,10 +114,6 @@ class Results:
 
 def _read(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
-
-
-def _digest(data: bytes) -> str:
-    return sha256(data).hexdigest()
 
 
 def refuse_mixing(folder: Path, models: Sequence[FoundModel], keeps_models: bool) -> None:

@@ -7,7 +7,6 @@ stands is the converter's decision, and RAM depends on it. Weights are converted
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import warnings
@@ -19,7 +18,7 @@ from hashlib import sha256
 from io import StringIO
 from typing import Any
 
-from ..errors import ErrorKind, UsageError
+from ..errors import ErrorKind, UsageError, imported
 from ..model.io.reader import read_model
 from ..model.io.writer import write_model
 from .store import Store
@@ -91,22 +90,13 @@ def _names_in(config: Any) -> Iterator[str]:
 
 
 def _from_keras(model: Any) -> bytes:
-    tensorflow = _import("tensorflow", "tensorflow")
+    tensorflow = imported("tensorflow", "the network's converter is missing: pip install tensorflow")
     converter = tensorflow.lite.TFLiteConverter.from_keras_model(model)
     found: bytes = converter.convert()
     return found
 
 
 def _from_torch(model: Any, inputs: tuple[Any, ...]) -> bytes:
-    converter = _import("litert_torch", "litert-torch")
+    converter = imported("litert_torch", "the network's converter is missing: pip install litert-torch")
     found: bytes = converter.convert(model, inputs).model_content()
     return found
-
-
-def _import(name: str, package: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(
-            f"the network's converter is missing: pip install {package}", ErrorKind.NOT_INSTALLED
-        ) from error

@@ -24,10 +24,7 @@ class ExampleTensor:
     differs from the network as it was trained, "" for nothing."""
 
     at: int
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    elements: int
+    tensor: Tensor
     type: str | None
     scaled: str
     labels: tuple[str, ...]
@@ -43,8 +40,7 @@ def port_of(
     numbers = "" if affine is None else f"{affine.scale!r}f, {affine.zero_point}"
     labels = next((found for model in labeled if (found := _labels(model, tensor))), ())
     layout = "channels last" if tensor.name in channels_last else ""
-    what = at, tensor.name, tensor.dtype.label, tuple(tensor.shape), tensor.elements
-    return ExampleTensor(*what, _TYPES.get(tensor.dtype), numbers, labels, layout)
+    return ExampleTensor(at, tensor, _TYPES.get(tensor.dtype), numbers, labels, layout)
 
 
 def _labels(model: Model, output: Tensor) -> tuple[str, ...]:

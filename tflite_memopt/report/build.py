@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ..evidence.proof import Proof
@@ -134,7 +134,7 @@ def build_report(original: Original, outcome: Outcome, run: RunFacts, came: AsIt
         tflm_since=day_since(added),
         libraries={"before": was.libraries, "after": made.libraries},
         file_bytes={"before": len(original.data), "after": len(outcome.written)},
-        sha256={"before": _digest(original.data), "after": _digest(outcome.written)},
+        sha256={"before": sha256(original.data).hexdigest(), "after": sha256(outcome.written).hexdigest()},
         timing={**outcome.seconds, **_searched(outcome.arrangement)},
         arena={"before": was.arena, "after": made.arena},
         tflm=support,
@@ -171,7 +171,7 @@ def build_analysis(
     analysis = Analysis(
         **_of_model(original.name, model, profile, device),
         file_bytes=len(original.data),
-        sha256=_digest(original.data),
+        sha256=sha256(original.data).hexdigest(),
         planned_for=label_in_force(model),
         answer=answer_of(facts.libraries, budget=budget, device=device, judgement=judgement),
         memory=facts.memory,
@@ -245,10 +245,6 @@ def _support(outcome: Outcome, run: RunFacts, build: TflmBuild) -> TflmSupport:
     if run.basis.plan_executed:
         return newer_alone(known)
     return TflmSupport(False, (), outcome.refusal) if known.runs and outcome.refusal is not None else known
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _searched(arrangement: Arrangement) -> dict[str, float]:

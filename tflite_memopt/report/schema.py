@@ -6,10 +6,18 @@ Needs pydantic, which comes with ``pip install tflite-memopt[report]``.
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from ..errors import ErrorKind, UsageError
-from .extras import need
+from ..errors import ErrorKind, UsageError, imported
 from .model import KINDS, Record, schema_id
+
+
+def need_pydantic() -> Any:
+    """Return pydantic. Raises UsageError where it is not installed."""
+    return imported(
+        "pydantic",
+        "this needs the package 'pydantic', which is not installed: run pip install 'tflite-memopt[report]'",
+    )
 
 
 def from_json(text: str | bytes) -> Record:
@@ -18,7 +26,7 @@ def from_json(text: str | bytes) -> Record:
     Fields that this version does not know are ignored. Raises UsageError when the text is no such record, or is one of
     another major version.
     """
-    pydantic = need("pydantic")
+    pydantic = need_pydantic()
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -109,7 +109,7 @@ def optimize(
         written=done.written,
         arrangement=candidate.arrangement,
         facts=facts,
-        tflm={"before": verification.tflm_before, "after": verification.tflm_after},
+        tflm=verification.tflm,
         refusal=verification.refusal,
         seconds=clock.seconds(),
         warnings=(*left_out, *of_metadata(done.metadata_left_out), *of_stated_arena(candidate.model)),

@@ -96,7 +96,8 @@ class InCalls:
                 raise FailedVerificationError(f"not equal on {runtime}, call by call: {each.verdict.reason}", runtime)
         verdicts = {runtime: each.verdict for runtime, each in results.items()}
         measured = results["tflm"].facts if "tflm" in results else {}
-        return replace(verification, verdicts=verdicts, tflm_before={**measured} or verification.tflm_before)
+        before = {**(measured or verification.tflm["before"])}
+        return replace(verification, verdicts=verdicts, tflm={**verification.tflm, "before": before})
 
 
 def in_steps(data: bytes, model: Model, options: Options) -> InCalls:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from socketserver import ThreadingMixIn
@@ -10,7 +9,7 @@ from threading import Lock
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from ..errors import ErrorKind, UsageError
+from ..errors import imported
 from ..kernels.boards import BOARDS
 from ..kernels.chips import CHIPS
 from ..kernels.targets import TARGETS
@@ -73,7 +72,8 @@ class PageSite:
     """What the server answers. ``port``: of the server, once it listens."""
 
     def __init__(self, port: Callable[[], int], desk: Desk) -> None:
-        self._port, self._desk, self._bottle = port, desk, _bottle()
+        self._port, self._desk = port, desk
+        self._bottle = imported("bottle", "serve needs bottle: run pip install 'tflite-memopt[serve]'")
         self.app = self._bottle.Bottle()
         self.app.add_hook("before_request", self._check)
         self.app.add_hook("after_request", self._protect)
@@ -139,15 +139,6 @@ class PageSite:
         path = self._job().result
         shown = {"Content-Disposition": f'attachment; filename="{path.name}"'}
         return self._file(path, "application/octet-stream", shown)
-
-
-def _bottle() -> Any:
-    try:
-        return importlib.import_module("bottle")
-    except ImportError as error:
-        raise UsageError(
-            "serve needs bottle: run pip install 'tflite-memopt[serve]'", ErrorKind.NOT_INSTALLED
-        ) from error
 
 
 class _Server(ThreadingMixIn, WSGIServer):

@@ -27,7 +27,7 @@ from .external_runner import RUNNER
 from .inputs import samples_for
 from .interface import steps_of
 from .runner import Interpreters, ModelRunner, WithKernels
-from .runtimes import BetweenRuntimes, between_runtimes, said_of
+from .runtimes import BetweenRuntimes, Numbers, between_runtimes, said_of
 from .shapes import InferredModel, computed_tensors, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -120,7 +120,8 @@ def measure_baseline(
     ``--inputs`` do not fit, UnsupportedModelError when shapes depend on values.
     """
     samples = samples_for(model, options) if given is None else given
-    runs = {LITERT: run_on_litert(data, model, interpreters, samples, named)} if LITERT in options.runtimes else {}
+    numbers = None if named is None else positions_in(named)
+    runs = {LITERT: run_on_litert(data, model, interpreters, samples, numbers)} if LITERT in options.runtimes else {}
     inferred = runs[LITERT].run if runs else None
     shaped = shaped_by_litert(data, model, interpreters) if inferred is None else shaped_by(data, model, inferred)
     if "tflm" in options.runtimes:
@@ -129,7 +130,7 @@ def measure_baseline(
         runs[RUNNER] = _on_tflm(interpreters[RUNNER], shaped, samples, LARGEST_ARENA)
         _check_pointers(runs[RUNNER], options)
     ran = any(each.run is not None for each in runs.values())
-    between = None if shaped.wrong else _between(shaped, samples, runs, interpreters, named)
+    between = None if shaped.wrong else _between(shaped, samples, runs, interpreters, numbers)
     findings = (*_findings(shaped, runs), *(() if between is None else (str(between),)))
     return Baseline(data, shaped, samples if ran else [], runs, findings, between)
 
@@ -139,12 +140,11 @@ def _between(
     samples: list[Sample],
     runs: Mapping[str, BaselineRun],
     interpreters: Interpreters,
-    named: Model | None,
+    numbers: Numbers | None,
 ) -> BetweenRuntimes | None:
     litert, tflm = (runs[name].run if name in runs else None for name in (LITERT, "tflm"))
     if litert is None or tflm is None or not runs["tflm"].is_sound:
         return None
-    numbers = None if named is None else positions_in(named)
     return between_runtimes(shaped.data, samples, litert, tflm, partial(_rerun, interpreters["tflm"]), numbers)
 
 
@@ -153,13 +153,13 @@ def _rerun(runner: ModelRunner, model: Model, samples: list[Sample]) -> ModelRun
 
 
 def run_on_litert(
-    data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample], named: Model | None = None
+    data: bytes, model: Model, interpreters: Interpreters, samples: list[Sample], numbers: Numbers | None = None
 ) -> BaselineRun:
     """Run a model on LiteRT, and judge which of its kernels results are held against.
 
     Its reference kernels, whose float sums do not depend on shapes (``litert.py``), unless they fail, or an operator of
     theirs gives other outputs than the optimized ones, which people run: by more than 2 steps, or than another order of
-    sums explains. Steps that many operators add up are roundings. ``named``: as for :func:`measure_baseline`.
+    sums explains. Steps that many operators add up are roundings. ``numbers``: as for :func:`between_runtimes`.
     """
     beyond = _reads_beyond_a_bias(model)
     if beyond is not None:
@@ -182,7 +182,6 @@ def run_on_litert(
         return BaselineRun(run, f"{OPTIMIZED_KERNELS}: {failed}", OPTIMIZED_KERNELS)
     if not run.ran:
         return BaselineRun(reference, None, REFERENCE)
-    numbers = None if named is None else positions_in(named)
     inside = between_runtimes(data, samples, run, reference, partial(_rerun, runner), numbers)
     steps = None if inside is None or inside.most is None else inside.most.gap.max_lsb_diff
     if steps is not None and 0 < steps <= _ROUNDED.lsb:

@@ -127,7 +127,7 @@ def inputs_from_npz(path: str | PathLike[str], model: Model) -> list[Sample]:
     Raises UsageError when the file, a name, a type or a shape does not fit, and when there is nothing to give.
     """
     if not model.main.inputs:
-        raise UsageError(f"inputs '{path}': the model has no inputs; omit --inputs", ErrorKind.SAMPLES)
+        raise _unfit(path, "the model has no inputs; omit --inputs")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -136,32 +136,30 @@ def inputs_from_npz(path: str | PathLike[str], model: Model) -> list[Sample]:
     columns = [_column(arrays, tensor, path) for tensor in model.main.inputs]
     counts = {len(column) for column in columns}
     if len(counts) > 1:
-        raise UsageError(
-            f"inputs '{path}': the arrays have different numbers of samples: {sorted(counts)}", ErrorKind.SAMPLES
-        )
+        raise _unfit(path, f"the arrays have different numbers of samples: {sorted(counts)}")
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _unfit(path: str | PathLike[str], said: str) -> UsageError:
+    return UsageError(f"inputs '{path}': {said}", ErrorKind.SAMPLES)
 
 
 def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str]) -> list[Array]:
     if tensor.name not in arrays:
-        raise UsageError(f"inputs '{path}': no array named '{tensor.name}'; it has {sorted(arrays)}", ErrorKind.SAMPLES)
+        raise _unfit(path, f"no array named '{tensor.name}'; it has {sorted(arrays)}")
     array, wanted = arrays[tensor.name], numpy_type(tensor.dtype)
     if array.dtype != wanted:
-        raise UsageError(
-            f"inputs '{path}': '{tensor.name}' is {array.dtype}, the model takes {wanted}", ErrorKind.SAMPLES
-        )
+        raise _unfit(path, f"'{tensor.name}' is {array.dtype}, the model takes {wanted}")
     if array.shape == tensor.shape:
         return [array]
     if array.shape[1:] == tensor.shape:
         if not len(array):
-            raise UsageError(
-                f"inputs '{path}': '{tensor.name}' holds no sample at all: nothing would be verified", ErrorKind.SAMPLES
-            )
+            raise _unfit(path, f"'{tensor.name}' holds no sample at all: nothing would be verified")
         return list(array)
-    raise UsageError(
-        f"inputs '{path}': '{tensor.name}' has shape {list(array.shape)}, the model takes {list(tensor.shape)} "
+    raise _unfit(
+        path,
+        f"'{tensor.name}' has shape {list(array.shape)}, the model takes {list(tensor.shape)} "
         "(or samples of it along a first axis)",
-        ErrorKind.SAMPLES,
     )
 
 

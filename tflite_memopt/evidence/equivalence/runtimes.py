@@ -18,6 +18,8 @@ BETWEEN = "litert and tflm"
 _LENGTHS = (DType.INT32, DType.INT64)
 """Types of shapes, which a runtime wants to know before it runs."""
 _NARROW_BYTES = 2
+Numbers = Mapping[tuple[int, str], int]
+"""Of the operators in the user's file, by subgraph and the name of the first output."""
 Rerun = Callable[[Model, list[Sample]], ModelRun]
 """Runs a model on the runtime that is compared."""
 
@@ -62,7 +64,7 @@ def between_runtimes(
     judge: ModelRun,
     other: ModelRun,
     rerun: Rerun,
-    numbers: Mapping[tuple[int, str], int] | None = None,
+    numbers: Numbers | None,
 ) -> BetweenRuntimes | None:
     """Compare the run of a model on LiteRT, with its ``tensors``, with another one; None where they agree.
 

@@ -47,16 +47,15 @@ _SOME_FAULTY = "; some libraries compute the original wrongly, too: {}"
 
 @dataclass(frozen=True)
 class Verified:
-    """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``) of both models.
+    """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``), "before" and "after".
 
-    ``runner``: measurements of the user's runner on the model "before" and "after", or ``error``; None without one.
+    ``runner``: measurements of the user's runner on both models, or ``error``; None without one.
     ``refusal``: why TFLM cannot run the result, None where it can or was not asked.
     """
 
     verdicts: dict[str, Verdict]
     basis: Basis
-    tflm_before: Facts
-    tflm_after: Facts
+    tflm: dict[str, Facts]
     runner: dict[str, Facts] | None = None
     refusal: str | None = None
 
@@ -111,7 +110,7 @@ def verify_result(
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
-        return Verified({}, Basis(False, "verification is off"), unmeasured, unmeasured)
+        return Verified({}, Basis(False, "verification is off"), {"before": unmeasured, "after": unmeasured})
     before = read_model(subject.original)
     with _open(options, running) as interpreters:
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
@@ -266,11 +265,10 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
     basis = _basis(baseline, results)
-    before, after = _memory("tflm", baseline, results)
-    on_runner = dict(zip(("before", "after"), _memory(RUNNER, baseline, results), strict=True))
+    on_runner = _memory(RUNNER, baseline, results) if RUNNER in results else None
     tflm = baseline.runs.get("tflm")
     refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
-    return Verified(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
+    return Verified(verdicts, basis, _memory("tflm", baseline, results), on_runner, refusal)
 
 
 def _hint(model: Model, options: Options) -> str:
@@ -325,13 +323,14 @@ def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
     return Basis(bool(executed), reason, (*baseline.findings, *notes), executed)
 
 
-def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:
-    """Return the memory that one TFLM measured for the original and for the optimized model."""
+def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> dict[str, Facts]:
+    """Return the memory that one TFLM measured for the original, "before", and for the optimized model, "after"."""
     if name not in results:
-        return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
+        return {"before": {"error": "TFLM was not asked"}, "after": {"error": "TFLM was not asked"}}
     refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}
     # A rewrite may enable TFLM to run the model.
-    return dict(baseline.runs[name].facts) or refused, dict(results[name].facts) or refused
+    sides = {"before": baseline.runs[name].facts, "after": results[name].facts}
+    return {side: {**(facts or refused)} for side, facts in sides.items()}
 
 
 def _check_same_interface(first: Graph, second: Graph, channels_last: Collection[str]) -> None:

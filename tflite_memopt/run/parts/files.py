@@ -18,7 +18,7 @@ from ...firmware.description import Feed
 from ...kernels.profiles import PROFILES
 from ...model.io.files import read_file
 from ...model.ir.check import MAX_ACTIVATION_BYTES, MAX_TENSOR_BYTES
-from ...report.extras import need
+from ...report.schema import need_pydantic
 
 MANIFEST = "program.json"
 VERSION = 2
@@ -116,7 +116,7 @@ def to_json(program: Program) -> str:
 
 def schema_text() -> str:
     """Return the text of schema/program.schema.json. Needs pydantic, as the other schemas do."""
-    made = need("pydantic").TypeAdapter(Program).json_schema(mode="serialization")
+    made = need_pydantic().TypeAdapter(Program).json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tflite-memopt {MANIFEST}"}
     return json.dumps({**head, **{key: value for key, value in made.items() if key != "title"}}, indent=2) + "\n"
 
