@@ -12,7 +12,7 @@ import pytest
 from tests.model_builder import ModelBuilder, per_channel
 from tests.models import ALL, float_sum, if_model, streaming_model, while_model
 from tflite_memopt import Options, optimize
-from tflite_memopt.evidence.proof import Chain, Keys, Notes, Run, Status, inputs_of, prove, prove_computed
+from tflite_memopt.evidence.proof import Keys, Notes, Run, Status, chained, inputs_of, prove, prove_computed
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.copying import copy_model
@@ -453,18 +453,18 @@ def test_parts_as_a_chain_are_the_whole() -> None:
         a = b.input("a", (1, 6, 6, 4))
         return b.finish(b.add(b.conv(a, 4, kernel=3, seed=seed), a))
 
-    def chained(seed: int) -> Callable[[Keys, Notes], Any]:
+    def in_parts(seed: int) -> Callable[[Keys, Notes], Any]:
         def run(keys: Keys, notes: Notes) -> Any:
             parts = [Run(part, keys, notes) for part in (first(), second(seed))]
-            return Chain(parts, [[(-1, 0)], [(0, 0)]]).invoke(inputs_of(keys, whole().main.inputs))
+            return chained(parts, inputs_of(keys, whole().main.inputs))
 
         return run
 
     def alone(keys: Keys, notes: Notes) -> Any:
         return Run(whole(), keys, notes).invoke(inputs_of(keys, whole().main.inputs))
 
-    assert prove_computed(alone, chained(2)).status is Status.PROVED
-    assert prove_computed(alone, chained(3)).status is Status.DIFFERENT
+    assert prove_computed(alone, in_parts(2)).status is Status.PROVED
+    assert prove_computed(alone, in_parts(3)).status is Status.DIFFERENT
 
 
 def test_the_first_tensor_that_differs_is_named() -> None:

@@ -16,7 +16,6 @@ from .types import GivenMemories, ModelPath
 
 if TYPE_CHECKING:
     from ..firmware.description import OneModel
-    from ..firmware.plan_table import MemoryRequest
 
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
@@ -113,9 +112,14 @@ def codegen(
     Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
     keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
-    from ..firmware.files import runner_source
+    from ..firmware.describe import describe
+    from ..firmware.esphome import manifest_of
+    from ..firmware.files import files_of_model, runner_source
     from ..firmware.plan_table import MemoryRequest
+    from ..firmware.self_test import expected_outputs
     from ..memory.file import naming
+    from ..memory.problems import labeled_ties, tie_positions
+    from ..model.io.files import read_file
 
     if write_runner == bool(sources):
         raise click.UsageError("name OUT.tflite, or give --write-runner without it")
@@ -141,7 +145,17 @@ def codegen(
         _codegen_program(source, output, target, name, force)
         return
     with naming(source.name):
-        one, files = _files_of_one(source, target, name, planner, request, original, manifest, force)
+        if manifest is not None and manifest.name == source.name:
+            raise UsageError(f"'{source.name}' names both the model and the manifest: rename one", ErrorKind.NAME)
+        data = read_file(source)
+        one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
+        known = None if original is None else (original.name, read_file(original))
+        more: dict[str, bytes] = {}
+        if manifest is not None:
+            more[f"esphome/{manifest.name}"] = manifest_of(one, read_file(manifest), manifest.name, source.name)
+            more[f"esphome/{source.name}"] = data
+        pairs = tie_positions(one.model, request.ties or labeled_ties(one.model))
+        files = files_of_model(one, expected_outputs(data, pairs, known)) | more
     read = [path for path in (source, original, manifest) if path is not None]
     _write(output, files, read, force, _told(one, files))
     _say_of_former(output, files)
@@ -177,36 +191,6 @@ def _told(one: OneModel, files: Collection[str]) -> Iterator[str]:
     if one.build.name.startswith("arduino") and "snippets/arduino.ino" not in files:
         yield "no sketch: Arduino's library lacks these kernels; optimize with --target arduino-nano-33-ble"
     yield 'next: main.cc and model_data.cc are the test; your firmware has #include "setup.h" and calls Start()'
-
-
-def _files_of_one(
-    source: Path,
-    target: str | None,
-    name: str,
-    planner: Planner | None,
-    request: MemoryRequest,
-    original: Path | None,
-    manifest: Path | None,
-    force: bool,
-) -> tuple[OneModel, dict[str, bytes]]:
-    from ..firmware.describe import describe
-    from ..firmware.esphome import manifest_of
-    from ..firmware.files import files_of_model
-    from ..firmware.self_test import expected_outputs
-    from ..memory.problems import labeled_ties, tie_positions
-    from ..model.io.files import read_file
-
-    if manifest is not None and manifest.name == source.name:
-        raise UsageError(f"'{source.name}' names both the model and the manifest: rename one", ErrorKind.NAME)
-    data = read_file(source)
-    one = describe(data, target, name, source.name, force, planner, request)  # refuses a wrong one before TFLM runs
-    known = None if original is None else (original.name, read_file(original))
-    more: dict[str, bytes] = {}
-    if manifest is not None:
-        more[f"esphome/{manifest.name}"] = manifest_of(one, read_file(manifest), manifest.name, source.name)
-        more[f"esphome/{source.name}"] = data
-    expected = expected_outputs(data, tie_positions(one.model, request.ties or labeled_ties(one.model)), known)
-    return one, files_of_model(one, expected) | more
 
 
 def _files_in(folder: Path, parts: Iterable[str]) -> tuple[Path, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,10 +15,6 @@ from .flags import GroupedCommand, flag, flag_of, flags_of, options_from, parts_
 from .reports import report_option, reports_of, result_option
 from .shared import FORCE, JSON, QUIET, check_files, progress_line, show
 from .types import ModelPath, Value, row_counts
-
-if TYPE_CHECKING:
-    from ..run.explore import Explored
-    from ..run.pipeline import Result
 
 
 @click.command(cls=GroupedCommand, short_help="Show the trade-off between RAM and run time.")
@@ -69,6 +64,7 @@ def explore(
     from ..report.exploration import exploration_document, with_reasons
     from ..report.model import to_json
     from ..run.explore import explore as run
+    from ..run.pipeline import optimize
 
     check_files((output, *reports), (source, flags["inputs"]), force, output)
     if parts is not None and output is not None:
@@ -81,8 +77,10 @@ def explore(
         # A point that does not fit is made as well: its report names the limits.
         choice = explored.exploration.choice
         is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1
-        is_made = output is not None or is_missed
-        result = _made(source, explored, output is not None, say) if is_made else None
+        result = None
+        if output is not None or is_missed:
+            picked = replace(explored.options[choice.point], verify=output is not None)
+            result = optimize(source, picked, lambda said: say(f"the point that was picked: {said}"))
     shown = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     document = exploration_document(shown, is_chosen)
     files = reports_of(reports, shown, document)
@@ -95,11 +93,3 @@ def explore(
         click.echo(f"{output}: {result.report.summary.headline}")
     if shown.choice.fits is False:
         sys.exit(OVER_BUDGET)
-
-
-def _made(source: Path, explored: Explored, is_proved: bool, say: Callable[[str], None]) -> Result:
-    """Return the point that was picked, as ``optimize`` makes it."""
-    from ..run.pipeline import optimize
-
-    options = replace(explored.options[explored.exploration.choice.point], verify=is_proved)
-    return optimize(source, options, lambda said: say(f"the point that was picked: {said}"))

@@ -26,7 +26,6 @@ from .types import ModelPath, Value, fed_rows
 
 if TYPE_CHECKING:
     from ..model.io.plan_label import PlanLabel
-    from ..report.document import Document
     from ..report.model import Report
 
 
@@ -78,7 +77,8 @@ def optimize(
     Exits with 1 and writes no model if the result is not equal.
     """
     from ..model.io.files import read_file, write_files
-    from ..report.documents import report_document
+    from ..report.document import text_of
+    from ..report.documents import brief_of, report_document
     from ..report.model import to_json
     from ..run.candidate import Cache
     from ..run.parts.ways import other_ways, with_advice
@@ -113,8 +113,12 @@ def optimize(
     write_files({output: result.model, **reports_of(reports, report, document), **written})
     if as_json:
         click.echo(to_json(report), nl=False)
+    elif verbose:
+        show(text_of(document))
+    elif quiet:
+        click.echo(brief_of(report, commands))
     else:
-        _print(report, document, output, verbose, quiet is True, commands)
+        show(text_of(report_document(report, output.name, commands, is_short=True)))
     if options.verify or report.tflm.runs:  # without verification the user has said that the firmware runs it
         sys.exit(code_of(report.answer))
 
@@ -188,18 +192,6 @@ def _commands(report: Report, output: Path) -> list[str]:
         where = ("-o", str(output), "--force") if is_file else ("-o", str(output.with_suffix("")))
         commands.append(command_again(context, (*dropped, *replaced), (*where, *way.flags.split())))
     return commands
-
-
-def _print(report: Report, document: Document, output: Path, verbose: bool, quiet: bool, commands: list[str]) -> None:
-    from ..report.document import text_of
-    from ..report.documents import brief_of, report_document
-
-    if verbose:
-        show(text_of(document))
-    elif quiet:
-        click.echo(brief_of(report, commands))
-    else:
-        show(text_of(report_document(report, output.name, commands, is_short=True)))
 
 
 def _options_of(flags: Mapping[str, Any]) -> Options:

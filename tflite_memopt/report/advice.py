@@ -138,15 +138,12 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
 
 
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
-    if options.cascade and options.effort != "thorough" and _may_be_improved(report):
+    need, least = report.after.bytes_for(report.objective), report.least_in_stripes
+    # Where the search for stripes had a choice, and its bound leaves room for a better answer.
+    may_be_improved = least is not None and need > least and _head_counts(report)
+    if options.cascade and options.effort != "thorough" and may_be_improved:
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
         yield Advice(f"--effort {higher}", f"{_TO_TRY}compares more ways to cut the model into stripes; takes longer")
-
-
-def _may_be_improved(report: Report) -> bool:
-    """Return whether a search for stripes had a choice, and its bound leaves room for a better answer."""
-    need, least = report.after.bytes_for(report.objective), report.least_in_stripes
-    return least is not None and need > least and _head_counts(report)
 
 
 def _head_counts(report: Report) -> bool:

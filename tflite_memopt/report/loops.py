@@ -15,8 +15,7 @@ _KEPT = "/last/kept"
 
 def loop_uses(model: Model) -> tuple[LoopUse, ...]:
     """Return the loops that fill a result row after row, in order; the author's own are left out if they do not."""
-    every = (_use(loop) for loop in loops_of(model))
-    return tuple(use for use in every if use is not None)
+    return tuple(filter(None, map(_use, loops_of(model))))
 
 
 def said_of_loop(use: LoopUse) -> str:

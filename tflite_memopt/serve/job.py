@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Literal
 
 State = Literal["running", "done", "failed", "canceled"]
@@ -31,27 +30,21 @@ class PageJob:
         self._folder = TemporaryDirectory(prefix="tflite-memopt-", ignore_cleanup_errors=True)
         self.name = safe_name(name)
         self._is_canceled = False
-        self._lines: list[str] = []
         source = self._path("model") / self.name
         for folder in ("model", "made"):
             self._path(folder).mkdir()
         source.write_bytes(data)
         words = ["optimize", *options, "--progress", f"--report={self.report}", "-o", str(self.result), str(source)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tflite_memopt", *words],
-            cwd=self._path("made"),
-            env=os.environ | {"PYTHONUTF8": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
-        self._readers = [Thread(target=self._read_progress, daemon=True), Thread(target=self._read_answer, daemon=True)]
-        self.answer = ""
-        for reader in self._readers:
-            reader.start()
+        with self._path("answer").open("wb") as answer, self._path("progress").open("wb") as progress:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tflite_memopt", *words],
+                cwd=self._path("made"),
+                env=os.environ | {"PYTHONUTF8": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=answer,
+                stderr=progress,
+                start_new_session=True,
+            )
 
     def _path(self, name: str) -> Path:
         return Path(self._folder.name, name)
@@ -66,29 +59,22 @@ class PageJob:
         """The page of the report."""
         return self._path("made") / "report.html"
 
-    def _read_progress(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as said:
-            for line in said:
-                self._lines.append(line.strip())
-
-    def _read_answer(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as said:
-            self.answer = said.read()
+    @property
+    def answer(self) -> str:
+        """What the process printed; empty until it has ended."""
+        return self._path("answer").read_text("utf-8", "replace")
 
     @property
     def progress(self) -> str:
         """The last line that the process said: how far it is, or why it failed."""
-        return self._lines[-1].removeprefix("tflite-memopt: ") if self._lines else "starting"
+        lines = self._path("progress").read_text("utf-8", "replace").splitlines()
+        return lines[-1].strip().removeprefix("tflite-memopt: ") if lines else "starting"
 
     @property
     def state(self) -> State:
         """Whether it runs, and how it ended."""
         if self._process.poll() is None:
             return "running"
-        for reader in self._readers:
-            reader.join()
         if self._is_canceled:
             return "canceled"
         return "done" if self.result.exists() else "failed"
@@ -111,6 +97,4 @@ class PageJob:
     def forget(self) -> None:
         """End it and delete its files."""
         self.cancel()
-        for reader in self._readers:
-            reader.join()
         self._folder.cleanup()

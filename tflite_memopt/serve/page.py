@@ -40,16 +40,17 @@ class Desk:
 
     def told(self) -> dict[str, object]:
         """Return the state of the job as the page shows it."""
-        job = self.job
-        if job is None:
-            return {"state": "none"}
-        return {
-            "state": job.state,
-            "name": job.name,
-            "result": job.result.name,
-            "said": job.progress,
-            "answer": job.answer,
-        }
+        with self._lock:  # a job's words are files, which end with it
+            job = self.job
+            if job is None:
+                return {"state": "none"}
+            return {
+                "state": job.state,
+                "name": job.name,
+                "result": job.result.name,
+                "said": job.progress,
+                "answer": job.answer,
+            }
 
     def begin(self, name: str, data: bytes, options: list[str]) -> None:
         """Start a job in place of the last one."""

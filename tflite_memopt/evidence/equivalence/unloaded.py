@@ -14,8 +14,6 @@ _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a runner's may have fewer."""
 _OWN = "the firmware must provide its kernel; verify --runner verifies the result with it"
-_ON_NPU = "it runs on {} alone"
-_ELSEWHERE = "TFLM has a kernel for it: the runtime used here lacks it, the tflite-micro wheel has it"
 
 
 def explained(model: Model, said: str) -> str:
@@ -52,9 +50,9 @@ def _is_elsewhere(operator: Operator, said: str) -> bool:
 def _advice(operator: Operator, said: str) -> str:
     npu = npu_of(operator)
     if npu is not None:
-        return f": {_ON_NPU.format(npu.name)}"
+        return f": it runs on {npu.name} alone"
     if _is_elsewhere(operator, said):
-        return f": {_ELSEWHERE}"
+        return ": TFLM has a kernel for it: the runtime used here lacks it, the tflite-micro wheel has it"
     if _NODE.search(said) is None:
         return f": {_OWN if is_own(operator) else advice_on(kind_of_missing(operator), operator.opcode.label)}"
     kind = kind_by_types(operator)

@@ -40,9 +40,6 @@ WINDOWS, _LEAST_WINDOWS = 1_000, 50
 _MOST_MACS = 10_000_000_000
 LIMITS = ProcessLimits(300.0, 16 << 30)
 """Of each interpreter process, for one model: seconds, and bytes of address space."""
-_OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
-_FAULTY_KERNELS = "; these kernels compute the original wrongly, too: {}"
-_SOME_FAULTY = "; some libraries compute the original wrongly, too: {}"
 
 
 @dataclass(frozen=True)
@@ -274,10 +271,11 @@ def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], opti
 def _hint(model: Model, options: Options) -> str:
     """Return why a runner may differ although the proof holds: a bug in its kernels, or other kernels."""
     faults = ", ".join(map(str, faults_in(model, options.profile)))
-    other = _OTHER_KERNELS.format(options.profile.name)
-    if not faults:
-        return other
-    return other + _SOME_FAULTY.format(faults) if options.profile.libraries else _FAULTY_KERNELS.format(faults)
+    if faults and not options.profile.libraries:
+        return f"; these kernels compute the original wrongly, too: {faults}"
+    some = f"; some libraries compute the original wrongly, too: {faults}" if faults else ""
+    others = "if the runner has other ones, name them with --kernels or --target"
+    return f"; the plan is for the kernels {options.profile.name}: {others}{some}"
 
 
 def _check_npu(model: Model, options: Options) -> None:

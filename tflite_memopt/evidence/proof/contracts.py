@@ -14,14 +14,14 @@ Sources: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels and ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from ...model.ir.check import called_subgraphs, reachable
-from ...model.ir.model import DType, Graph, Model, Operator, Tensor
+from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers
 from . import moves, sums
 from .call import Call
@@ -607,7 +607,9 @@ def broken_model(model: Model) -> str | None:
         return "a subgraph that is called once takes or gives something"  # LiteRT refuses the file
     held: dict[int, set[str]] = {}
     for graph in model.graphs:
-        for tensor, role in _roles(graph):
+        inputs = set(graph.inputs)
+        for tensor in graph.tensors:
+            role = "input" if tensor in inputs else "variable" if tensor.is_variable else "constant"
             if not tensor.buffer.is_empty:
                 held.setdefault(id(tensor.buffer), set()).add(role)
                 if role == "input" or (role == "variable" and len(held[id(tensor.buffer)]) > 1):
@@ -615,10 +617,3 @@ def broken_model(model: Model) -> str | None:
                 if role == "constant" and "variable" in held[id(tensor.buffer)]:
                     return f"the constant '{tensor.name}' has the bytes of a variable"
     return None
-
-
-def _roles(graph: Graph) -> Iterator[tuple[Tensor, str]]:
-    inputs = set(graph.inputs)
-    for tensor in graph.tensors:
-        role = "input" if tensor in inputs else "variable" if tensor.is_variable else "constant"
-        yield tensor, role

@@ -301,22 +301,9 @@ def _as(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -> Ring:
         raise UndecidedError(f"'{target.name}' has several scales") from None
 
 
-@dataclass
-class Chain:
-    """Models that run one after another: an input of a part is one of the chain, or an output of an earlier part.
-
-    ``sources``: for each part and each of its inputs, the number of the part that gives it, -1 for the chain itself,
-    and the position there.
-    """
-
-    parts: Sequence[Run]
-    sources: Sequence[Sequence[tuple[int, int]]]
-
-    def invoke(self, inputs: Sequence[Value]) -> list[Value]:
-        """Run all parts once; the outputs of the last one."""
-        made: list[Sequence[Value]] = []
-        for run, sources in zip(self.parts, self.sources, strict=True):
-            given = [inputs[at] if part < 0 else made[part][at] for part, at in sources]
-            shapes = (tensor.shape for tensor in run.model.main.inputs)
-            made.append(run.invoke([value.reshape(shape) for value, shape in zip(given, shapes, strict=True)]))
-        return list(made[-1])
+def chained(runs: Sequence[Run], given: Sequence[Value]) -> Sequence[Value]:
+    """Run models one after another, each on the first outputs of the one before; return the last one's outputs."""
+    for run in runs:
+        shapes = (tensor.shape for tensor in run.model.main.inputs)
+        given = run.invoke([value.reshape(shape) for value, shape in zip(given, shapes, strict=False)])
+    return given

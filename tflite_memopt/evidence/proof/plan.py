@@ -133,7 +133,10 @@ class _Memory(Observer):
 
     def ran(self, operator: Operator, read: Sequence[Pair], written: Sequence[Pair]) -> None:
         order = self._order(operator, dict(read))
-        self._reads(operator, order, read)
+        slots = (slot for slot, tensor in enumerate(operator.inputs) if tensor is not None)
+        for slot, pair in zip(slots, read, strict=True):
+            # A SLICE reads its box, an update in place nothing but the update.
+            self._hold("it", [pair], "reads", None if order is None else order.reads.get(slot))
         placed, written = self._placed(read), self._placed(written)
         self._scratch(operator, [*placed, *written])
         is_faulty = order is not None and order.mask is not None and bool((order.mask == UNKNOWN).any())
@@ -196,12 +199,6 @@ class _Memory(Observer):
         ends = [*operator.inputs[:1], *operator.outputs[:1]]
         places = [None if each is None else self.places.offsets.get(each) for each in ends]
         return len(places) == 2 and places[0] is not None and places[0] == places[1]
-
-    def _reads(self, operator: Operator, order: Order | None, read: Sequence[Pair]) -> None:
-        """Look at the bytes that a kernel reads: a SLICE reads its box, an update in place nothing but the update."""
-        slots = (slot for slot, tensor in enumerate(operator.inputs) if tensor is not None)
-        for slot, pair in zip(slots, read, strict=True):
-            self._hold("it", [pair], "reads", None if order is None else order.reads.get(slot))
 
     def _over(
         self, operator: Operator, order: Order | None, source: Tensor, held: Value, output: Tensor, new: Ring

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...evidence.proof import (
-    Chain,
     Keys,
     Notes,
     Proof,
     Run,
     Status,
     Streamed,
+    chained,
     differing_side,
     inputs_of,
     not_proved,
@@ -53,9 +53,8 @@ def prove_program(original: Model, parts: Sequence[Model], feed: Feed | None = N
         if feed is not None:
             like = parts[1].main.inputs if len(parts) > 1 else original.main.outputs
             given = outputs_of_calls(runs.pop(0), streamed_by(feed, parts[0]), given, like)
-        sources = [[(number - 1, at) for at in range(len(run.model.main.inputs))] for number, run in enumerate(runs)]
-        outputs = Chain(runs, sources).invoke(given) if runs else list(given)
-        return [value.reshape(like.shape) for value, like in zip(outputs, original.main.outputs, strict=False)]
+        sides = zip(chained(runs, given), original.main.outputs, strict=False)
+        return [value.reshape(like.shape) for value, like in sides]
 
     return prove_computed(whole, in_parts)
 
