@@ -79,8 +79,12 @@ class Results:
         digest = None if model is None else sha256(model).hexdigest()
         line = {"sha256": digest, **outcome, "model": found.name, "content": found.content, "options": self._key}
         try:
-            if self._keeps_models:
-                self._write_model(self._models / found.name, model)
+            target = self._models / found.name
+            if self._keeps_models and model is not None:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_files({target: model})
+            elif self._keeps_models:
+                target.unlink(missing_ok=True)
             with self._path.open("ab") as file:
                 file.write((b"\n" if self._is_torn else b"") + json.dumps(line).encode() + b"\n")
         except OSError as error:
@@ -89,14 +93,6 @@ class Results:
         self._files.add((found.name, found.content))
         if line["status"] in LASTING:
             self.lasting[found.content] = line
-
-    @staticmethod
-    def _write_model(target: Path, model: bytes | None) -> None:
-        if model is None:
-            target.unlink(missing_ok=True)
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_files({target: model})
 
     def _holds(self, name: str, model: bytes | None) -> bool:
         return not self._keeps_models or _read(self._models / name) == model

@@ -247,11 +247,13 @@ class _Comparison:
         return [np.moveaxis(x, 1, -1) if is_channels_last(new.shape, old.shape) else x for x, old, new in given]
 
     def _restored(self, outputs: Sequence[Value]) -> list[Ring]:
-        sides = zip(map(self.keys.constant, outputs), self.result.main.outputs, self.original.main.outputs, strict=True)
-        return [
-            _as(self.keys, "DEQUANTIZE" if is_float(old) else "QUANTIZE", _restored(value, new, old), new, old)
-            for value, new, old in sides
-        ]
+        """Values of a result as the original has them, in the order of its elements."""
+        found = []
+        for output, new, old in zip(outputs, self.result.main.outputs, self.original.main.outputs, strict=True):
+            value = self.keys.constant(output)
+            value = np.moveaxis(value, -1, 1) if is_channels_last(new.shape, old.shape) else value
+            found.append(_as(self.keys, "DEQUANTIZE" if is_float(old) else "QUANTIZE", value, new, old))
+        return found
 
     def _explained(self, before: Run, after: Run, wrong: tuple[int, ...]) -> Proof:
         """Tell a real difference from one that a coarse operator may cause."""
@@ -284,11 +286,6 @@ class _Comparison:
                 if old is not None and new is not None and old[0] == new[0] and old != new:
                     return tensor
         return next((tensor for tensor in self.result.main.outputs if tensor.producer is not None), None)
-
-
-def _restored(x: Ring, source: Tensor, target: Tensor) -> Ring:
-    """A value of a result in the order of the original's elements."""
-    return np.moveaxis(x, -1, 1) if is_channels_last(source.shape, target.shape) else x
 
 
 def _as(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -> Ring:

@@ -71,11 +71,6 @@ class Arithmetic:
         """Return the sum."""
         return a + b
 
-    def minus(self, a: Any, b: Ring) -> Ring:
-        """Return the difference."""
-        found: Ring = a - b
-        return found
-
     def times(self, a: Ring, b: Ring) -> Ring:
         """Return the product."""
         return a * b
