@@ -126,8 +126,7 @@ def _grown_shape(tensor: Tensor, amounts: Paddings) -> tuple[int, ...]:
 
 
 def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddings) -> None:
-    edit = Editor(model, graph, graph.operators.index(operator) + 1)
-    edit.remove(operator)
+    edit = Editor.in_place_of(model, graph, operator)
     output = operator.outputs[0]
     if operator.name == TRANSPOSED:
         whole = edit.activation(f"{stem(output)}/uncut", _grown_shape(output, amounts), output)
@@ -146,8 +145,7 @@ def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddin
 
 
 def _write_clamp_apart(model: Model, graph: Graph, operator: Operator) -> None:
-    edit = Editor(model, graph, graph.operators.index(operator) + 1)
-    edit.remove(operator)
+    edit = Editor.in_place_of(model, graph, operator)
     source, output = operator.required(0), operator.outputs[0]
     if not _is_below_largest(output):
         edit.operator("RELU", (source,), (output,))

@@ -74,7 +74,8 @@ def arrange(
     schedule = solve_schedule(problem, limit=options.search_limit(effort))
     layouts = [own] if schedule.order == own.order else [own, memory_layout(model, profile, schedule.order)]
     limit = options.plan_limit(effort)
-    plans = [_planned(options, limit, layout) for layout in layouts]  # here, where the next candidate finds them
+    # Here, where the next candidate finds them.
+    plans = [solve_together(layout.joined, options.planner, limit) for layout in layouts]
     if known is not None:
         plans[0] = _or_known(own, plans[0], known)
     placements = (
@@ -88,10 +89,6 @@ def _or_known(layout: MemoryLayout, plan: Plan, known: tuple[int, ...]) -> Plan:
     check_plan(layout.problem, known)
     arena = arena_bytes(layout.problem, known)
     return plan if plan.arena_bytes <= arena else _with_bound_of(plan, replace(plan, offsets=known, arena_bytes=arena))
-
-
-def _planned(options: SearchOptions, limit: SearchLimit, layout: MemoryLayout) -> Plan:
-    return solve_together(layout.joined, options.planner, limit)
 
 
 def _placed(
@@ -201,7 +198,7 @@ def planned_head(model: Model, layout: MemoryLayout, options: SearchOptions, lim
 
     If the search finds no plan below ``limit.below``, they are those of its best plan, before TFLM places the rest.
     """
-    plan = _planned(options, limit, layout)
+    plan = solve_together(layout.joined, options.planner, limit)
     if limit.below is not None and plan.arena_bytes >= limit.below:
         return plan.arena_bytes, plan
     plan, written = _best_in_force(model, layout, plan, options.planner, limit)
@@ -320,7 +317,7 @@ def _others(
         for library in profile.libraries or (profile,):
             # The library's holes, but only relations that hold for every library.
             placing = memory_layout(model, replace(profile, requests=library.requests), order)
-            plan = _planned(options, limit, placing)
+            plan = solve_together(placing.joined, options.planner, limit)
             plan, offsets = _best_in_force(model, placing, plan, options.planner, limit)
             different.setdefault(frozenset(offsets.items()), (claimed(placing.joined, plan), offsets))
         different.setdefault(frozenset(), (found.placement.plan, {}))

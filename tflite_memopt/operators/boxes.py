@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -113,6 +113,10 @@ def strided_slice_grid(operator: Operator) -> Grid | None:
     if (count < 1).any() or (first + strides * (count - 1) >= sizes).any():
         return None
     return Grid(tuple(first.tolist()), tuple(strides.tolist()), tuple(count.tolist()))
+
+
+CUTS: Mapping[str, Callable[[Operator], Box | None]] = {"SLICE": slice_box, "STRIDED_SLICE": strided_slice_box}
+"""The operators that cut a box out of their input, and which."""
 
 
 def _mask(operator: Operator, name: str, rank: int) -> npt.NDArray[np.bool_]:

@@ -28,6 +28,14 @@ class Editor(GraphWriter):
         self._names = {tensor.name for tensor in graph.tensors} if names is None else names
         self._constants: dict[tuple[object, ...], Tensor] = {}
 
+    @classmethod
+    def in_place_of(cls, model: Model, graph: Graph, *gone: Operator, names: set[str] | None = None) -> Editor:
+        """Remove operators, and return the editor that stands where the last of them was."""
+        edit = cls(model, graph, graph.operators.index(gone[-1]) + 1, names)
+        for operator in gone:
+            edit.remove(operator)
+        return edit
+
     def activation(
         self,
         name: str,
@@ -79,6 +87,14 @@ class Editor(GraphWriter):
         shape = np.asarray(output.shape, np.int32)
         operand = (self.constant(f"{output.name}/shape", shape),) if has_operand else ()
         return self.operator("RESHAPE", (source, *operand), (output,), "ReshapeOptions", newShape=shape)
+
+    def reshaped(self, source: Tensor, shape: Sequence[int], name: str, like: Tensor | None = None) -> Tensor:
+        """Return the same elements in this shape; ``like``: a tensor of whose type and quantization it is."""
+        if source.shape == tuple(shape):
+            return source
+        made = self.activation(name, shape, like or source)
+        self.reshape(source, made)
+        return made
 
     def slice(self, source: Tensor, begin: Sequence[int], size: Sequence[int], output: Tensor) -> Operator:
         """SLICE: ``output`` is ``size`` elements of ``source`` in each axis from ``begin`` on; -1 is all the rest."""

@@ -45,7 +45,7 @@ import numpy.typing as npt
 from ..model.ir.editor import GraphWriter, stem
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers, quantized_alike
-from .boxes import Box, axis_of, operands, slice_box, strided_slice_box
+from .boxes import Box, axis_of, slice_box, strided_slice_box
 from .kind import BOOL, I8, I16, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, PaddingsOperand, Sequences, ShapeOperand, laid_along_h
 from .requests import BINARY, IN0, IN2, INT, OUT0, TERNARY, UNARY, Abi, Asks, Size, copied_shape, inputs, needed
@@ -208,8 +208,7 @@ def channels_cut(edit: GraphWriter, operator: Operator) -> Overrides:
 
 def _whole(operator: Operator) -> Iterator[Pair]:
     """RESHAPE, SQUEEZE, EXPAND_DIMS: all bytes stay where they are."""
-    (source,) = operands(operator, 1)
-    output = operator.outputs[0]
+    source, output = operator.operand(0), operator.outputs[0]
     if source is not None and source.nbytes == output.nbytes:
         yield source, output, 0
 
@@ -227,18 +226,16 @@ def _joined(operator: Operator) -> Iterator[Pair]:
 
 def _unpacked(operator: Operator) -> Iterator[Pair]:
     """UNPACK: each output is a range of the input."""
-    (source,) = operands(operator, 1)
-    yield from _cut(source, int(operator.option("axis", 0)), operator.outputs)
+    yield from _cut(operator.operand(0), int(operator.option("axis", 0)), operator.outputs)
 
 
 def _split(slot: int, axis_slot: int) -> Callable[[Operator], Iterator[Pair]]:
     """SPLIT, SPLIT_V: each output is a range of the input in ``slot``."""
 
     def pairs(operator: Operator) -> Iterator[Pair]:
-        tensors = operands(operator, 3)
-        axis = integers(tensors[axis_slot])
+        axis = integers(operator.operand(axis_slot))
         if axis is not None and axis.size == 1:
-            yield from _cut(tensors[slot], int(axis[0]), operator.outputs)
+            yield from _cut(operator.operand(slot), int(axis[0]), operator.outputs)
 
     return pairs
 
@@ -265,8 +262,7 @@ def _sliced(box_of: BoxOf) -> Callable[[Operator], Iterator[Pair]]:
     """SLICE, STRIDED_SLICE: the output is a range of the input."""
 
     def pairs(operator: Operator) -> Iterator[Pair]:
-        (source,) = operands(operator, 1)
-        output, box = operator.outputs[0], box_of(operator)
+        source, output, box = operator.operand(0), operator.outputs[0], box_of(operator)
         start = None if source is None or box is None else box.run_start(source.shape)
         if source is not None and box is not None and start is not None and box.elements == output.elements:
             yield source, output, -start * source.dtype.arena_bytes

@@ -26,7 +26,6 @@ import numpy as np
 from ..model.ir.editor import GraphWriter
 from ..model.ir.model import DType, Operator, Tensor
 from ..model.ir.tensors import QUANTIZED, integers
-from .boxes import operands
 from .kind import ARM_LIBRARIES, BYTES, FLOAT, NIBBLES, TO_8, TO_16, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, Sequences, ShapeOperand, laid_along_h, swapped_options
 from .requests import BINARY, IN0, IN1, IN2, IN3, INT, OUT0, Abi, Asks, Bytes, Size, Slot, copied_shape, held, needed
@@ -338,7 +337,7 @@ def window_reuses(operator: Operator, by_rows: bool = False) -> tuple[KernelReus
     ``by_rows``: of a kernel that finishes one output row before the next, and goes over a row more than once:
     distance = max over rows of the row's end - the lowest byte that it or a later one reads.
     """
-    filters = operands(operator, 2)[1]
+    filters = operator.operand(1)
     return () if filters is None or len(filters.shape) != RANK else overlap(operator, filters.shape[1:3], by_rows)
 
 

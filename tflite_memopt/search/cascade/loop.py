@@ -47,7 +47,7 @@ from ...operators.editor import Editor, iteration_condition
 from ...operators.rows import Rows
 from ...operators.table import kind_of
 from .loop_rows import BYTE_COPIED, CALL, PIXEL_WRITTEN, WORTH, Clamped, Masked, Sides, Starts, clamped, masked
-from .lower import Held, StripeWriter, padded, rows_of, write_twin
+from .lower import Held, StripeWriter, padded, remove_unread, rows_of, write_twin
 from .region import Region, region_of
 from .stripes import input_reads
 
@@ -385,17 +385,14 @@ def reason_against_loops(region: Region) -> str | None:
 def lower_loop(model: Model, graph: Graph, region: Region, loop: LoopRows) -> None:
     """Replace the region's operators by their loop, in place; two subgraphs are added to the model."""
     subgraphs = clamped_body(model, region, loop) if isinstance(loop, Clamped) else rolling_body(model, region, loop)
-    last = graph.operators.index(region.operators[-1])
-    edit = Editor(model, graph, last + 1)
-    for operator in region.operators:
-        edit.remove(operator)
+    edit = Editor.in_place_of(model, graph, *region.operators)
     exit_ = grown = region.exit
     if is_written_flat(exit_, loop.rows):
         grown = edit.activation(f"{stem(exit_)}/in_one_run", flat(exit_.shape), exit_)
     write_while(edit, subgraphs, _unset(edit, grown), grown, list(_kept_at_first(edit, loop)))
     if grown is not exit_:
         edit.reshape(grown, exit_, has_operand=False)
-    graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
+    remove_unread(model, graph, region)
 
 
 def _kept_at_first(edit: Editor, loop: LoopRows) -> Iterator[tuple[Tensor, Tensor]]:
@@ -431,14 +428,6 @@ def write_while(
         condSubgraphIndex=subgraphs.condition,
         bodySubgraphIndex=subgraphs.body,
     )
-
-
-def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]:
-    """Return the weights of the region that only the loop's body reads now."""
-    named = {tensor for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
-    kept = named.union(graph.outputs)
-    read = dict.fromkeys(tensor for op in region.operators for tensor in op.present_inputs())
-    return [tensor for tensor in read if tensor.is_constant and not tensor.uses and tensor not in kept]
 
 
 _COLUMNS = 2
@@ -501,9 +490,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
     graph, (x,), exit_ = model.main, region.inputs, region.exit
     if x.shape != exit_.shape or x.dtype is not exit_.dtype:
         return "its result is no sequence such as its input"
-    edit = Editor(model, graph, graph.operators.index(region.operators[-1]) + 1)
-    for operator in region.operators:
-        edit.remove(operator)
+    edit = Editor.in_place_of(model, graph, *region.operators)
     shape = (1, x.shape[1] // phases, phases, x.shape[3])
     columns = edit.activation(f"{stem(x)}/columns", shape, x)
     edit.reshape(x, columns, has_operand=False)
@@ -511,7 +498,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
     write_while(edit, _body(model, region, phases, columns), columns, grown, ())
     # The output of the loop has the bytes and the quantization of the exit.
     edit.reshape(grown, exit_, has_operand=False)
-    graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
+    remove_unread(model, graph, region)
     drop_dead_tensors(model)
     return None
 

@@ -16,6 +16,8 @@ from math import prod
 
 import numpy as np
 
+from ...kernels.support import MAX_PARTS
+from ...model.ir.copying import tensors_to_keep
 from ...model.ir.editor import SAME, VALID, last_part, stem
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import quantized_alike, zero_of
@@ -27,8 +29,6 @@ from ...solvers.graph.alignment import ARENA_ALIGNMENT, aligned
 from .region import Region
 from .stripes import Job, Stripe, input_reads
 
-MAX_CONCATENATION_INPUTS = 10
-"""TFLM's limit (concatenation.cc, kMaxInputNum)."""
 Held = tuple[Tensor, Rows]
 """A tensor, and which rows of the whole it has."""
 _NOTHING_HELD: Mapping[Tensor, Held] = {}
@@ -39,10 +39,7 @@ _ALL = (-1,) * 4
 
 def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe]) -> None:
     """Replace the region's operators by their stripes, in place."""
-    last = graph.operators.index(region.operators[-1])
-    edit = Editor(model, graph, last + 1)
-    for operator in region.operators:
-        edit.remove(operator)
+    edit = Editor.in_place_of(model, graph, *region.operators)
     slices = InputSlices(edit, region, stripes)
     writer = StripeWriter(edit, region, slices.rows_of)
     parts = []
@@ -51,14 +48,14 @@ def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe])
         keep = stripes[number].kept() if number < len(stripes) else {}
         parts.append(writer.write(stripe, slices.suffix, keep))
     join(edit, parts, region.exit)
-    _remove_unread(graph, region)
+    remove_unread(model, graph, region)
 
 
-def _remove_unread(graph: Graph, region: Region) -> None:
-    """Drop tensors of the whole operators only: inner ones, and the paddings of a PAD."""
+def remove_unread(model: Model, graph: Graph, region: Region) -> None:
+    """Drop tensors of the whole operators only: inner ones, the paddings of a PAD, weights that only a loop reads."""
     touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
-    interface = {*graph.inputs, *graph.outputs}
-    graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
+    kept = tensors_to_keep(model)
+    graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and id(t) not in kept)
 
 
 def rows_of(
@@ -78,14 +75,14 @@ def rows_of(
 
 def groups_of(count: int) -> list[tuple[int, int]]:
     """Divide so many parts into groups, half-open, that TFLM can join at once."""
-    groups = 1 if count <= MAX_CONCATENATION_INPUTS else -(-count // MAX_CONCATENATION_INPUTS)
+    groups = 1 if count <= MAX_PARTS else -(-count // MAX_PARTS)
     ends = [count * (k + 1) // groups for k in range(groups)]
     return list(zip([0, *ends], ends, strict=False))
 
 
 def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
     """Concatenate along H, in groups where there are more parts than TFLM takes."""
-    while len(parts) > MAX_CONCATENATION_INPUTS:
+    while len(parts) > MAX_PARTS:
         parts = [_group(edit, parts[first:end], whole) for first, end in groups_of(len(parts))]
     edit.join(parts, whole, 1)
 
@@ -169,7 +166,7 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
 def _is_view(tensor: Tensor, rows: Rows) -> bool:
     """Tell whether rows can stay where they lie: of an image, or of each image of a stack that can be joined again."""
     images = tensor.shape[0]
-    if images > MAX_CONCATENATION_INPUTS or (images > 1 and tensor.nbytes // images % ARENA_ALIGNMENT):
+    if images > MAX_PARTS or (images > 1 and tensor.nbytes // images % ARENA_ALIGNMENT):
         return False
     return rows.start * row_bytes(tensor) // images % ARENA_ALIGNMENT == 0
 

@@ -47,24 +47,22 @@ class Unrolled:
 
 
 @dataclass(frozen=True, order=True)
-class ClampedLoop:
+class RowLoop:
+    """A loop that makes so many rows of the region's output per iteration."""
+
+    rows: int
+
+
+class ClampedLoop(RowLoop):
     """A loop whose iterations at the edges of the image are moved inwards."""
 
-    rows: int
 
-
-@dataclass(frozen=True, order=True)
-class MaskedLoop:
+class MaskedLoop(RowLoop):
     """A loop that keeps rows from iteration to iteration, and masks those outside of the image."""
 
-    rows: int
 
-
-@dataclass(frozen=True, order=True)
-class CutLoop:
+class CutLoop(RowLoop):
     """A masked loop that cuts out the rows that it keeps, and pads by PAD alone: of fewer tensors, but slower."""
-
-    rows: int
 
 
 @dataclass(frozen=True, order=True)
@@ -74,7 +72,6 @@ class PhaseLoop:
     phases: int
 
 
-RowLoop = ClampedLoop | MaskedLoop | CutLoop
 Form = Unrolled | RowLoop | PhaseLoop
 NAMES: Mapping[str, type[Form]] = {
     "unrolled": Unrolled,

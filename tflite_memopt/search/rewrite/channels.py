@@ -24,7 +24,7 @@ from ...model.ir.tensors import (
     quantized_alike,
     values,
 )
-from ...operators.boxes import RESHAPES, axis_of, operands
+from ...operators.boxes import RESHAPES, axis_of
 from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL, OPERATORS, views_of
@@ -158,7 +158,7 @@ def reason_against_groups(operator: Operator) -> str | None:
         return "it does not make its output channels from weights of their own"
     if len(operator.inputs) > 3:
         return "it has more inputs than data, weights and bias"
-    output, constants = operator.outputs[0], {slot: operands(operator, slot + 1)[slot] for slot in axes}
+    output, constants = operator.outputs[0], {slot: operator.operand(slot) for slot in axes}
     weights = constants[min(constants)]
     if weights is None or (output.dtype, weights.dtype) not in _TYPES_FAN_OUT or is_per_channel(output.quantization):
         return "its types are not those of the kernels"
@@ -477,7 +477,7 @@ def _reason_against_shapes(reader: ChannelReader, weights: Tensor, bias: Tensor 
     channels = output.shape[3]
     if weights.shape[0] != 1 or weights.shape[3] != channels or (bias is not None and bias.shape != (channels,)):
         return "its weights or bias do not have one value for each channel"
-    if not _is_cut_along_channels(weights) or (bias is not None and not _is_cut_along_channels(bias)):
+    if not is_cuttable(weights, 3, channels) or (bias is not None and not is_cuttable(bias, 0, channels)):
         return "its weights or bias are quantized along another axis than the channels"
     return None
 
@@ -486,13 +486,6 @@ def _is_plain(tensor: Tensor) -> bool:
     found = tensor.quantization
     is_custom = found is not None and found.extras.get("details") is not None
     return tensor.extras.get("sparsity") is None and not is_custom
-
-
-def _is_cut_along_channels(tensor: Tensor) -> bool:
-    found = tensor.quantization
-    if found is None or not is_per_channel(found):
-        return True
-    return found.axis == len(tensor.shape) - 1 and found.scale.size == tensor.shape[-1]
 
 
 SPLIT_DEPTHWISE = Rule("split_depthwise", Pattern("depthwise", (DEPTHWISE,), {0: CONCATENATION}), _split_depthwise)

@@ -148,7 +148,7 @@ def source_for_one_reader(match: Match, copying: Operator) -> Tensor | str:
     return source_of(copying.inputs[0], copied)
 
 
-_EXACT: tuple[Exactness, ...] = ("exact",)
+EXACT: tuple[Exactness, ...] = ("exact",)
 _MORE_WALKS = 100
 """Walks over a graph beyond one for each of its operators."""
 _MOST_CHECKED = 500
@@ -166,7 +166,7 @@ class Driver:
     def __init__(
         self,
         model: Model,
-        allowed: Collection[Exactness] = _EXACT,
+        allowed: Collection[Exactness] = EXACT,
         is_trial: bool = False,
         names: dict[Graph, set[str]] | None = None,
     ) -> None:
@@ -253,9 +253,7 @@ class Driver:
         graph = match.graph
         if graph not in self._names:
             self._names[graph] = {tensor.name for tensor in graph.tensors}
-        edit = Editor(self.model, graph, graph.operators.index(match.anchor) + 1, self._names[graph])
-        edit.remove(match.anchor)
-        proposal.write(edit)
+        proposal.write(Editor.in_place_of(self.model, graph, match.anchor, names=self._names[graph]))
         _drop_unread(match.graph, match.anchor)
         self._check()
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...model.ir.editor import Array
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, quantized_alike, values
-from ...operators.boxes import axis_of, operands, slice_box, strided_slice_box
+from ...operators.boxes import CUTS, axis_of, operands
 from ...operators.editor import Editor
 from ...operators.table import OPERATORS
 from ...operators.window import CONVOLUTIONS
 from .engine import Answer, Match, Pattern, Proposal, Rule
 from .shapes import write_reshape
 
-Array = npt.NDArray[Any]
 _FOLDED = (*QUANTIZED, DType.INT32, DType.INT64)
 """Types in which constants are computed."""
 
@@ -50,7 +48,7 @@ def _arrays(operator: Operator) -> list[Array] | None:
 
 
 def _cut(operator: Operator, arrays: list[Array]) -> Array:
-    box = slice_box(operator) if operator.name == "SLICE" else strided_slice_box(operator)
+    box = CUTS[operator.name](operator)
     if box is None:
         raise ValueError("not a box")
     cut = arrays[0][tuple(slice(first, first + count) for first, count in zip(box.first, box.count, strict=True))]

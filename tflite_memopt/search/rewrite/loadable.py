@@ -18,10 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...kernels.as_it_came import RUNS_AS_IT_CAME, AsItCame, as_it_came
 from ...kernels.since import PRESENT, TflmBuild, lacking
@@ -43,7 +41,6 @@ from .pixels import BROADCAST, REPEATED_PIXELS
 from .slices import SLICE_OF_LONG_CONCATENATION
 from .static_lists import make_lists_static
 
-Array = npt.NDArray[Any]
 _MOST_AXES = 5
 """Of a tensor that TFLM's BROADCAST_TO makes: ``kMaxDims`` of micro/kernels/broadcast_to.cc."""
 

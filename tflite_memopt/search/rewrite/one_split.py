@@ -105,9 +105,7 @@ def _write(
             edit.remove(operator)
     if axis is None:
         first, *rest = shape or (1,)
-        stacked = edit.activation(f"{whole.name}/stacked", (len(runs) * first, *rest), whole)
-        edit.reshape(whole, stacked)
-        whole, axis = stacked, 0
+        whole, axis = edit.reshaped(whole, (len(runs) * first, *rest), f"{whole.name}/stacked"), 0
     parts = [
         run.tensor if run.tensor.shape == shape else edit.activation(f"{run.tensor.name}/part", shape, run.tensor)
         for run in runs

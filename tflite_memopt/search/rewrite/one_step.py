@@ -28,13 +28,11 @@ from ...model.ir.copying import copy_model, drop_dead_tensors, drop_unused_codes
 from ...model.ir.editor import last_part
 from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...model.ir.tensors import values, zero_of
-from ...operators.boxes import RESHAPES, slice_box, strided_slice_box
+from ...operators.boxes import CUTS, RESHAPES
 from ...operators.editor import Editor
 from ...operators.table import kind_of
 from .engine import drop_dead
 from .steps_in_a_loop import roll_up
-
-_CUTS = {"SLICE": slice_box, "STRIDED_SLICE": strided_slice_box}
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class _Stepper:
             raise _refused(f"{_named(operator)} has an effect beyond its outputs")
         elif self._wholes.isdisjoint(computed):
             self._copy(operator, self._twins)
-        elif operator.name in _CUTS:
+        elif operator.name in CUTS:
             self._cut(operator)
         else:
             self._on_frame(operator)
@@ -172,7 +170,7 @@ class _Stepper:
     def _copy(self, operator: Operator, known: dict[Tensor, Tensor]) -> None:
         """Write the same operator; ``known``: the twins of its inputs, to which those of its outputs are added."""
         inputs = [None if each is None else self._twin(operator, each, known) for each in operator.inputs]
-        if operator.name in _CUTS and inputs[0] is not None and inputs[0].elements == operator.outputs[0].elements:
+        if operator.name in CUTS and inputs[0] is not None and inputs[0].elements == operator.outputs[0].elements:
             output = operator.outputs[0]  # of a list of one item, as a rule
             known[output] = self._reshaped(inputs[0], output.shape, output)
             return
@@ -195,7 +193,7 @@ class _Stepper:
     def _cut(self, operator: Operator) -> None:
         """Follow the cut of a part: that of the last step is there in every call, that of the first one is outside."""
         source, output = operator.inputs[0], operator.outputs[0]
-        box = _CUTS[operator.name](operator)
+        box = CUTS[operator.name](operator)
         start = None if box is None or source is None else box.run_start(source.shape)
         is_step = source is not None and output.elements * self._steps == source.elements
         if start == 0 and is_step and self._lead:
@@ -226,11 +224,7 @@ class _Stepper:
 
     def _reshaped(self, tensor: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
         """The same elements in this shape; the name is that of ``like``."""
-        if tensor.shape == tuple(shape):
-            return tensor
-        made = self._edit.activation(last_part(like), shape, like)
-        self._edit.reshape(tensor, made)
-        return made
+        return self._edit.reshaped(tensor, shape, last_part(like), like)
 
     def _write_iteration(self, loop: Loop) -> None:
         """Write what an iteration of a loop computes."""

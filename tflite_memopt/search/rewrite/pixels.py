@@ -6,36 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...model.ir.editor import SAME, VALID
+from ...model.ir.editor import SAME, VALID, Array
 from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, integers, is_quantized, quantized_alike, same_padding, values
 from ...operators.boxes import Grid, operands, strided_slice_box, strided_slice_grid
 from ...operators.editor import Editor
 from ...operators.table import OPERATORS, views_of
-from ...operators.window import CONVOLUTION, CONVOLUTIONS, POOLS
+from ...operators.window import CONVOLUTION, CONVOLUTIONS, POOLS, strides_of
 from .engine import Answer, Match, Pattern, Proposal, Rule, read_instead, source_for_one_reader, source_of
 from .shapes import write_reshape
 
-Array = npt.NDArray[Any]
-
 
 def write_slice(like: Operator, grid: Grid, source: Tensor, output: Tensor, edit: Editor) -> None:
-    """A slice of ``source`` that takes the elements of ``grid`` and keeps all dimensions, by the code of ``like``."""
+    """A slice of ``source`` that takes the elements of ``grid``, by the code of ``like``, whose dimensions it drops."""
     first, stride, count = (np.asarray(each, np.int32) for each in (grid.first, grid.stride, grid.count))
     limits = {"begin": first, "end": first + stride * (count - 1) + 1, "strides": stride}
     operands = [edit.constant(f"{output.name}/{name}", values) for name, values in limits.items()]
-    edit.twin(like, (source, *operands), (output,), beginMask=0, endMask=0, shrinkAxisMask=0)
+    dropped = like.option("shrinkAxisMask", 0)
+    edit.twin(like, (source, *operands), (output,), beginMask=0, endMask=0, shrinkAxisMask=dropped)
 
 
 def _same_padding(match: Match) -> Answer:
     pad, convolution = match["pad"], match.anchor
-    source, weights = pad.inputs[0], operands(convolution, 2)[1]
-    amounts = integers(operands(pad, 2)[1])
+    source, weights = pad.inputs[0], convolution.operand(1)
+    amounts = integers(pad.operand(1))
     if convolution.option("padding", SAME) != VALID or source is None or weights is None or len(weights.shape) != 4:
         return None
     if amounts is None or amounts.size != 8 or amounts.min() < 0 or amounts[:2].any() or amounts[6:].any():
@@ -78,8 +75,8 @@ a copy of the image out of the arena.
 
 def _unread_padding(match: Match) -> Answer:
     pad, convolution = match["pad"], match.anchor
-    source, weights = pad.inputs[0], operands(convolution, 2)[1]
-    padded, amounts = pad.outputs[0], integers(operands(pad, 2)[1])
+    source, weights = pad.inputs[0], convolution.operand(1)
+    padded, amounts = pad.outputs[0], integers(pad.operand(1))
     if convolution.option("padding", SAME) != VALID or source is None or weights is None or len(weights.shape) != 4:
         return None
     if amounts is None or amounts.size != 8:
@@ -236,25 +233,21 @@ def _subsampled_slice(match: Match) -> Answer:
 
 
 def _skips_pixels(operator: Operator) -> bool:
-    return len(operator.outputs[0].shape) == 4 and _has_window_of_one(operator) and max(_strides(operator)) > 1
+    return len(operator.outputs[0].shape) == 4 and _has_window_of_one(operator) and max(strides_of(operator)) > 1
 
 
 def _thinned(grid: Grid, operator: Operator) -> Grid:
     """Return the slice's rows and columns once the operator's stride is taken in it."""
-    steps = (1, *_strides(operator), 1)
+    steps = (1, *strides_of(operator), 1)
     stride = tuple(old * step for old, step in zip(grid.stride, steps, strict=True))
     return Grid(grid.first, stride, tuple(-(-count // step) for count, step in zip(grid.count, steps, strict=True)))
 
 
-def _strides(operator: Operator) -> tuple[int, int]:
-    return int(operator.option("strideH", 0)), int(operator.option("strideW", 0))
-
-
 def _has_window_of_one(operator: Operator) -> bool:
-    if min(_strides(operator)) < 1:
+    if min(strides_of(operator)) < 1:
         return False
     if operator.name == CONVOLUTION:
-        filters = operands(operator, 2)[1]
+        filters = operator.operand(1)
         return filters is not None and filters.shape[1:3] == (1, 1)
     return all(operator.option(name, 0) == 1 for name in ("filterHeight", "filterWidth"))
 
@@ -302,7 +295,7 @@ Exact: both copy the same elements.
 
 def _skipping_convolution(match: Match) -> Answer:
     picking, convolution = match["picking"], match.anchor
-    weights = operands(convolution, 2)[1]
+    weights = convolution.operand(1)
     grid = _grid_of(picking)
     if weights is None or len(weights.shape) != 4 or weights.shape[1:3] != (1, 1) or grid is None:
         return None
@@ -314,7 +307,7 @@ def _skipping_convolution(match: Match) -> Answer:
     if weights.shape[3] != source.shape[3]:
         return "it is grouped"
     first, steps = (grid.first[1], grid.first[2]), (grid.stride[1], grid.stride[2])
-    own = int(convolution.option("strideH", 1)), int(convolution.option("strideW", 1))
+    own = strides_of(convolution)
     stride = steps[0] * own[0], steps[1] * own[1]
     if not _fits(source, convolution.outputs[0], first, stride):
         return "what is picked is not what a window that begins at the first pixel would meet"
@@ -349,8 +342,7 @@ def _grid_of(picking: Operator) -> Grid | None:
     is_copy = all(picking.option(name, 0) == 1 for name in ("filterHeight", "filterWidth"))
     if not is_copy or picking.option("fusedActivationFunction", 0):
         return None
-    stride = (1, int(picking.option("strideH", 1)), int(picking.option("strideW", 1)), 1)
-    return Grid((0, 0, 0, 0), stride, picked.shape)
+    return Grid((0, 0, 0, 0), (1, *strides_of(picking), 1), picked.shape)
 
 
 def _fits(source: Tensor, output: Tensor, first: tuple[int, int], stride: tuple[int, int]) -> bool:
@@ -429,7 +421,7 @@ def moved_from(output: Tensor) -> Iterator[tuple[Tensor, Array]]:
     if output.elements > _MOST_MOVED:
         return
     while (operator := source.producer) is not None and operator.name in _COPIES:
-        first = operands(operator, 1)[0]
+        first = operator.operand(0)
         if first is None or not quantized_alike(first.quantization, output.quantization) or first.is_variable:
             return
         chain.insert(0, operator)
@@ -444,7 +436,7 @@ def moved_from(output: Tensor) -> Iterator[tuple[Tensor, Array]]:
 
 def _copied(operator: Operator, place: Array) -> Array | None:
     """Return what the operator makes of elements; None where that is computed, or does not fit the output."""
-    shape, operand = operator.outputs[0].shape, integers(operands(operator, 2)[1])
+    shape, operand = operator.outputs[0].shape, integers(operator.operand(1))
     if operator.name == _RESIZE:
         source = operator.inputs[0]
         if source is None or _centers(operator) or operator.option("alignCorners", False):
@@ -562,7 +554,7 @@ def _dense_pixels(match: Match) -> Answer:
         return None
     if source.dtype is not DType.FLOAT32 or filters.dtype is not DType.FLOAT32:
         return "LiteRT's dense layer of integers rounds otherwise"
-    if convolution.option("strideH", 1) != 1 or convolution.option("strideW", 1) != 1:
+    if strides_of(convolution) != (1, 1):
         return "it skips pixels"
     if filters.shape[3] != source.shape[-1]:
         return "it is grouped"
@@ -674,7 +666,7 @@ def _reason_against_values_restored_dilation(
         last.quantization, output.quantization
     ):
         return "the blocks are quantized otherwise than the image"
-    weights = operands(convolution, 2)[1]
+    weights = convolution.operand(1)
     if source.dtype is not DType.FLOAT32 or weights is None:
         return None
     found = values(weights)
@@ -688,10 +680,10 @@ def _axes(blocks: Operator, joined: Operator, convolution: Operator) -> tuple[Bl
     cut, crops = _operands(blocks), _operands(joined)
     if cut is None or crops is None or cut[0] != crops[0]:
         return "blocks, paddings or crops are computed, or not the same at both ends"
-    if any(int(convolution.option(name, 1)) != 1 for name in ("strideH", "strideW")):
+    if strides_of(convolution) != (1, 1):
         return "its stride is not 1: it skips pixels of each block"
     source, inner = blocks.inputs[0], convolution.inputs[0]
-    weights, made, output = operands(convolution, 2)[1], convolution.outputs[0], joined.outputs[0]
+    weights, made, output = convolution.operand(1), convolution.outputs[0], joined.outputs[0]
     if source is None or inner is None or weights is None or not len(weights.shape) == len(inner.shape) == 4:
         return "it is not a convolution of four dimensions"
     if len(source.shape) != len(cut[0]) + 2 or len(output.shape) != len(source.shape) or len(cut[0]) > 2:

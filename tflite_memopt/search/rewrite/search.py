@@ -27,7 +27,7 @@ from ...model.ir.editor import label
 from ...model.ir.model import Graph, Model, Operator
 from ...solvers.graph.side_by_side import side_by_side
 from .channels import channel_tiles
-from .engine import Applied, Driver, Rule
+from .engine import EXACT, Applied, Driver, Rule
 
 
 @dataclass(frozen=True, order=True)
@@ -62,7 +62,6 @@ def _site_in(word: str) -> Site:
 
 
 CostOf = Callable[[Model], Cost]
-_EXACT: tuple[Exactness, ...] = ("exact",)
 _LEAST_AT_ONCE = 400
 """Operators of all models whose costs are computed at once: with fewer, processes take longer than they save."""
 _AHEAD = 8
@@ -128,7 +127,7 @@ class Start:
         graph, operators = copied.main, list(copied.main.operators)
         by_site, names = dict[Site, Driver](), dict[Graph, set[str]]()
         for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, _EXACT if site.is_exact else self.allowed, is_trial, names)
+            by_site[site] = Driver(copied, EXACT if site.is_exact else self.allowed, is_trial, names)
             if operators[site.position] in graph.operators:
                 _take_apart(by_site[site], self.rules, graph, operators[site.position], site.tiles)
         drop_dead_tensors(copied)

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...model.ir.model import Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, integers, is_quantized
-from ...operators.boxes import RESHAPES, axis_of, operands, slice_box, strided_slice_box
+from ...operators.boxes import CUTS, RESHAPES, axis_of, operands
 from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
-from ...operators.table import OPERATORS
+from ...operators.table import OPERATORS, kind_of
 from ...operators.window import POOLS
 from .engine import (
     Answer,
@@ -49,7 +49,7 @@ def write_reshape(edit: Editor, like: Operator, x: Tensor, y: Tensor) -> None:
 def _makes(like: Operator, x: Tensor, y: Tensor) -> bool:
     """Tell whether EXPAND_DIMS or SQUEEZE adds or takes out the axis in which the shapes differ."""
     many, few = (y, x) if like.name == "EXPAND_DIMS" else (x, y)
-    chosen = like.option("squeezeDims") if like.name == "SQUEEZE" else integers(operands(like, 2)[1])
+    chosen = like.option("squeezeDims") if like.name == "SQUEEZE" else integers(like.operand(1))
     if like.name == "RESHAPE" or chosen is None or len(chosen) != 1:
         return False
     at = int(chosen[0]) % len(many.shape)
@@ -75,7 +75,7 @@ or is custom. Tensors that only the dropped operator has read are dead as well, 
 
 def _identity(match: Match) -> Answer:
     operator = match.anchor
-    x = _source(operator)
+    x = operator.operand(kind_of(operator).tflm.activation)
     if x is None or len(operator.outputs) != 1:
         return None
     y = operator.outputs[0]
@@ -84,11 +84,6 @@ def _identity(match: Match) -> Answer:
     if match.is_returned(y):
         return f"it writes '{y.name}', which the graph returns"
     return leave_out(source_of(x, y), y)
-
-
-def _source(operator: Operator) -> Tensor | None:
-    first, second = operands(operator, 2)
-    return second if operator.name == "SPLIT" else first  # SPLIT has its axis first
 
 
 def _is_fixed(operator: Operator) -> bool:
@@ -107,13 +102,12 @@ def _keeps_order(operator: Operator) -> bool:
 
 
 def _pads_nothing(operator: Operator) -> bool:
-    paddings = integers(operands(operator, 2)[1])
+    paddings = integers(operator.operand(1))
     return paddings is not None and not paddings.any()
 
 
 def _cuts_nothing(operator: Operator) -> bool:
-    (x,) = operands(operator, 1)
-    box = slice_box(operator) if operator.name == "SLICE" else strided_slice_box(operator)
+    x, box = operator.operand(0), CUTS[operator.name](operator)
     return x is not None and box is not None and box.count == x.shape
 
 

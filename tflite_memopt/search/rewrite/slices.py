@@ -11,12 +11,12 @@ import numpy as np
 
 from ...kernels.support import MAX_PARTS
 from ...model.ir.model import Operator, Tensor
-from ...operators.boxes import RESHAPES, Box, slice_box, strided_slice_box
+from ...operators.boxes import CUTS, RESHAPES, Box, Grid
 from ...operators.editor import Editor
 from .channels import joined_axis
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, source_of
+from .pixels import write_slice
 
-_CUTS = {"SLICE": slice_box, "STRIDED_SLICE": strided_slice_box}
 _JOINS = ("CONCATENATION", "PACK")
 
 
@@ -43,7 +43,7 @@ def _slice_of_concatenation(least: int, match: Match) -> Answer:
             return f"'{tensor.name}' is needed by others too"
     readers = [*_readers_of(joined)]
     for reader in readers:
-        other = _taken_by(reader) if reader.name in _CUTS else None
+        other = _taken_by(reader) if reader.name in CUTS else None
         if not isinstance(other, TakenParts):
             return f"'{joined.name}' is needed by others too"
         if other.box is not None and len(other.parts) > 1 and len(readers) > 1:
@@ -53,7 +53,7 @@ def _slice_of_concatenation(least: int, match: Match) -> Answer:
 
 def _taken_by(cut: Operator) -> TakenParts | str | None:
     """Return what a slice takes of a join before it; None where that is no less than all, or is not known."""
-    source, box = cut.inputs[0], _CUTS[cut.name](cut)
+    source, box = cut.inputs[0], CUTS[cut.name](cut)
     join = None if source is None else _join_of(source)
     if join is None or source is None or box is None or min((*box.count, *source.shape), default=0) < 1:
         return None
@@ -170,14 +170,11 @@ def _write_cut(cut: Operator, box: Box, source: Tensor, edit: Editor) -> None:
     if cut.name == "SLICE":
         edit.slice(source, box.first, box.count, output)
         return
-    begin, count = (np.asarray(each, np.int32) for each in (box.first, box.count))
-    limits = {"begin": begin, "end": begin + count, "strides": np.ones_like(begin)}
-    operands = [edit.constant(f"{output.name}/{name}", values) for name, values in limits.items()]
-    edit.twin(cut, (source, *operands), (output,), beginMask=0, endMask=0)
+    write_slice(cut, Grid(box.first, (1,) * len(box.first), box.count), source, output, edit)
 
 
 SLICE_OF_CONCATENATION = Rule(
-    "slice_of_concatenation", Pattern("cut", tuple(_CUTS)), partial(_slice_of_concatenation, 1)
+    "slice_of_concatenation", Pattern("cut", tuple(CUTS)), partial(_slice_of_concatenation, 1)
 )
 r"""Let a slice of joined tensors read those of them that it takes elements of.
 

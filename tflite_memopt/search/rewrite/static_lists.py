@@ -51,7 +51,7 @@ def make_lists_static(model: Model) -> Changed:
             item = _item_at(operator, loop.body, known)
             if item is not None:
                 names.append(stem(operator.outputs[0]))
-                _write(Editor(model, loop.body, loop.body.operators.index(operator) + 1), operator, item)
+                _write(Editor.in_place_of(model, loop.body, operator), operator, item)
                 drop_dead(loop.body)
     if names:
         drop_dead_tensors(model)
@@ -121,7 +121,6 @@ def _first_with(
 
 
 def _write(edit: Editor, operator: Operator, item: _Item) -> None:
-    edit.remove(operator)
     name, at, rank = stem(operator.outputs[0]), item.at, len(item.whole.shape)
     if at.shape != (1,):
         at = edit.integers(f"{name}/at", (1,))

@@ -132,7 +132,7 @@ def _steps(graph: Graph, inside: Sequence[Operator], anchors: Sequence[Operator]
 
     ``inside``: what is computed between the first two. A cut of what is there before is a row that a step takes.
     """
-    operators = tuple(op for op in inside if op.name != "SLICE" or _whole_of(op).producer in inside)
+    operators = tuple(op for op in inside if op.name != "SLICE" or op.required(0).producer in inside)
     if any(has_side_effects(op) for op in operators):
         return "a step has an effect beyond its outputs"
     steps: list[_Step] = []
@@ -334,19 +334,14 @@ def _is_one_scale(operator: Operator, scales: Mapping[Tensor, Quantization]) -> 
     )
 
 
-def _whole_of(cut: Operator) -> Tensor:
-    """Return the input of a SLICE or an UNPACK."""
-    return cut.required(0)
-
-
 def _rows_of(found: Sequence[Tensor]) -> _Rows | None:
     """The rows that one UNPACK, or a SLICE for each, gives to all steps; None where they are no such rows."""
     unpack = found[0].producer
     if unpack is not None and unpack.name == "SLICE":
-        return _rows_cut(found, _whole_of(unpack))
+        return _rows_cut(found, unpack.required(0))
     if unpack is None or unpack.name != "UNPACK" or any(tensor.producer is not unpack for tensor in found):
         return None
-    whole = _whole_of(unpack)
+    whole = unpack.required(0)
     if whole.is_constant or not _follow_one_another(whole, unpack):
         return None
     return _Rows(whole, found[0].shape, tuple(unpack.outputs.index(tensor) for tensor in found))
@@ -356,7 +351,7 @@ def _rows_cut(found: Sequence[Tensor], whole: Tensor) -> _Rows | None:
     """Rows that are cut out one by one."""
     shape, places = found[0].shape, []
     for cut in (tensor.producer for tensor in found):
-        if cut is None or cut.name != "SLICE" or _whole_of(cut) is not whole:
+        if cut is None or cut.name != "SLICE" or cut.required(0) is not whole:
             return None
         box = slice_box(cut)
         start = None if box is None or box.count != shape else box.run_start(whole.shape)
@@ -478,9 +473,8 @@ def _cut_rows_left(model: Model, unpack: Operator) -> None:
         if is_dead(model.main, unpack):
             model.main.remove_operator(unpack)
         return
-    edit, whole = Editor(model, model.main, model.main.operators.index(unpack) + 1), _whole_of(unpack)
+    edit, whole = Editor.in_place_of(model, model.main, unpack), unpack.required(0)
     axis = int(unpack.option("axis", 0)) % len(whole.shape)
-    edit.remove(unpack)
     for place, tensor in enumerate(unpack.outputs):
         if tensor.uses or tensor in edit.graph.outputs:
             shape = [1 if at == axis else size for at, size in enumerate(whole.shape)]
@@ -556,7 +550,8 @@ class _Writer:
         """Write one iteration; return the counter of the next one."""
         found, edit = self._found, self._edit
         for tensor in found.same:
-            self._take(tensor)
+            twin = replace(tensor, name=edit.unique(last_part(tensor)))
+            self._twins[tensor] = self._graph.add_tensor(twin)
         self._wholes = {
             key: edit.activation(last_part(key[0]), key[1], key[0])
             for key in dict.fromkeys((rows.whole, rows.joined) for rows in found.rows.values())
@@ -595,8 +590,8 @@ class _Writer:
         for tensor in self._found.same:
             if not tensor.is_constant:
                 yield _Carried(tensor, self._twins[tensor], self._twins[tensor])
-        for key, inner in self._wholes.items():
-            yield _Carried(_reshaped(edit, *key), inner, inner)
+        for (whole, shape), inner in self._wholes.items():
+            yield _Carried(edit.reshaped(whole, shape, f"{stem(whole)}/rows"), inner, inner)
 
     def _states(self, edit: Editor, last_of: dict[Tensor, Tensor]) -> Iterator[_Carried]:
         """``last_of``: what the last step made, by what the first made; the first of several states gives it."""
@@ -609,12 +604,6 @@ class _Writer:
     def _items(self, edit: Editor, results: Mapping[Tensor, Tensor]) -> Iterator[_Carried]:
         for tensor, so_far in self._lists.items():
             yield _Carried(self._first_items(edit, tensor), so_far, self._grown[tensor], results[tensor])
-
-    def _take(self, tensor: Tensor) -> Tensor:
-        """The body's tensor for one that no iteration changes."""
-        twin = replace(tensor, name=self._edit.unique(last_part(tensor)))
-        self._twins[tensor] = self._graph.add_tensor(twin)
-        return twin
 
     def _cut(self, tensor: Tensor, rows: _Rows, whole: Tensor) -> Tensor:
         """The row that an iteration takes."""
@@ -697,12 +686,4 @@ def _rescaled(edit: Editor, tensor: Tensor, like: Tensor) -> Tensor:
         return tensor
     made = edit.activation(f"{stem(tensor)}/rescaled", tensor.shape, like)
     edit.operator("QUANTIZE", (tensor,), (made,), "QuantizeOptions")
-    return made
-
-
-def _reshaped(edit: Editor, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if tensor.shape == shape:
-        return tensor
-    made = edit.activation(f"{stem(tensor)}/rows", shape, tensor)
-    edit.reshape(tensor, made)
     return made

@@ -10,8 +10,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...model.ir.editor import Array
 from ...model.ir.model import DType, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
 from ...operators.boxes import RESHAPES, axis_of, operands, slice_box
@@ -21,7 +21,6 @@ from ...operators.table import BY_CHANNEL
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of
 from .shapes import MOST_DIMENSIONS
 
-Array = npt.NDArray[Any]
 _MOVERS = ("TRANSPOSE", *RESHAPES)
 
 
@@ -93,7 +92,7 @@ def _followed(source: Tensor, path: Sequence[Operator]) -> tuple[tuple[int, ...]
 
 
 def _integers(operator: Operator) -> list[int]:
-    found = integers(operands(operator, 2)[1])
+    found = integers(operator.operand(1))
     return [] if found is None else [int(each) for each in found]
 
 
@@ -233,9 +232,7 @@ def _written(operand: _Operand | None, edit: Editor) -> Tensor | None:
         return edit.constant(f"{operand.like.name}/source_order", operand.array, operand.like.quantization)
     if not isinstance(operand, _Reshaped):
         return operand
-    made = edit.activation(f"{operand.tensor.name}/source_order", operand.shape, operand.tensor)
-    edit.reshape(operand.tensor, made)
-    return made
+    return edit.reshaped(operand.tensor, operand.shape, f"{operand.tensor.name}/source_order")
 
 
 def _lowered_transpose(match: Match) -> Answer:
@@ -294,7 +291,7 @@ def _in_source_order(site: _Site, tensor: Tensor) -> _Operand | str:
 
 
 def _padded(site: _Site) -> Answer:
-    chosen = operands(site.operator, 2)[1]
+    chosen = site.operator.operand(1)
     amounts = integers(chosen)
     if chosen is None or amounts is None or amounts.size != 2 * len(site.axes):
         return "its paddings are computed"
@@ -337,7 +334,7 @@ def _joined(site: _Site) -> Answer:
 
 def _reduced(site: _Site) -> Answer:
     operator, source = site.operator, site.origin.source
-    chosen = operands(operator, 2)[1]
+    chosen = operator.operand(1)
     given = integers(chosen)
     if chosen is None or given is None:
         return "the dimensions that it takes together are computed"
