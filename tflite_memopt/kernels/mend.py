@@ -71,9 +71,7 @@ def mend(model: Model, profile: KernelProfile, kept: Collection[Form] = ()) -> C
             if operator.name == "RELU6":
                 _write_clamp_apart(model, graph, operator)
                 done.append(RewriteUse(CLAMP, (operator.outputs[0].name,), "exact", 0))
-                continue
-            amounts = _amounts(operator, profile)
-            if amounts is not None:
+            elif (amounts := _amounts(operator, profile)) is not None:
                 _write_apart(model, graph, operator, amounts)
                 done.append(RewriteUse(PADDING, (operator.outputs[0].name,), "exact", 0))
     return Changed(model, tuple(done))

@@ -66,19 +66,6 @@ def carried_in(
     return tuple(found), tuple(group for group in found if changing.isdisjoint(group))
 
 
-def constant_views(constant: Iterable[Carried], loops: Sequence[Loop]) -> dict[Operator, tuple[KernelReuse, ...]]:
-    """As views, what never changes: whatever is cut out of one of these tensors lies on all of them."""
-    views = [KernelReuse(other, first, 0, "view") for first, *others in constant for other in others]
-    return {loops[0].operator: tuple(views)}
-
-
-def same_offsets(carried: Iterable[Carried], numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
-    """All pairs of a storage, as relations between items by number."""
-    for group in carried:
-        for a, b in combinations(group, 2):
-            yield Relation(numbers[a], numbers[b], 0, exact=True)
-
-
 def overlaps(
     graph: Graph,
     loops: Sequence[Loop],
@@ -344,7 +331,9 @@ class LoopLayout:
 
     def relations(self, numbers: Mapping[Tensor, int]) -> Iterator[Relation]:
         """Relations between items by number."""
-        yield from same_offsets(self.carried, numbers)
+        for group in self.carried:
+            for a, b in combinations(group, 2):
+                yield Relation(numbers[a], numbers[b], 0, exact=True)
         for each in (*self.over, *self.dead_in_body):
             yield Relation(numbers[each.input], numbers[each.output], each.distance)
 
@@ -360,7 +349,9 @@ def loop_layout(model: Model, reuses: Reuses, timeline: Timeline, profile: Kerne
     graphs = [graph for loop in loops for graph in (loop.condition, loop.body)]
     inner = {op: found for graph in graphs for op, found in reuses_of(graph, timeline, profile).items()}
     carried, constant = carried_in(model.main, loops, {**reuses, **inner}, timeline)
-    own = {**inner, **constant_views(constant, loops)}
+    # Whatever is cut out of a tensor that never changes lies on all that carry it.
+    views = (KernelReuse(other, first, 0, "view") for first, *others in constant for other in others)
+    own = {**inner, loops[0].operator: tuple(views)}
     over = overlaps(model.main, loops, (carried, constant), {**reuses, **own}, timeline)
     returned = tuple(tensor for graph in graphs for tensor in graph.outputs)
     return LoopLayout(loops, carried, own, over, dead_in_body(loops, inner, timeline), returned)

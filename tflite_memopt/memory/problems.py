@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ErrorKind, ModelFormatError, UsageError
 from ..kernels.profile import KernelProfile
+from ..model.analysis.loops import Integers
 from ..model.analysis.side_effects import side_effect_order
 from ..model.io import offline_plan, plan_label
 from ..model.ir.check import called_subgraphs
@@ -279,9 +279,6 @@ def _dead_in(graph: Graph, layout: MemoryLayout) -> tuple[Tensor, ...]:
     carried = {tensor: number for number, each in enumerate(layout.loops.carried) for tensor in each}
     dead = {carried[each.input] for each in layout.loops.dead_in_body if each.input in carried}
     return tuple(tensor for tensor in (*graph.inputs, *graph.outputs) if carried.get(tensor) in dead)
-
-
-Integers = npt.NDArray[np.int64]
 
 
 class Alive:

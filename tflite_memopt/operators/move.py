@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from ..model.ir.editor import GraphWriter, stem
 from ..model.ir.model import DType, Operator, Tensor
-from ..model.ir.tensors import QUANTIZED, integers, quantized_alike
+from ..model.ir.tensors import integers, quantized_alike
 from .boxes import Box, axis_of, slice_box, strided_slice_box
 from .kind import BOOL, I8, I16, I32, TO_8, TO_16, TO_32, TO_64, U8, AlongH, Arrival, ByPhase, OperatorKind, Tflm
 from .overrides import RANK, Overrides, PaddingsOperand, Sequences, ShapeOperand, laid_along_h
@@ -270,13 +270,10 @@ def _sliced(box_of: BoxOf) -> Callable[[Operator], Iterator[Pair]]:
     return pairs
 
 
-_COPIED = (DType.FLOAT32, *QUANTIZED)
-
-
 def pad_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """PAD and PADV2 with constant paddings: distance = max over writes of end(write) - next byte to be read."""
     source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.dtype not in _COPIED or source.dtype is not output.dtype or not source.elements:
+    if source is None or source.dtype not in TO_16 or source.dtype is not output.dtype or not source.elements:
         return ()
     paddings = integers(operator.inputs[1])
     if paddings is None or paddings.size != 2 * len(source.shape) or len(output.shape) != len(source.shape):
@@ -295,7 +292,7 @@ def _slice_reuses(box_of: BoxOf, by_runs: bool) -> Callable[[Operator], tuple[Ke
 
     def rule(operator: Operator) -> tuple[KernelReuse, ...]:
         source, output, box = operator.inputs[0], operator.outputs[0], box_of(operator)
-        if source is None or box is None or source.dtype not in _COPIED or source.dtype is not output.dtype:
+        if source is None or box is None or source.dtype not in TO_16 or source.dtype is not output.dtype:
             return ()
         if box.elements != output.elements:
             return ()

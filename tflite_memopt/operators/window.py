@@ -328,7 +328,6 @@ def swapped_sides(_: GraphWriter, operator: Operator) -> Overrides:
 
 _MOST_PIXELS = 1 << 23
 """Of an output, all of which are enumerated: more than any microcontroller has memory for."""
-_OVERLAPPING = (DType.FLOAT32, *QUANTIZED)
 
 
 def window_reuses(operator: Operator, by_rows: bool = False) -> tuple[KernelReuse, ...]:
@@ -385,9 +384,7 @@ def _lowest_read(operator: Operator, size: int, outputs: int) -> Positions:
 
 def _is_plain(source: Tensor, output: Tensor) -> bool:
     four = len(source.shape) == len(output.shape) == RANK
-    return (
-        four and source.dtype in _OVERLAPPING and source.dtype is output.dtype and min(*source.shape, *output.shape) > 0
-    )
+    return four and source.dtype in TO_16 and source.dtype is output.dtype and min(*source.shape, *output.shape) > 0
 
 
 def distance(source: Tensor, output: Tensor, rows: Positions, columns: Positions) -> int:

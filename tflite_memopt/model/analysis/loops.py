@@ -21,6 +21,7 @@ from operator import add, and_, lt
 import numpy as np
 import numpy.typing as npt
 
+from ...solvers.graph.interval import covered
 from ..ir.check import called_subgraphs
 from ..ir.model import DType, Graph, Model, Operator, Tensor
 from ..ir.tensors import integers, values
@@ -290,7 +291,7 @@ def _is_overwritten(variable: Tensor, loops: Mapping[Operator, Loop], returned: 
             return False
         tensor, ranges = made
         written += ranges
-        if _covers(written, tensor.nbytes):
+        if covered(written) == tensor.nbytes:
             return True
     return False
 
@@ -306,12 +307,3 @@ def _written_by(operator: Operator, slot: int, loops: Mapping[Operator, Loop]) -
     update = loops[operator].filled_by(slot)
     ranges = [] if update is None else loops[operator].ranges(update)
     return (operator.outputs[slot], ranges) if ranges else None
-
-
-def _covers(written: Iterable[tuple[int, int]], size: int) -> bool:
-    reached = 0
-    for start, end in sorted(written):
-        if start > reached:
-            return False
-        reached = max(reached, end)
-    return reached >= size

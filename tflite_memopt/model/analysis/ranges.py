@@ -42,7 +42,7 @@ _LEAST_SCALE = 1e-30
 _MOST_ENLARGED = 2.0**5
 """The largest scale of one element, which fills 8 bits. Kernels overflow from 2**23 on; LiteRT's optimized ADD takes
 sums of two for 16 bits."""
-_REALS: Mapping[int, tuple[float, float]] = {0: (-np.inf, np.inf), 1: (0.0, np.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+CLAMPS: Mapping[int, tuple[float, float]] = {0: (-np.inf, np.inf), 1: (0.0, np.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """The numbers that a fused activation leaves: NONE, RELU, RELU_N1_TO_1, RELU6. The others have no kernels here."""
 
 
@@ -99,10 +99,10 @@ def _left_by(operator: Operator, low: _Numbers, high: _Numbers, activation: int 
     """Return what the activation, by default the fused one, and 8 bits leave of a range of distances."""
     output = _affine(operator.outputs[0])
     kind = int(operator.option("fusedActivationFunction", 0)) if activation is None else activation
-    if output is None or kind not in _REALS:
+    if output is None or kind not in CLAMPS:
         return None
     # A clamp between two steps is rounded, by some kernels to the even one: then its end is not known.
-    ends = [end / np.float32(output.scale) for end in _REALS[kind]]
+    ends = [end / np.float32(output.scale) for end in CLAMPS[kind]]
     if any(np.isfinite(end) and abs(abs(end) % 1 - 0.5) < 1e-3 for end in ends):
         return None
     least, most = (float(np.round(end)) for end in ends)

@@ -95,22 +95,6 @@ def dtype_of(code: int) -> DType | None:
     return DType.__members__.get(_names(schema.TensorType).get(code, ""))
 
 
-def dtype_code(dtype: DType) -> int:
-    """Schema TensorType number of an element type."""
-    return int(getattr(schema.TensorType, dtype.name))
-
-
-def options_code(kind: str, second: bool) -> int:
-    """Union number of an options table, for ``builtin_options`` or (``second``) ``builtin_options_2``."""
-    union = schema.BuiltinOptions2 if second else schema.BuiltinOptions
-    return int(getattr(union, kind))
-
-
-def new_options(kind: str) -> Any:
-    """Return a fresh object-API table of this kind with the schema's defaults."""
-    return getattr(schema, f"{kind}T")()
-
-
 _BYTES_A_TABLE = 4
 """A table without fields takes as much, and its reference again as much: twice what is asked for here."""
 _TOP = ("OperatorCodes", "Buffers", "Metadata")

@@ -10,7 +10,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from ..ir.model import Buffer, Extras, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
-from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable, builtin_code, dtype_code, new_options, options_code
+from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable, builtin_code
 from .reader import ABSENT
 
 _LAST_OLD_BUILTIN = 127
@@ -102,7 +102,7 @@ class _Writer:
             tensor.extras if signature is None else {**tensor.extras, "shapeSignature": _vector(signature)},
             name=_encoded(tensor.name),
             shape=_vector(tensor.shape),
-            type=dtype_code(tensor.dtype),
+            type=getattr(schema.TensorType, tensor.dtype.name),
             buffer=self.buffers[tensor.buffer],
             quantization=self._quantization(quantization),
             isVariable=tensor.is_variable,
@@ -175,4 +175,5 @@ def _numbered(items: Iterable[Any]) -> dict[Any, int]:
 def _options(options: OperatorOptions | None, second: bool) -> tuple[int, Any]:
     if options is None:
         return 0, None
-    return options_code(options.kind, second), _fill(new_options(options.kind), options.fields)
+    kinds = schema.BuiltinOptions2 if second else schema.BuiltinOptions
+    return getattr(kinds, options.kind), _fill(getattr(schema, f"{options.kind}T")(), options.fields)

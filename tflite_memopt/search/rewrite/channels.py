@@ -26,6 +26,7 @@ from ...model.ir.tensors import (
 )
 from ...operators.boxes import RESHAPES, axis_of
 from ...operators.editor import Editor
+from ...operators.kind import BYTES, NIBBLES
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL, OPERATORS, views_of
 from ...operators.window import ALL_POOLS, CONVOLUTION, CONVOLUTIONS, DEPTHWISE, RESIZES
@@ -138,13 +139,6 @@ _CHANNEL_AXES: Mapping[str, Mapping[int, int]] = {
     "GATHER": {0: 1},
 }
 """For each operator, which dimension of which constant input is that of the output channels."""
-_TYPES_FAN_OUT = (
-    (DType.FLOAT32, DType.FLOAT32),
-    (DType.INT8, DType.INT8),
-    (DType.INT8, DType.INT4),
-    (DType.INT16, DType.INT8),
-)
-"""Output and weights."""
 
 
 PartOperand = Callable[[Editor], Sequence[Tensor | None]]
@@ -160,7 +154,7 @@ def reason_against_groups(operator: Operator) -> str | None:
         return "it has more inputs than data, weights and bias"
     output, constants = operator.outputs[0], {slot: operator.operand(slot) for slot in axes}
     weights = constants[min(constants)]
-    if weights is None or (output.dtype, weights.dtype) not in _TYPES_FAN_OUT or is_per_channel(output.quantization):
+    if weights is None or weights.dtype not in NIBBLES.get(output.dtype, ()) or is_per_channel(output.quantization):
         return "its types are not those of the kernels"
     for slot, constant in constants.items():
         if constant is None:
@@ -448,10 +442,6 @@ That is why the search decides.
 """
 
 
-_WEIGHT_TYPES = {DType.FLOAT32: DType.FLOAT32, DType.INT8: DType.INT8, DType.INT16: DType.INT8}
-"""The weights' type by the input's. Not float with int8: such inputs are quantized by the largest of all channels."""
-
-
 def _split_depthwise(match: Match) -> Answer:
     reader = channel_reader(match, int(match.anchor.option("depthMultiplier", 0)))
     if isinstance(reader, str):
@@ -470,7 +460,8 @@ def _split_depthwise(match: Match) -> Answer:
 
 def _reason_against_shapes(reader: ChannelReader, weights: Tensor, bias: Tensor | None) -> str | None:
     source, output = reader.whole, reader.output
-    if _WEIGHT_TYPES.get(source.dtype) is not weights.dtype or source.dtype is not output.dtype:
+    # Not float with int8: such inputs are quantized by the largest of all channels.
+    if weights.dtype not in BYTES.get(source.dtype, ()) or source.dtype is not output.dtype:
         return f"its types do not fit together: {source.dtype.label} with weights of {weights.dtype.label}"
     if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
         return "its tensors are not of 4 dimensions"

@@ -26,9 +26,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...model.analysis.ranges import silent_channels
+from ...model.analysis.ranges import Mask, silent_channels
 from ...model.ir.change import DEAD_CHANNELS, Changed, changed
 from ...model.ir.editor import add_buffer
 from ...model.ir.model import DType, Graph, Model, Operator, OperatorOptions, Quantization, Tensor
@@ -37,7 +36,6 @@ from ...operators.table import BY_CHANNEL, OPERATORS, SUMS_OF_CHANNELS
 from ...operators.window import CONVOLUTIONS, DEPTHWISE, POOLS, RESIZES
 from .channels import rescales_in_double
 
-Mask = npt.NDArray[np.bool_]
 _SAME = (
     *(*POOLS, *RESIZES, "PAD", "MEAN", "SUM", "RESHAPE"),
     *(name for name in BY_CHANNEL if OPERATORS[name].overwrites != "any input"),

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
+from ...model.analysis.ranges import CLAMPS
 from ...model.ir.editor import Array
 from ...model.ir.model import DType, Operator, Quantization, Tensor
 from ...model.ir.tensors import affine_of, per_tensor, values
 from ...operators.boxes import operands
 from ...operators.editor import Editor
+from ...operators.kind import BYTES
 from ...operators.table import SUMS_OF_CHANNELS
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
 from .engine import Answer, Match, Pattern, Proposal, Rule
@@ -137,14 +138,6 @@ def _share(room: Floats, needed: Floats) -> float:
 _WEIGHTS, _BIAS = 1, 2
 
 
-_TYPES_PARTIAL_CONVOLUTION = ((DType.FLOAT32, DType.FLOAT32), (DType.INT8, DType.INT8), (DType.INT16, DType.INT8))
-"""Activations and weights that TFLM's kernels take. int4 weights are packed, and not cut here."""
-
-
-_CLAMPS = {0: (-inf, inf), 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-"""NONE, RELU, RELU_N1_TO_1, RELU6: the activations that TFLM's ADD has, and their clamps."""
-
-
 @dataclass(frozen=True)
 class _Operands:
     """The tensors that a convolution reads and writes. The bias may be missing."""
@@ -214,9 +207,9 @@ def _operands(operator: Operator) -> _Operands | str:
         return "it lacks an input or its options, or has more than one output"
     reader = _Operands(operator, x, weights, bias)
     types = x.dtype, weights.dtype, reader.output.dtype
-    if types[:2] not in _TYPES_PARTIAL_CONVOLUTION or reader.output.dtype is not x.dtype:
+    if weights.dtype not in BYTES.get(x.dtype, ()) or reader.output.dtype is not x.dtype:
         return "its types are {}, {} (weights) and {} (output)".format(*(dtype.label for dtype in types))
-    if reader.activation not in _CLAMPS:
+    if reader.activation not in CLAMPS:
         return "its fused activation is one that ADD does not have"
     return "its weights are shuffled" if operator.option("weightsFormat", 0) else reader
 
@@ -311,7 +304,7 @@ def _quantizations(
     reals = [cut.reshape(len(cut), -1) * scales[:, None] for cut in weights]
     parts = [sums_of(x, real, constant * (number == 0)) for number, real in enumerate(reals)]
     *running, total = accumulate(parts)
-    output = Output(integers.y, _CLAMPS[found.reader.activation], total, x.scale * float(scales.min()))
+    output = Output(integers.y, CLAMPS[found.reader.activation], total, x.scale * float(scales.min()))
     return [output.quantization(each) for each in parts], [output.quantization(each) for each in running[1:]]
 
 

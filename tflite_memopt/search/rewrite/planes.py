@@ -22,16 +22,15 @@ import numpy as np
 
 from ...model.ir.change import Changed, changed
 from ...model.ir.copying import drop_dead_tensors
-from ...model.ir.model import DType, Model, Tensor
+from ...model.ir.model import Model, Tensor
 from ...model.ir.tensors import has_several_scales, integers
 from ...operators.boxes import operands
 from ...operators.editor import Editor
 from ...operators.rows import FROM_STACK, TO_STACK
+from ...operators.table import OPERATORS
 from .engine import Answer, Driver, Match, Pattern, Proposal, Rule, source_of
 from .shapes import CONSECUTIVE_RESHAPES, IDENTITY
 
-_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
-"""Types that TFLM transposes, splits, joins, and cuts into stripes."""
 _Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 """Of what a TRANSPOSE reads and writes."""
 
@@ -49,7 +48,7 @@ def _planes(match: Match) -> Answer:
         found = found or _by_rows(x, y, is_from_stack)
     if found is None or isinstance(found, str):
         return found
-    if x.dtype not in _TYPES or x.is_constant or has_several_scales(x.quantization):
+    if not OPERATORS["TRANSPOSE"].tflm.takes(x.dtype) or x.is_constant or has_several_scales(x.quantization):
         return f"'{x.name}' is {x.dtype.label}, a constant, or has several scales"
     source, shapes = source_of(x, y), found
     if isinstance(source, str):

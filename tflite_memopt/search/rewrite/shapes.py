@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -247,17 +247,20 @@ def _axes_in(
     if [source[axis] for axis in long] != [shaped[axis] for axis in others] or len(source) > MOST_DIMENSIONS:
         return None
     sure = {mine for mine, theirs in zip(long, others, strict=True) if theirs in taken}
-    for more in _subsets([axis for axis, size in enumerate(source) if size == 1]):
-        axes = sorted({*sure, *more})
-        if axes and tuple(size for axis, size in enumerate(source) if axis not in axes) == wanted:
+    return axes_leaving(source, sure, wanted)
+
+
+def axes_leaving(shape: Sequence[int], taken: Collection[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """Return these dimensions of a shape, and those of one element with which no more than ``wanted`` is left.
+
+    As few as can be; of as many the inner ones, since the outer one is the batch. None where there are no such ones.
+    """
+    short = [axis for axis, size in enumerate(shape) if size == 1]
+    for more in chain.from_iterable(combinations(reversed(short), count) for count in range(len(short) + 1)):
+        axes = sorted({*taken, *more})
+        if axes and [size for axis, size in enumerate(shape) if axis not in axes] == list(wanted):
             return tuple(axes)
     return None
-
-
-def _subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all subsets, small ones first; of as many the inner dimensions first, since the outer one is the batch."""
-    for count in range(len(axes) + 1):
-        yield from combinations(reversed(axes), count)
 
 
 REDUCED_RESHAPE = Rule(

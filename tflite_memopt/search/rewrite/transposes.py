@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -19,7 +19,7 @@ from ...operators.editor import Editor
 from ...operators.reduce import REDUCTIONS
 from ...operators.table import BY_CHANNEL
 from .engine import Answer, Match, Pattern, Proposal, Rule, is_shape_computed, leave_out, source_of
-from .shapes import MOST_DIMENSIONS
+from .shapes import MOST_DIMENSIONS, axes_leaving
 
 _MOVERS = ("TRANSPOSE", *RESHAPES)
 
@@ -352,12 +352,10 @@ def _reduced(site: _Site) -> Answer:
         axes = NewConstant(chosen, np.asarray(sorted(taken), np.int32))
         return site.lowered((source, axes), shape, range(len(shape)), keepDims=False)
     wanted = operator.outputs[0].shape
-    short = [axis for axis, size in enumerate(site.sizes) if size == 1]
-    for more in chain.from_iterable(combinations(reversed(short), count) for count in range(len(short) + 1)):
-        if tuple(size for axis, size in enumerate(site.sizes) if axis not in {*taken, *more}) == wanted:
-            axes = NewConstant(chosen, np.asarray(sorted({*taken, *more}), np.int32))
-            return site.lowered((source, axes), wanted, range(len(wanted)))
-    return "its output has other dimensions than the source leaves"
+    found = axes_leaving(site.sizes, taken, wanted)
+    if found is None:
+        return "its output has other dimensions than the source leaves"
+    return site.lowered((source, NewConstant(chosen, np.asarray(found, np.int32))), wanted, range(len(wanted)))
 
 
 _LOWERED: Mapping[str, Callable[[_Site], Answer]] = {

@@ -14,8 +14,7 @@ had: filters of floats that reach along both axes are left alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from ...model.ir.editor import label
 from ...model.ir.model import DType, Graph, Model, Operator, Tensor
 from ...model.ir.tensors import integers, values
 from ...operators.editor import Editor
+from ...operators.overrides import laid_along_h, swapped_options
 from ...operators.table import kind_of
 from ...operators.window import CONVOLUTIONS, POOLS
 from .engine import Driver
@@ -32,8 +32,6 @@ from .transposes import CONSECUTIVE_TRANSPOSES
 
 NAME = "turned_images"
 _TURN = (0, 2, 1, 3)
-_PAIRS = (("strideH", "strideW"), ("dilationHFactor", "dilationWFactor"), ("filterHeight", "filterWidth"))
-"""Options about rows, and those about columns."""
 
 
 def turn_images(model: Model) -> Changed:
@@ -93,23 +91,19 @@ def _can_turn(operator: Operator) -> bool:
     return kind_of(operator).is_elementwise and source.shape == output.shape and is_flat
 
 
-def _turned(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(shape[axis] for axis in _TURN)
-
-
 def _turn(model: Model, path: Sequence[Operator]) -> None:
     first, after = path[0].required(0), path[-1].outputs[0]
     edit = Editor(model, model.main, model.main.operators.index(path[0]))
-    made = edit.activation(f"{first.name}/turned", _turned(first.shape), first)
+    made = edit.activation(f"{first.name}/turned", laid_along_h(first.shape), first)
     order = edit.constant(f"{made.name}/order", np.asarray(_TURN, np.int32))
     edit.operator("TRANSPOSE", (first, order), (made,), "TransposeOptions")
     for operator in path:
         output = operator.outputs[0]
         edit.position = model.main.operators.index(operator) + 1
         edit.remove(operator)
-        source, made = made, edit.activation(f"{output.name}/turned", _turned(output.shape), output)
+        source, made = made, edit.activation(f"{output.name}/turned", laid_along_h(output.shape), output)
         operands = [_operand(edit, operator, slot) for slot in range(1, len(operator.inputs))]
-        edit.twin(operator, (source, *operands), (made,), **_fields(operator))
+        edit.twin(operator, (source, *operands), (made,), **swapped_options(operator))
     edit.reshape(made, after)
 
 
@@ -122,12 +116,3 @@ def _operand(edit: Editor, operator: Operator, slot: int) -> Tensor | None:
         return tensor
     turned = found.reshape(-1, 2)[list(_TURN)] if operator.name == "PAD" else np.swapaxes(found, 1, 2)
     return edit.constant(f"{tensor.name}/turned", np.ascontiguousarray(turned), tensor.quantization)
-
-
-def _fields(operator: Operator) -> Mapping[str, Any]:
-    """Return the options about rows with the values of those about columns, and the other way round."""
-    pairs = {rows: columns for rows, columns in _PAIRS if operator.option(rows) is not None}
-    options = {name: operator.option(name) for pair in pairs.items() for name in pair}
-    return {rows: options[columns] for rows, columns in pairs.items()} | {
-        columns: options[rows] for rows, columns in pairs.items()
-    }
