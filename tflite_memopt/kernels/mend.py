@@ -133,8 +133,7 @@ def _write_apart(model: Model, graph: Graph, operator: Operator, amounts: Paddin
         edit.slice(whole, (0, amounts[0][0], amounts[1][0], 0), output.shape, output)
         return
     source = operator.required(0)
-    padded = edit.activation(f"{stem(output)}/padded", _grown_shape(source, amounts), source)
-    edit.pad(source, ((0, 0), *amounts, (0, 0)), padded)
+    padded = edit.padded(source, ((0, 0), *amounts, (0, 0)), f"{stem(output)}/padded")
     if operator.name == BATCHES:
         nothing = edit.constant(f"{stem(output)}/unpadded", np.zeros((2, 2), np.int32))
         edit.twin(operator, (padded, operator.inputs[1], nothing), (output,))

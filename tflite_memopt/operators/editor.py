@@ -106,10 +106,25 @@ class Editor(GraphWriter):
         """CONCATENATION: ``output`` is ``parts`` one after the other along an axis."""
         return self.operator("CONCATENATION", parts, (output,), "ConcatenationOptions", axis=axis)
 
+    def joined(self, parts: Sequence[Tensor], axis: int, name: str, like: Tensor, is_piece: bool = False) -> Tensor:
+        """Return the parts one after the other along an axis, as a tensor of the type and quantization of ``like``."""
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        made = self.activation(name, shape, like, is_piece=is_piece)
+        self.join(parts, made, axis)
+        return made
+
     def pad(self, source: Tensor, amounts: Sequence[Sequence[int]], output: Tensor) -> Operator:
         """PAD: ``output`` is ``source`` with so many elements of the zero point before and behind it in each axis."""
         paddings = self.constant(f"{output.name}/paddings", np.asarray(amounts, np.int32))
         return self.operator("PAD", (source, paddings), (output,), "PadOptions")
+
+    def padded(self, source: Tensor, amounts: Sequence[Sequence[int]], name: str) -> Tensor:
+        """Return a tensor with so many elements of the zero point before and behind it in each axis."""
+        shape = [size + sum(pair) for size, pair in zip(source.shape, amounts, strict=True)]
+        made = self.activation(name, shape, source)
+        self.pad(source, amounts, made)
+        return made
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any

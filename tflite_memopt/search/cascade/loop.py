@@ -248,8 +248,7 @@ class RollingBody:
         False where rows have to be cut out.
         """
         for part in self._next[tensor] if self._parts_kept(tensor) else ():
-            copied = self._rows_like(tensor, part.shape[1], "kept")
-            self._body.edit.join([part], copied, 1)
+            copied = self._body.edit.joined([part], 1, f"{last_part(tensor)}/kept", tensor)
             self._moved.setdefault(tensor, []).append(copied)
         return tensor in self._moved
 
@@ -338,9 +337,7 @@ class RollingBody:
     def _joined(self, like: Tensor, parts: Sequence[Tensor], name: str) -> Tensor:
         if len(parts) == 1:
             return parts[0]
-        joined = self._rows_like(like, sum(part.shape[1] for part in parts), name)
-        self._body.edit.join(parts, joined, 1)
-        return joined
+        return self._body.edit.joined(parts, 1, f"{last_part(like)}/{name}", like)
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
         return padded(self._body.edit, rows, padding, f"{last_part(rows)}/padded", self._loop.copies)

@@ -68,7 +68,7 @@ def rows_of(
     if wanted == present:
         return tensor
     start = wanted.start - present.start
-    cut = _activation(edit, name, tensor, Rows(start, start + wanted.count))
+    cut = rows_like(edit, name, tensor, Rows(start, start + wanted.count))
     edit.slice(tensor, (0, start, 0, 0), cut.shape if size is None else size, cut)
     return cut
 
@@ -83,18 +83,12 @@ def groups_of(count: int) -> list[tuple[int, int]]:
 def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
     """Concatenate along H, in groups where there are more parts than TFLM takes."""
     while len(parts) > MAX_PARTS:
-        parts = [_group(edit, parts[first:end], whole) for first, end in groups_of(len(parts))]
+        groups = [parts[first:end] for first, end in groups_of(len(parts))]
+        parts = [edit.joined(each, 1, f"{stem(whole)}/rows", each[0], is_piece=True) for each in groups]
     edit.join(parts, whole, 1)
 
 
-def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
-    rows = Rows(0, sum(part.shape[1] for part in parts))
-    joined = _activation(edit, f"{stem(whole)}/rows", parts[0], rows)
-    edit.join(parts, joined, 1)
-    return joined
-
-
-def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
+def rows_like(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
     """Return a tensor with the given rows of ``like``."""
     shape = (like.shape[0], rows.count, *like.shape[2:])
     return edit.activation(name, shape, like, is_piece=True)
@@ -127,10 +121,7 @@ class InputSlices:
         if len(parts) == 1:
             return parts[0]
         # As columns, not as a stack, in whose place they would lie better than in that of their images.
-        shape = (1, rows.count, len(parts), tensor.shape[3])
-        joined = self._edit.activation(f"{stem(tensor)}/{self.suffix}/columns", shape, tensor, is_piece=True)
-        self._edit.join(parts, joined, 2)
-        return joined
+        return self._edit.joined(parts, 2, f"{stem(tensor)}/{self.suffix}/columns", tensor, is_piece=True)
 
     def _images_of(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """Return the images of a stack, each of which has its rows in one piece; they are views."""
@@ -242,9 +233,7 @@ class StripeWriter:
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         if len(parts) == 1:
             return parts[0], rows
-        joined = _activation(self._edit, f"{self._name(like)}/{suffix}/window", like, rows)
-        self._edit.join(parts, joined, 1)
-        return joined, rows
+        return self._edit.joined(parts, 1, f"{self._name(like)}/{suffix}/window", like, is_piece=True), rows
 
     def _run(self, operator: Operator, row_map: RowMap, job: Job, unread: Sequence[Tensor]) -> Tensor:
         """Write an operator of a stripe; return the rows of its output that are wanted.
@@ -276,7 +265,7 @@ class StripeWriter:
         source = inputs[0]
         if source is not None and adds_nothing(operator, job):
             return source
-        computed = _activation(self._edit, name, operator.outputs[0], job.computed)
+        computed = rows_like(self._edit, name, operator.outputs[0], job.computed)
         write_rows(self._edit, operator, row_map, job, inputs, computed, f"{name}/padded", self._joins)
         return computed
 
@@ -310,19 +299,14 @@ def padded(
         tensor, left, right = _between_columns(edit, tensor, left, right, name), 0, 0
     if not any((above, below, left, right)):
         return tensor
-    images, height, width, depth = tensor.shape
-    made = edit.activation(name, (images, height + above + below, width + left + right, depth), tensor)
-    edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
-    return made
+    return edit.padded(tensor, ((0, 0), (above, below), (left, right), (0, 0)), name)
 
 
 def _between_columns(edit: Editor, tensor: Tensor, left: int, right: int, name: str) -> Tensor:
-    images, height, width, depth = tensor.shape
+    images, height, _, depth = tensor.shape
     zeros = (np.full((images, height, count, depth), zero_of(tensor), np.float32) for count in (left, right))
     before, after = ([edit.constant(f"{name}/columns", each)] if each.size else [] for each in zeros)
-    made = edit.activation(name, (images, height, width + left + right, depth), tensor)
-    edit.join([*before, tensor, *after], made, 2)
-    return made
+    return edit.joined([*before, tensor, *after], 2, name, tensor)
 
 
 def write_rows(

@@ -27,7 +27,7 @@ from ...model.ir.model import Graph, Model, Operator, Tensor
 from ...operators.editor import Editor
 from ...operators.rows import RowMap, Rows, is_image
 from ...operators.table import kind_of, row_map_of
-from .lower import rows_of, write_rows
+from .lower import rows_like, rows_of, write_rows
 from .region import reason_against_types
 from .stripes import Job, RowArrays, job_in, rows_of_operator
 
@@ -294,8 +294,8 @@ class _Writer:
         touched = [each for each in pieces if each[1].start < wanted.end and each[1].end > wanted.start]
         if len(touched) > 1:
             present = Rows(touched[0][1].start, touched[-1][1].end)
-            joined = self._like(tensor, present, "window")
-            self._edit.join([piece for piece, _ in touched], joined, 1)
+            parts, name = [piece for piece, _ in touched], f"{stem(tensor)}/window"
+            joined = self._edit.joined(parts, 1, name, tensor, is_piece=True)
             pieces[pieces.index(touched[0]) : pieces.index(touched[-1]) + 1] = [(joined, present)]
             touched = [(joined, present)]
         ((piece, present),) = touched
@@ -314,6 +314,4 @@ class _Writer:
         return after
 
     def _like(self, tensor: Tensor, rows: Rows, name: str) -> Tensor:
-        return self._edit.activation(
-            f"{stem(tensor)}/{name}", (1, rows.count, *tensor.shape[2:]), tensor, is_piece=True
-        )
+        return rows_like(self._edit, f"{stem(tensor)}/{name}", tensor, rows)

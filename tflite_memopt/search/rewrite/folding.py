@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model.ir.editor import Array
 from ...model.ir.model import DType, Operator, Tensor
-from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, quantized_alike, values
+from ...model.ir.tensors import QUANTIZED, has_several_scales, integers, nibbles, quantized_alike, values
 from ...operators.boxes import CUTS, axis_of, operands
 from ...operators.editor import Editor
 from ...operators.table import OPERATORS
@@ -245,14 +245,10 @@ def _widened(source: Tensor) -> Array | None:
     data = np.ascontiguousarray(data)
     if source.dtype is DType.FLOAT16:
         return data.view("<f2").reshape(source.shape).astype(np.float32)
-    if source.dtype is DType.INT4:
-        halves = np.stack((data & 15, data >> 4), -1).ravel()[: source.elements].astype(np.int8)
-        stored: Array = np.where(halves > 7, halves - 16, halves).reshape(source.shape)
-    elif source.dtype in _STORED:
+    stored: Array | None = nibbles(source)
+    if source.dtype in _STORED:
         stored = data.view(_STORED[source.dtype]).reshape(source.shape)
-    else:
-        return None
-    if found is None or not found.scale.size or found.extras.get("details") is not None:
+    if stored is None or found is None or not found.scale.size or found.extras.get("details") is not None:
         return None
     if found.scale.size != found.zero_point.size or found.scale.size not in (1, *source.shape[found.axis :][:1]):
         return None

@@ -14,8 +14,9 @@ from ...model.ir.model import DType, Operator, Tensor
 from ...model.ir.tensors import QUANTIZED, integers, is_quantized, quantized_alike, same_padding, values
 from ...operators.boxes import Grid, operands, strided_slice_box, strided_slice_grid
 from ...operators.editor import Editor
+from ...operators.rows import Axis
 from ...operators.table import OPERATORS, views_of
-from ...operators.window import CONVOLUTION, CONVOLUTIONS, POOLS, strides_of
+from ...operators.window import CONVOLUTION, CONVOLUTIONS, POOLS, strides_of, window_of
 from .engine import Answer, Match, Pattern, Proposal, Rule, read_instead, source_for_one_reader, source_of
 from .shapes import write_reshape
 
@@ -37,11 +38,9 @@ def _same_padding(match: Match) -> Answer:
         return None
     if amounts is None or amounts.size != 8 or amounts.min() < 0 or amounts[:2].any() or amounts[6:].any():
         return "its paddings are computed, or not those of rows and columns"
-    fitting = (
-        _is_same(convolution, axis, source.shape[axis], weights.shape[axis], amounts[2 * axis : 2 * axis + 2].tolist())
-        for axis in (1, 2)
-    )
-    if not all(fitting):
+    window = window_of(convolution)
+    rows, columns = amounts.reshape(4, 2)[1:3].tolist()
+    if not (_is_same(window.rows, source.shape[1], rows) and _is_same(window.columns, source.shape[2], columns)):
         return "it is not the padding of SAME"
     if source.dtype is DType.FLOAT32:
         found = values(weights)
@@ -50,12 +49,10 @@ def _same_padding(match: Match) -> Answer:
     return read_instead(convolution, source_for_one_reader(match, pad), padding=SAME)
 
 
-def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: list[int]) -> bool:
-    letter = "HW"[axis - 1]
-    stride, dilation = (int(convolution.option(name, 1)) for name in (f"stride{letter}", f"dilation{letter}Factor"))
-    outputs, reach = -(-size // stride), (taps - 1) * dilation + 1
-    is_whole = outputs == convolution.outputs[0].shape[axis]
-    return is_whole and amounts == [*same_padding(size, outputs, stride, reach)]
+def _is_same(window: Axis, size: int, amounts: list[int]) -> bool:
+    """Tell whether a window over a padded axis pads as SAME does by these amounts, of ``size`` pixels without them."""
+    outputs = -(-size // window.stride)
+    return outputs == window.outputs and amounts == [*same_padding(size, outputs, window.stride, window.reach)]
 
 
 SAME_PADDING = Rule("same_padding", Pattern("convolution", CONVOLUTIONS, {0: Pattern("pad", ("PAD",))}), _same_padding)
@@ -82,11 +79,10 @@ def _unread_padding(match: Match) -> Answer:
     if amounts is None or amounts.size != 8:
         return None
     less = amounts.reshape(4, 2).copy()
-    for axis in (1, 2):
-        letter = "HW"[axis - 1]
-        stride, dilation = (int(convolution.option(name, 1)) for name in (f"stride{letter}", f"dilation{letter}Factor"))
-        read = (convolution.outputs[0].shape[axis] - 1) * stride + (weights.shape[axis] - 1) * dilation + 1
-        less[axis, 1] -= max(0, min(less[axis, 1], padded.shape[axis] - read))
+    window = window_of(convolution)
+    for at, axis in enumerate((window.rows, window.columns), 1):
+        read = (axis.outputs - 1) * axis.stride + axis.reach
+        less[at, 1] -= max(0, min(less[at, 1], axis.size - read))
     if np.array_equal(less.ravel(), amounts):
         return None
     if match.is_shared(padded):
@@ -605,15 +601,6 @@ class BlockAxis:
 _WHOLE = BlockAxis(1, 1)
 
 
-@dataclass(frozen=True)
-class DilatedAxis:
-    """A window over one axis: its dilation, and the pixels of padding that it needs at both ends."""
-
-    dilation: int
-    before: int
-    after: int
-
-
 def _restored_dilation(match: Match) -> Answer:
     blocks, convolution, joined = match["blocks"], match["convolution"], match.anchor
     expand, restore = (match.operators.get(role) for role in ("expand", "restore"))
@@ -634,7 +621,7 @@ def _restored_dilation(match: Match) -> Answer:
         return "it crops more pixels than it pads: it is a slice of a dilated convolution"
     image = (source.shape[0], *(axis.size for axis in cut), source.shape[-1])
     result = (source.shape[0], *(axis.outputs for axis in cut), output.shape[-1])
-    padding = _padding(cut, axes)
+    padding = _padding(axes)
 
     def write(edit: Editor) -> None:
         x, y = source, output
@@ -643,10 +630,7 @@ def _restored_dilation(match: Match) -> Answer:
             write_reshape(edit, expand, source, x)
         if padding is None:
             amounts = [(0, 0), *((axis.before, axis.after) for axis in axes), (0, 0)]
-            shape = [size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True)]
-            padded = edit.activation(f"{source.name}/padded", shape, x)
-            edit.pad(x, amounts, padded)
-            x = padded
+            x = edit.padded(x, amounts, f"{source.name}/padded")
         if restore is not None:
             y = edit.activation(f"{output.name}/image", result, output)
         fields = {"padding": VALID if padding is None else padding}
@@ -712,17 +696,18 @@ def _operands(operator: Operator) -> tuple[list[int], list[tuple[int, int]]] | N
     return blocks.tolist(), [(int(first), int(last)) for first, last in pairs.reshape(-1, 2)]
 
 
-def _dilated(axis: BlockAxis, convolution: Operator, number: int) -> DilatedAxis:
-    weights = convolution.required(1)
+def _dilated(axis: BlockAxis, convolution: Operator, number: int) -> Axis:
+    """Return the window of the dilated convolution over an axis, with the padding that it needs at both ends."""
+    taps = convolution.required(1).shape[1 + number]
     inside = int(convolution.option(f"dilation{'HW'[number]}Factor", 1))
-    reach = (weights.shape[1 + number] - 1) * inside  # in pixels of a block
+    reach = (taps - 1) * inside  # in pixels of a block
     own = reach // 2 if convolution.option("padding", 0) == SAME else 0
     before = axis.paddings[0] - axis.crops[0] + own * axis.block
     after = axis.outputs + reach * axis.block - axis.size - before
-    return DilatedAxis(inside * axis.block, before, after)
+    return Axis(axis.size, axis.outputs, 1, taps, before, after, inside * axis.block)
 
 
-def _padding(cut: tuple[BlockAxis, ...], axes: tuple[DilatedAxis, ...]) -> int | None:
+def _padding(axes: tuple[Axis, ...]) -> int | None:
     """SAME or VALID, where that is the padding that the axes need; None where none of the two is.
 
     Source: tensorflow/lite/kernels/padding.h, ``ComputePaddingWithOffset``.
@@ -730,7 +715,7 @@ def _padding(cut: tuple[BlockAxis, ...], axes: tuple[DilatedAxis, ...]) -> int |
     if not any(axis.before or axis.after for axis in axes):
         return VALID
     halves = (axis.after - axis.before in (0, 1) for axis in axes)
-    keeps_size = (axis.size == axis.outputs for axis in cut)
+    keeps_size = (axis.size == axis.outputs for axis in axes)
     return SAME if all((*halves, *keeps_size)) else None
 
 

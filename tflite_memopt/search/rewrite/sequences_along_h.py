@@ -138,11 +138,9 @@ def _split_heads(found: Attention, edit: Editor) -> None:
     ]
     queries = _joined_queries(edit, found)
     parts = [_head(edit, found, queries, at, each) for at, each in enumerate(matrices)]
-    _, heads, length, width = found.chain[-1].outputs[0].shape
     after, whole = found.behind[-1].outputs[0], parts[0]
     if len(parts) > 1:
-        whole = edit.activation(f"{after.name}/heads", (1, 1, length, heads * width), after)
-        edit.join(parts, whole, 3)
+        whole = edit.joined(parts, 3, f"{after.name}/heads", after)
     edit.reshape(whole, after)
 
 

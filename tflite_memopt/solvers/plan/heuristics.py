@@ -9,7 +9,7 @@ relation permits part of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import lcm
 
 import numpy as np
@@ -56,21 +56,30 @@ class Placement:
 
     def lowest(self, group: RigidGroup, floor: int = 0) -> int:
         """Lowest offset of the group, all its items at ``floor`` bytes or above, at which it is free (first fit)."""
-        return _lowest_offset(self._forbidden(group), *self._start(group, floor))
+        return next(self._free(group, floor))[1]
 
     def tightest(self, group: RigidGroup) -> int:
         """Offset in the range that leaves least room to move, else behind the last byte taken (best fit)."""
-        return _tightest_offset(self._forbidden(group), *self._start(group, 0))
+        return min(self._free(group, 0))[1]
 
     def finish(self) -> tuple[int, ...]:
         """Return all offsets. Every item must have been placed."""
         assert all(offset is not None for offset in self.offsets)
         return tuple(offset for offset in self.offsets if offset is not None)
 
-    def _start(self, group: RigidGroup, floor: int) -> tuple[int, int]:
-        """The lowest offset that keeps every item of the group at the floor or above it, and the group's alignment."""
+    def _free(self, group: RigidGroup, floor: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of offsets at which the group is free, from the lowest on: the room to move, and the begin.
+
+        All items of the group are at the floor or above it, and aligned.
+        """
         alignment = lcm(*(self.items[index].alignment for index, _ in group)) if self._aligns else 1
-        return floor - min(shift for _, shift in group), alignment
+        lowest = aligned(floor - min(shift for _, shift in group), alignment)
+        for low, high in sorted(self._forbidden(group)):
+            if low >= lowest:
+                yield low - lowest, lowest
+            if high > lowest:
+                lowest = aligned(high, alignment)
+        yield _UNLIMITED, lowest
 
     def _forbidden(self, group: RigidGroup) -> Forbidden:
         """Return the intervals of offsets of the group that some placed item forbids."""
@@ -81,29 +90,6 @@ class Placement:
             for other, low, high in self._conflicts[index]
             if (place := offsets[other]) is not None
         ]
-
-
-def _lowest_offset(forbidden: Forbidden, floor: int, alignment: int) -> int:
-    """Lowest multiple of ``alignment`` that is at least ``floor`` and in none of the intervals (first fit)."""
-    lowest = aligned(floor, alignment)
-    for low, high in sorted(forbidden):
-        if low >= lowest:
-            break
-        if high > lowest:
-            lowest = aligned(high, alignment)
-    return lowest
-
-
-def _tightest_offset(forbidden: Forbidden, floor: int, alignment: int) -> int:
-    """Begin of the free range that leaves least room to move; above everything when no other holds it (best fit)."""
-    lowest = aligned(floor, alignment)
-    best, best_room = lowest, _UNLIMITED
-    for low, high in sorted(forbidden):
-        if lowest <= low and low - lowest < best_room:
-            best, best_room = lowest, low - lowest
-        if high > lowest:
-            lowest = aligned(high, alignment)
-    return best if best_room < _UNLIMITED else lowest
 
 
 def singles(problem: PlanProblem) -> tuple[RigidGroup, ...]:
