@@ -7,7 +7,7 @@ from hypothesis import given
 
 from tests.profiles import examples
 from tflite_memopt.published.hmcos.hierarchy import Hierarchy, build_hierarchy
-from tflite_memopt.published.hmcos.method import hmcos, hmcos_with
+from tflite_memopt.published.hmcos.method import hmcos
 from tflite_memopt.published.serenity.method import serenity
 from tflite_memopt.solvers.graph.dependency_graph import bits
 from tflite_memopt.solvers.graph.limits import SearchLimit
@@ -141,7 +141,7 @@ def test_single_operators_without_groups_are_a_proof() -> None:
 @pytest.mark.parametrize(("time_limit", "states"), [(0.0, 500_000), (60.0, 2)])
 def test_out_of_time_or_states_the_order_is_no_worse_than_kahns(time_limit: float, states: int) -> None:
     problem = cells(4, 4)
-    answer = hmcos_with(problem, SearchLimit(time_limit), states)
+    answer = hmcos(problem, SearchLimit(time_limit), states)
     assert peak(problem, answer) <= peak_of(problem, kahn(problem, SearchLimit()).order)
     assert answer.lower_bound < peak(problem, answer)
 
@@ -149,7 +149,7 @@ def test_out_of_time_or_states_the_order_is_no_worse_than_kahns(time_limit: floa
 @pytest.mark.slow
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = cells(1, 2000)
-    answer = hmcos_with(problem, SearchLimit(effort=0.01), 5_000)
+    answer = hmcos(problem, SearchLimit(effort=0.01), 5_000)
     assert peak(problem, answer) <= peak_of(problem, kahn(problem, SearchLimit()).order)
 
 

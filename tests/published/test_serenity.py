@@ -17,7 +17,7 @@ from tflite_memopt.published.serenity.dynamic_programming import (
     SearchOutcome,
     operator_sequence,
 )
-from tflite_memopt.published.serenity.method import SerenityParts, serenity, serenity_with
+from tflite_memopt.published.serenity.method import SerenityParts, serenity
 from tflite_memopt.solvers.graph.limits import Allowance, SearchLimit
 from tflite_memopt.solvers.schedule.check import check_order, peak_of
 from tflite_memopt.solvers.schedule.methods import as_is, kahn
@@ -49,7 +49,7 @@ def parallel(branches: int, outputs: tuple[int, ...] = ()) -> ScheduleProblem:
 def test_every_combination_of_parts_finds_and_proves_the_optimum(problem: ScheduleProblem) -> None:
     optimum = brute_force(problem)
     for parts in PARTS:
-        answer = serenity_with(problem, SearchLimit(), parts)
+        answer = serenity(problem, SearchLimit(), parts)
         check_order(problem, answer.order)
         assert peak_of(problem, answer.order) == optimum, parts
         assert answer.lower_bound == optimum, parts
@@ -92,7 +92,7 @@ def level_by_level(branches: int) -> ScheduleProblem:
 @pytest.mark.parametrize("parts", PARTS, ids=str)
 def test_without_time_the_order_is_kahns_and_proves_nothing(parts: SerenityParts) -> None:
     problem = level_by_level(9)
-    answer = serenity_with(problem, SearchLimit(time_limit=0), parts)
+    answer = serenity(problem, SearchLimit(time_limit=0), parts)
     assert answer.order == kahn(problem, SearchLimit()).order
     assert answer.lower_bound < 9 * 16 + 96
 
@@ -101,7 +101,7 @@ def test_without_time_the_order_is_kahns_and_proves_nothing(parts: SerenityParts
 @pytest.mark.parametrize("budgeting", [False, True])
 def test_with_too_few_states_the_order_is_kahns(divided: bool, budgeting: bool) -> None:
     problem = level_by_level(9)
-    answer = serenity_with(problem, SearchLimit(), SerenityParts(divided, budgeting, states=50))
+    answer = serenity(problem, SearchLimit(), SerenityParts(divided, budgeting, states=50))
     assert answer.order == kahn(problem, SearchLimit()).order
     assert answer.lower_bound < peak_of(problem, answer.order)
     assert answer.states < 200
@@ -114,7 +114,7 @@ def test_out_of_time_or_states_the_models_own_order_stays_where_it_is_better(
 ) -> None:
     """Branch by branch, as numbered, needs 8 * 16 bytes and a branch; Kahn's order all wide tensors at once."""
     problem = parallel(9)
-    answer = serenity_with(problem, SearchLimit(time_limit), replace(parts, states=states))
+    answer = serenity(problem, SearchLimit(time_limit), replace(parts, states=states))
     assert answer.order == tuple(range(len(problem.steps)))
     assert peak_of(problem, answer.order) < peak_of(problem, kahn(problem, SearchLimit()).order)
 
@@ -122,8 +122,8 @@ def test_out_of_time_or_states_the_models_own_order_stays_where_it_is_better(
 @pytest.mark.slow
 def test_budgets_visit_fewer_states() -> None:
     problem = parallel(9)
-    alone = serenity_with(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False))
-    budgeted = serenity_with(problem, SearchLimit(), SerenityParts(divide=False, width=700))
+    alone = serenity(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False))
+    budgeted = serenity(problem, SearchLimit(), SerenityParts(divide=False, width=700))
     assert budgeted.lower_bound == alone.lower_bound == 8 * 16 + 16 + 96
     assert budgeted.states < alone.states
 
@@ -134,10 +134,10 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
     cell = parallel(9)
     last = len(cell.sizes) - 1
     problem = ScheduleProblem((*cell.sizes, 16), (*cell.steps, Step((last,), (last + 1,), 1000)), (0,), (last + 1,))
-    assert serenity_with(problem, SearchLimit(), SerenityParts(budgeting=False)) == ScheduleAnswer(
+    assert serenity(problem, SearchLimit(), SerenityParts(budgeting=False)) == ScheduleAnswer(
         kahn(problem, SearchLimit()).order, 1032
     )
-    assert serenity_with(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False)).states > 3**9
+    assert serenity(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False)).states > 3**9
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_no_operator_at_all() -> None:
 @examples(30)
 @given(problem=problems(7), states=st.integers(1, 30), width=st.integers(1, 5))
 def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProblem, states: int, width: int) -> None:
-    answer = serenity_with(problem, SearchLimit(), SerenityParts(width=width, states=states))
+    answer = serenity(problem, SearchLimit(), SerenityParts(width=width, states=states))
     check_order(problem, answer.order)
     assert answer.lower_bound <= brute_force(problem)
 
@@ -179,6 +179,6 @@ def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProble
 @pytest.mark.slow
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = parallel(2000)
-    answer = serenity_with(problem, SearchLimit(effort=0.01), SerenityParts(states=20_000))
+    answer = serenity(problem, SearchLimit(effort=0.01), SerenityParts(states=20_000))
     check_order(problem, answer.order)
     assert answer.lower_bound < peak_of(problem, answer.order)

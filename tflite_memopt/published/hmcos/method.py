@@ -20,15 +20,11 @@ _WORK = 2_500_000
 """Runs of a sequence or group of operators: some ten to twenty seconds."""
 
 
-def hmcos(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """Return the best of Kahn's order, reverse post-order and all iterations. See :func:`hmcos_with`."""
-    return hmcos_with(problem, limit, dp.MOST_STATES)
+def hmcos(problem: ScheduleProblem, limit: SearchLimit, states: int = dp.MOST_STATES) -> ScheduleAnswer:
+    """Return the best of Kahn's order, reverse post-order and all iterations.
 
-
-def hmcos_with(problem: ScheduleProblem, limit: SearchLimit, states: int) -> ScheduleAnswer:
-    """HMCOS with at most ``states`` partial schedules held by each of its two nested searches.
-
-    Out of work or states, the best order so far. A bound only comes out where the last iteration scheduled single
+    Each of the two nested searches holds at most ``states`` partial schedules. Out of work or states, the best order so
+    far. A bound only comes out where the last iteration scheduled single
     operators without any group, which is an exact search.
     """
     limits = dp.ProgramLimits(states=states, allowance=Allowance(_WORK, limit))

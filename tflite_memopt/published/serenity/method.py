@@ -34,12 +34,10 @@ class SerenityParts:
     states: int = dp.MOST_STATES
 
 
-def serenity(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """Return the whole method. See :func:`serenity_with`."""
-    return serenity_with(problem, limit, SerenityParts())
+_WHOLE = SerenityParts()
 
 
-def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityParts) -> ScheduleAnswer:
+def serenity(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityParts = _WHOLE) -> ScheduleAnswer:
     """Return an optimal order with its peak as the bound.
 
     Out of work or states the parts not finished keep Kahn's order, or the model's own where that needs less. Peaks
