@@ -22,8 +22,8 @@ from tflite_memopt.kernels.chips import names_of_target
 from tflite_memopt.kernels.since import ARRIVALS, BUILDS, FIRST_DAY
 from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.model.ir import change, copying
-from tflite_memopt.operators.kind import OperatorKind
-from tflite_memopt.operators.table import BY_ROWS
+from tflite_memopt.operators.kind import OperatorKind, not_by_rows
+from tflite_memopt.operators.table import OPERATORS
 from tflite_memopt.options import DECLARED
 from tflite_memopt.search.cascade import slide
 from tflite_memopt.search.rewrite import (
@@ -226,8 +226,9 @@ def _rewrites() -> Iterator[tuple[str, str]]:
 
 def _stripes() -> Iterator[tuple[str, str, str]]:
     by_kind: dict[tuple[str, str], list[str]] = {}
-    for name, kind in BY_ROWS.items():
-        by_kind.setdefault((_first(inspect.getdoc(kind.rows)), _of_sequences(kind)), []).append(name)
+    for name, kind in OPERATORS.items():
+        if kind.rows is not not_by_rows:
+            by_kind.setdefault((_first(inspect.getdoc(kind.rows)), _of_sequences(kind)), []).append(name)
     for (rows, sequences), names in by_kind.items():
         yield ", ".join(names), rows, sequences
 

@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from ..model.ir.check import misfit
 from ..model.ir.model import Operator, Tensor
 from . import control, custom, dense, elementwise, move, recurrent, reduce, window
-from .kind import OperatorKind, not_by_rows
+from .kind import OperatorKind
 from .requests import RequestRule
 from .reuse import KernelReuse, views
 from .rows import RowMap, is_image, is_stack
@@ -44,8 +44,6 @@ from .rows import RowMap, is_image, is_stack
 _FAMILIES = (control.KINDS, dense.KINDS, elementwise.KINDS, move.KINDS, recurrent.KINDS, reduce.KINDS, window.KINDS)
 OPERATORS: Mapping[str, OperatorKind] = dict(sorted(row for family in _FAMILIES for row in family.items()))
 """Every kind of which something is known here, by the builtin's schema name."""
-BY_ROWS: Mapping[str, OperatorKind] = {name: kind for name, kind in OPERATORS.items() if kind.rows is not not_by_rows}
-"""Those that are run row by row."""
 BY_CHANNEL = tuple(name for name, kind in OPERATORS.items() if kind.is_by_channel)
 WITH_SCALES = tuple(name for name, kind in OPERATORS.items() if kind.channel_axis is not None)
 """Those whose filters have a scale for each channel, from which each channel's multiplier is made."""
