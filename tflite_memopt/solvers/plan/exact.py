@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import accumulate
 from math import gcd
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..graph.limits import Allowance, SearchLimit
 from . import disjunctive
@@ -102,7 +102,7 @@ def fit(problem: PlanProblem, capacity: int, limit: SearchLimit) -> tuple[int, .
     return tuple(offsets)
 
 
-def _minimize(search: PairSearch, best: BestOfGroup, allowance: Allowance) -> int:
+def _minimize(search: CapacitySearch, best: BestOfGroup, allowance: Allowance) -> int:
     """Lower a group's top to its bound, or raise the bound to it, in rounds that get longer; return nodes visited."""
     run, nodes = CapacityQuestions(search, best, allowance), search.first_nodes
     run.find_bound()
@@ -126,6 +126,19 @@ class SearchRun:
     offsets: tuple[int, ...] = ()
 
 
+class CapacitySearch(Protocol):
+    """A search for a plan of one group. ``first_nodes``: enough to find a plan without turning back."""
+
+    @property
+    def group(self) -> ItemGroup: ...
+
+    @property
+    def first_nodes(self) -> int: ...
+
+    def run(self, capacity: int, rule: str, nodes: int, allowance: Allowance) -> SearchRun:
+        """Look for offsets within ``capacity`` bytes in at most so many ``nodes``; work comes from the allowance."""
+
+
 @dataclass
 class BestOfGroup:
     """The fewest bytes of one group, and the proved bound; ``found``: offsets, each better than the last."""
@@ -139,7 +152,7 @@ class BestOfGroup:
 class CapacityQuestions:
     """Asks whether a group fits into so many bytes, at one capacity after the other; ``visited`` counts nodes."""
 
-    search: PairSearch
+    search: CapacitySearch
     best: BestOfGroup
     allowance: Allowance
     visited: int = 0
