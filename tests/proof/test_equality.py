@@ -500,3 +500,13 @@ def test_integers_in_place_of_floats_at_the_boundary_are_proved_if_asked() -> No
     assert prove(*models).status is Status.DIFFERENT
     models[1].main.inputs[0].quantization = per_tensor(0.051, 0)
     assert prove(*models, converts=True).status is Status.DIFFERENT
+
+
+def test_weights_without_columns_are_not_proved() -> None:
+    """LiteRT and TFLM run them, on none of the input."""
+    b = ModelBuilder()
+    y, weights = b.tensor("y", (1, 3)), b.constant("w", np.zeros((3, 0), np.int8), per_tensor(0.1, 0))
+    b.operator("FULLY_CONNECTED", (b.input("x", (4, 2)), weights, None), (y,), "FullyConnectedOptions")
+    model = b.finish(y)
+    proof = prove(model, copy_model(model))
+    assert (proof.status, "weights of shape [3, 0] do not fit" in str(proof)) == (Status.UNKNOWN, True)

@@ -327,9 +327,9 @@ def transposed_convolution(call: Call) -> Values:
 def dense(call: Call) -> Values:
     """FULLY_CONNECTED."""
     x, w = call.tensor(0), call.tensor(1)
-    if len(w.shape) != 2 or x.elements % w.shape[1]:
+    if len(w.shape) != 2 or not w.shape[1] or x.elements % w.shape[1]:
         raise BrokenModelError(f"weights of shape {list(w.shape)} do not fit an input of shape {list(x.shape)}")
-    rows = x.elements // max(1, w.shape[1])
+    rows = x.elements // w.shape[1]
     made = factors(call, 0, 1, call.keys.order(w.shape[1])[None], rows)
     total = made.arithmetic.product(made.data.reshape(rows, -1), np.ascontiguousarray(made.weights.T))
     return [finished(call, total, made, (0, 1, 2)).reshape(call.output.shape)]
