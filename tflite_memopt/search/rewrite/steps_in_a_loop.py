@@ -38,6 +38,7 @@ from ...model.ir.model import DType, Graph, Model, Operator, Quantization, Tenso
 from ...model.ir.tensors import Affine, affine_of, per_tensor, quantized_alike
 from ...operators.boxes import slice_box
 from ...operators.editor import Editor, iteration_condition
+from ...operators.table import kind_of
 from ...operators.window import CONVOLUTIONS
 from ...solvers.graph.dependency_graph import dependency_graph, set_of, transitive_closure
 from .engine import is_dead
@@ -282,7 +283,7 @@ def _reason_against_scales(found: Steps) -> str | None:
     wrong = next((each for each in scales if each in found.items or _keeps_its_scale(each)), None)
     if wrong is not None:
         return f"'{stem(wrong)}' has another scale in every step, and what reads it has that, too"
-    if any(not _is_one_scale(operator, scales) for operator in found.operators if operator.name in _MOVES):
+    if any(not _is_one_scale(operator, scales) for operator in found.operators if kind_of(operator).keeps_scale):
         return "a step moves values between tensors that would get different scales"
     return None
 
@@ -316,13 +317,6 @@ def _keeps_its_scale(tensor: Tensor) -> bool:
 
 
 _WITH_BIAS = frozenset({*CONVOLUTIONS, "FULLY_CONNECTED"})
-_MOVES = frozenset(
-    {
-        *("CONCATENATION", "EXPAND_DIMS", "GATHER", "MAXIMUM", "MAX_POOL_2D", "MINIMUM", "PACK", "PAD", "PADV2"),
-        *("RESHAPE", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK"),
-    }
-)
-"""Kinds whose integers mean the same numbers before and after."""
 
 
 def _is_one_scale(operator: Operator, scales: Mapping[Tensor, Quantization]) -> bool:
