@@ -202,11 +202,8 @@ def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profil
     tensors = dict(zip(layout.tensors, offsets, strict=False))
     rest = iter(offsets[len(layout.tensors) :])
     scratch: dict[Operator, list[tuple[int, int]]] = {}
-    for graph in model.graphs:
-        for operator in graph.operators:
-            if operator not in layout.scratch:
-                continue
-            for size in filter(None, profile.requests(operator, ILP32).scratch):
-                first = next(rest)
-                scratch.setdefault(operator, []).append((first, first + size))
+    for operator in chain.from_iterable(map(layout.timeline.executed, model.graphs)):  # the order of the items
+        for size in filter(None, profile.requests(operator, _ABI_OF_SCRATCH).scratch):
+            first = next(rest)
+            scratch.setdefault(operator, []).append((first, first + size))
     return Places(tensors, profile.name, scratch, model.ties)
