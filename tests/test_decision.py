@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -23,7 +24,8 @@ from tflite_memopt.model.io import plan_label
 from tflite_memopt.model.io.reader import read_model
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.change import MENDED, NOTHING_DECIDED, Decision, decision_in
-from tflite_memopt.model.ir.model import DType
+from tflite_memopt.model.ir.model import DType, Model
+from tflite_memopt.model.ir.tensors import per_tensor
 from tflite_memopt.options import Options
 from tflite_memopt.run.pipeline import optimize
 
@@ -237,6 +239,36 @@ def test_stripes_that_only_later_rules_bring_within_the_limit_are_replayed_and_m
     assert optimize(data, replace(options, replay=made.report.decision)).model == made.model
     need = made.report.answer.reserve
     assert optimize(data, replace(options, budget=need)).report.within_budget
+
+
+def columns(width: int, channels: int, *layers: tuple[int, int, int]) -> Model:
+    """Convolutions along W: outputs, taps, and stride of each."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 1, width, channels))
+    for number, (outputs, taps, stride) in enumerate(layers):
+        values = np.random.default_rng(number).integers(-9, 9, (outputs, 1, taps, y.shape[3])).astype(np.int8)
+        weights = b.constant(f"w{number}", values, per_tensor(0.01, 0))
+        made = b.tensor(f"y{number}", (1, 1, y.shape[2] // stride, outputs))
+        options = {"padding": 0, "strideH": 1, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
+        b.operator("CONV_2D", (y, weights), (made,), "Conv2DOptions", **options, fusedActivationFunction=1)
+        y = made
+    return b.finish(y)
+
+
+@pytest.mark.parametrize(
+    ("model", "limit", "said"),
+    [
+        (columns(64, 8, (16, 5, 2), (16, 1, 1), (16, 3, 1), (16, 5, 1), (4, 5, 2)), 0.0, "along H"),
+        (columns(64, 4, (4, 5, 2), (8, 3, 2), (24, 1, 2)), 0.1, "no rewrites"),
+    ],
+    ids=["rows that are beyond the limit without stripes", "mended without rewrites"],
+)
+def test_the_decision_of_a_run_is_replayed_under_its_own_limit(model: Model, limit: float, said: str) -> None:
+    data = write_model(model)
+    options = Options(target="esp32s3", effort="quick", max_slowdown=limit, verify=False)
+    made = optimize(data, options)
+    assert said in made.report.decision
+    assert optimize(data, replace(options, replay=made.report.decision)).model == made.model
 
 
 def test_a_plan_for_any_kernels_is_replayed_in_the_order_that_it_was_made_in() -> None:

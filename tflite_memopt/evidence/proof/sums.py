@@ -259,7 +259,7 @@ def added(call: Call, a: Ring, b: Ring) -> Ring:
 def convolution(call: Call) -> Values:
     """CONV_2D, in groups where its filters have fewer channels than its input."""
     x, w = call.tensor(0).shape, call.tensor(1).shape
-    if len(w) != 4 or len(x) != 4 or x[3] % w[3] or w[0] % (x[3] // w[3]):
+    if len(w) != 4 or len(x) != 4 or 0 in (x[3], w[3]) or x[3] % w[3] or w[0] % (x[3] // w[3]):
         raise BrokenModelError(f"filters of shape {list(w)} do not fit an input of shape {list(x)}")
     outputs, kh, kw, depth = w
     high, wide = _sides(call, x, (kh, kw))
@@ -286,7 +286,7 @@ def convolution(call: Call) -> Values:
 def depthwise(call: Call) -> Values:
     """DEPTHWISE_CONV_2D: an output channel reads one input channel."""
     x, w = call.tensor(0).shape, call.tensor(1).shape
-    if len(w) != 4 or len(x) != 4 or w[0] != 1 or w[3] % x[3]:
+    if len(w) != 4 or len(x) != 4 or w[0] != 1 or not x[3] or w[3] % x[3]:
         raise BrokenModelError(f"filters of shape {list(w)} do not fit an input of shape {list(x)}")
     _, kh, kw, outputs = w
     high, wide = _sides(call, x, (kh, kw))

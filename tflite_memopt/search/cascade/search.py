@@ -147,13 +147,16 @@ def _variant_of(form: Changed, is_along_h: bool, options: SearchOptions, finish:
 
 
 def _along_h(model: Model, profile: KernelProfile, options: SearchOptions, other_form: OtherForm) -> _Variant | None:
-    """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
+    """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit.
+
+    Of a decision the limit is that of the result.
+    """
     form = other_form.of(copy_model(model))
     if not form.uses:
         return None
     limit = WorkLimit(instructions(model, profile), options.max_slowdown, profile)
     finished = other_form.finish(form.model, profile)
-    if not limit.is_kept_by(finished):
+    if options.decision is None and not limit.is_kept_by(finished):
         return None
     left = replace(options, max_slowdown=limit.left_for(finished))
     return _variant_of(form, True, left, as_it_is if finished is form.model else other_form.finish)
@@ -162,7 +165,7 @@ def _along_h(model: Model, profile: KernelProfile, options: SearchOptions, other
 def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decision) -> Changed:
     """The decision's form of the model with its tilings. Raises InfeasibleError where they do not fit it."""
     if variant is None:
-        raise InfeasibleError("no sequence of this model lies along H within the limit on run time", ErrorKind.DECISION)
+        raise InfeasibleError("no sequence of this model lies along H", ErrorKind.DECISION)
     chosen = tilings_in(decision.tilings)
     if decision.order:
         if sorted(decision.order) != list(variant.order):

@@ -173,9 +173,9 @@ def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
 
 
 def mended(found: Changed, mending: Callable[[Model], Changed]) -> Changed:
-    """The same, with faults of kernel libraries mended, which later rounds of sites count from."""
+    """The same, with faults of kernel libraries mended, which later rounds of sites count from, where there are any."""
     done = mending(found.model)
-    sites = (*found.decision.sites, *(MENDED,) * bool(done.uses))
+    sites = (*found.decision.sites, *(MENDED,) * (bool(done.uses) and found.decision.is_rewritten))
     return replace(found, uses=(*found.uses, *done.uses), decision=replace(found.decision, sites=sites))
 
 
