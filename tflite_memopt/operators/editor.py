@@ -120,7 +120,7 @@ class Editor(GraphWriter):
         return self.operator("PAD", (source, paddings), (output,), "PadOptions")
 
     def padded(self, source: Tensor, amounts: Sequence[Sequence[int]], name: str) -> Tensor:
-        """Return a tensor with so many elements of the zero point before and behind it in each axis."""
+        """Return the tensor with these numbers of zero points before and behind it, a pair for each axis."""
         shape = [size + sum(pair) for size, pair in zip(source.shape, amounts, strict=True)]
         made = self.activation(name, shape, source)
         self.pad(source, amounts, made)

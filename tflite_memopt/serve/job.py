@@ -61,7 +61,7 @@ class PageJob:
 
     @property
     def answer(self) -> str:
-        """What the process printed; empty until it has ended."""
+        """What the process has printed so far: its answer, once it has ended."""
         return self._path("answer").read_text("utf-8", "replace")
 
     @property

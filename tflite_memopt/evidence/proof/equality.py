@@ -299,8 +299,10 @@ def _as(keys: Keys, name: str, x: Ring, source: Tensor, target: Tensor) -> Ring:
 
 
 def chained(runs: Sequence[Run], given: Sequence[Value]) -> Sequence[Value]:
-    """Run models one after another, each on the first outputs of the one before; return the last one's outputs."""
+    """Run models one after another, each on the first outputs of the one before; return the last one's outputs.
+
+    Raises IndexError where one takes more than the one before gives.
+    """
     for run in runs:
-        shapes = (tensor.shape for tensor in run.model.main.inputs)
-        given = run.invoke([value.reshape(shape) for value, shape in zip(given, shapes, strict=False)])
+        given = run.invoke([given[at].reshape(tensor.shape) for at, tensor in enumerate(run.model.main.inputs)])
     return given

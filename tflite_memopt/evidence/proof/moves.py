@@ -107,14 +107,14 @@ def strided_places(
 ) -> tuple[slice | int, ...]:
     """Return what STRIDED_SLICE takes of each dimension of a shape; ``limits``: its begins, ends, and strides.
 
-    Its contract leaves no other masks than these. Raises BrokenModelError for a stride of 0, and for one element of a
-    dimension that lies outside of it.
+    Its contract leaves no other masks than these. Raises BrokenModelError for more dimensions than the shape has, for a
+    stride of 0, and for one element of a dimension that lies outside of it.
     """
     masks = [int(operator.option(name, 0)) for name in ("beginMask", "endMask", "shrinkAxisMask")]
     places: list[slice | int] = []
     for axis, (first, last, by) in enumerate(zip(*limits, strict=True)):
         is_open, is_open_behind, is_one = (mask >> axis & 1 for mask in masks)
-        if by == 0:
+        if axis >= len(shape) or by == 0:
             raise BrokenModelError("it has more dimensions than its input, or a stride of 0")
         if not is_one:
             places.append(slice(None if is_open else first, None if is_open_behind else last, by))

@@ -48,7 +48,7 @@ class Unrolled:
 
 @dataclass(frozen=True, order=True)
 class RowLoop:
-    """A loop that makes so many rows of the region's output per iteration."""
+    """A loop; each iteration makes ``rows`` rows of the region's output."""
 
     rows: int
 

@@ -247,18 +247,19 @@ def _axes_in(
     if [source[axis] for axis in long] != [shaped[axis] for axis in others] or len(source) > MOST_DIMENSIONS:
         return None
     sure = {mine for mine, theirs in zip(long, others, strict=True) if theirs in taken}
-    return axes_leaving(source, sure, wanted)
+    return axes_leaving(source, sure, wanted) or None
 
 
 def axes_leaving(shape: Sequence[int], taken: Collection[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
-    """Return these dimensions of a shape, and those of one element with which no more than ``wanted`` is left.
+    """Return the dimensions to drop so that ``wanted`` is left of a shape: those taken, and some of one element.
 
-    As few as can be; of as many the inner ones, since the outer one is the batch. None where there are no such ones.
+    It drops as few as possible, and inner dimensions first, since the outer one is the batch. None where no choice
+    leaves ``wanted``.
     """
     short = [axis for axis, size in enumerate(shape) if size == 1]
     for more in chain.from_iterable(combinations(reversed(short), count) for count in range(len(short) + 1)):
         axes = sorted({*taken, *more})
-        if axes and [size for axis, size in enumerate(shape) if axis not in axes] == list(wanted):
+        if [size for axis, size in enumerate(shape) if axis not in axes] == list(wanted):
             return tuple(axes)
     return None
 
