@@ -338,7 +338,7 @@ def _fed(draw: random.Random, interpreters: Interpreters, seed: int) -> Stream |
     whole = read_model(write_model(NETWORKS[name]()))
     model = in_rows(copy_model(whole), _OPTIONS)
     costs = FeedCosts(model, _OPTIONS, lambda _: None, rows=rows, image=fed_input(model))
-    longest = next(((0, end) for end in reversed(costs.positions[1:]) if costs.limits_of((0, end))), None)
+    longest = next(((0, end) for end in reversed(costs.positions[1:]) if costs.draft((0, end))), None)
     if longest is None or costs.measure(longest, 0) is None:
         return None
     front = costs.chosen(longest, 0)

@@ -48,15 +48,17 @@ problems = st.builds(
     bases,
     st.one_of(st.just(FAR), st.integers(0, 400)),
     st.booleans(),
+    st.integers(0, 3),
 )
 
 
-def together(needs: Sequence[int], chosen: Sequence[Option]) -> Figures:
-    """What options come to that do not overlap."""
+def together(needs: Sequence[int], chosen: Sequence[Option], making: int) -> Figures:
+    """What options come to that do not overlap. ``making``: work of each operator that they add, beside their own."""
     covered = {step for option in chosen for step in range(option.first, option.end)}
     every = [option.figures for option in chosen]
     names = ("tail", "temporaries", "macs", "operators", "work")
     tail, temporaries, macs, operators, work = (sum(getattr(each, name) for each in every) for name in names)
+    work += sum(making * max(0, each.operators) for each in every)
     head = max([need for step, need in enumerate(needs) if step not in covered] + [each.head for each in every])
     constants = max(each.constants for each in every)
     return Figures(head, tail, temporaries, macs, operators, work, constants)
@@ -71,7 +73,7 @@ def every_choice(problem: Problem) -> Iterator[OptionSet]:
             if any(one.end > other.first for one, other in pairwise(chosen)):
                 continue
             # Limits are kept by each part of a set, from its first option on.
-            sums = [together(problem.needs, chosen[: at + 1]) for at in range(len(chosen))]
+            sums = [together(problem.needs, chosen[: at + 1], problem.making) for at in range(len(chosen))]
             least = problem.base.least(sums[-1])
             if all(map(problem.limits.allow, sums)) and least < problem.below:
                 yield OptionSet(ordered, least, sums[-1])
@@ -80,7 +82,7 @@ def every_choice(problem: Problem) -> Iterator[OptionSet]:
 def assert_is_valid(problem: Problem, choice: OptionSet) -> None:
     """It is a set, within the limits and below the cutoff, that comes to what is said."""
     chosen = [problem.options[number] for number in choice.options]
-    truth = together(problem.needs, chosen)
+    truth = together(problem.needs, chosen, problem.making)
     assert all(one.end <= other.first for one, other in pairwise(chosen))
     # What no set goes below is not told apart.
     raised = max(truth.head, least_heads(problem.needs, problem.options)[0])

@@ -141,7 +141,7 @@ def front_of(name: str, rows: int, pieces: int = 1) -> tuple[Model, FrontFile]:
     costs = FeedCosts(model, PLAIN, lambda _: None, rows=rows, image=fed_input(model))
     fronts = ((0, end) for end in reversed(costs.positions[1:]))
     limit = PIECES.index(pieces)
-    longest = next((front for front in fronts if costs.limits_of(front) > limit), None)
+    longest = next((front for front in fronts if len(costs.draft(front)) > limit), None)
     assert longest is not None, costs.reasons
     left = costs.model.main.operators[longest[1] :]
     assert {operator.name for operator in left} <= {*RESHAPES}, costs.reasons

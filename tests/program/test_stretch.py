@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.model_builder import ModelBuilder
@@ -9,17 +11,35 @@ from tests.program.test_program_firmware import MODELS
 from tflite_memopt import Options
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.run.parts.run import optimize_in_parts
-from tflite_memopt.run.parts.stretch import StretchCosts
+from tflite_memopt.run.parts.stretch import SHARE, StretchCosts
 
 QUICK = Options(target="cortex-m4", verify=False, effort="quick")
 
 
 def test_a_longer_stretch_frees_what_crosses_an_end_of_a_shorter_one() -> None:
-    costs = StretchCosts(MODELS["separable"](), QUICK, lambda _: None)
+    costs = StretchCosts(MODELS["separable"](), replace(QUICK, objective="head"), lambda _: None)
     first, second = (operator.outputs[0].nbytes for operator in costs.model.main.operators[:2])
-    assert costs.freed((0, 2), (0, 4)) == second
-    assert costs.freed((1, 2), (0, 4)) == first + second
-    assert costs.freed((1, 2), (1, 2)) == 0
+    assert costs.more((0, 2), (0, 4)) == -second
+    assert costs.more((1, 2), (0, 4)) == -first - second
+    assert costs.more((1, 2), (1, 2)) == 0
+    whole = StretchCosts(costs.model, QUICK, lambda _: None)
+    assert whole.more((0, 2), (0, 4)) == whole.least_tail((0, 4)) - whole.least_tail((0, 2)) - second
+
+
+@pytest.mark.parametrize("max_slowdown", [0.1, 1.0])
+def test_a_part_needs_about_what_is_drafted(max_slowdown: float) -> None:
+    """For each need that is drafted, within the work of the draft or within all that there is for it."""
+    costs = StretchCosts(MODELS["separable"](), replace(QUICK, max_slowdown=max_slowdown), lambda _: None)
+    for stretch in [(0, 2), (0, 7), (0, costs.positions[-1]), (3, 6), (5, costs.positions[-1])]:
+        drafts = costs.draft(stretch)
+        made = dict[int, list[int]]()
+        for limit, draft in enumerate(drafts):
+            price = costs.measure(stretch, limit)
+            assert price is not None
+            assert price.work <= max(draft.work, costs.least_work(stretch)) + 0.1 * SHARE
+            made.setdefault(draft.need, []).append(price.need)
+        assert all(0.8 * min(needs) <= need <= 1.2 * min(needs) for need, needs in made.items())
+        assert [each.need for each in drafts] == sorted(each.need for each in drafts)
 
 
 def wide(*widths: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -16,7 +16,7 @@ from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in
 from ..memory.figures import least_need
 from ..memory.problems import with_ties
 from ..memory.reserve import LibraryNeed
-from ..memory.work import WorkLimit, instructions, instructions_to_compare
+from ..memory.work import WorkLimit, instructions, instructions_to_compare, model_work
 from ..model.analysis.macs import model_macs
 from ..model.io import plan_label
 from ..model.io.writer import write_model
@@ -25,8 +25,9 @@ from ..model.ir.check import check_model
 from ..model.ir.copying import copy_model, drop_unused_codes
 from ..model.ir.model import Model
 from ..options import SearchOptions
+from ..search.cascade.draft import Draft
 from ..search.cascade.measure import Key, Measured
-from ..search.cascade.search import OtherForm, cascade
+from ..search.cascade.search import OtherForm, cascade, drafted
 from ..search.rewrite.in_one_row import in_one_row
 from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
@@ -235,6 +236,18 @@ def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
         same = run.cache.equals.setdefault(run.cache.measured.whole(found.model, run.profile), found.model)
         known[key] = replace(found, model=same)
     return known[key]
+
+
+def drafted_within(run: RunContext, options: SearchOptions, shares: Sequence[float], apart: int | None) -> list[Draft]:
+    """Return what a search would find within shares of the run time, falling, the first one that of the options.
+
+    ``apart``: as of ``drafts``. The work of a draft counts from the rewritten model, and has that of making what it
+    adds to the interpreter.
+    """
+    model, prices = _rewritten(run, options).model, run.profile.prices
+    works = [int(model_work(model, prices) * share) for share in shares]
+    making = 100 * (prices.making.operator + prices.making.tensor)  # at least: most have a constant, too
+    return drafted(model, run.profile, options, works, making, apart, run.cache.measured, _ALONG_H)
 
 
 def least_as_one(run: RunContext, options: SearchOptions) -> int:

@@ -1,16 +1,16 @@
 """Choose the cuts that make the largest part smallest: a bottleneck path with lazily priced edges.
 
-Steps 0 to n are cut at some of the positions between them. A stretch of steps has a price under each limit on work: the
-bytes that it needs, and the work that it adds. The answer is a path from 0 to n of few stretches, whose largest need is
-least, and whose work stays within a limit.
+Steps 0 to n are cut at some of the positions between them. A stretch of steps has several prices: the more work it may
+add, the fewer bytes it needs. The answer is a path from 0 to n of few stretches, whose largest need is least, and whose
+work stays within a limit.
 
-    repeat   the best path, by estimates where a price is not known: a bound
-             the best path of known prices: the answer, if it is hardly above the bound
-             else find out the price of the bound's stretch with the largest estimate
+    repeat   the best path, by a bound or by drafts where prices are not known
+             the best path of known prices: the answer, if it is hardly above that
+             else draft the first path's stretches; where all are, find out the price of the one that needs most
 
-Where estimates are never above the prices, the bound is one (LazySP: Dellin and Srinivasa, "A Unifying Formalism for
-Shortest Path Problems with Expensive Edge Evaluations via Lazy Best-First Search over Paths with Edge Selectors", 2016,
-section III, with a path's largest edge as the selector).
+Where bounds and drafts are never above the prices, nothing is missed (LazySP: Dellin and Srinivasa, "A Unifying
+Formalism for Shortest Path Problems with Expensive Edge Evaluations via Lazy Best-First Search over Paths with Edge
+Selectors", 2016, section III, with a path's largest edge as the selector).
 """
 
 from __future__ import annotations
@@ -30,21 +30,17 @@ Stretch = tuple[int, int]
 
 @dataclass(frozen=True)
 class Price:
-    """The price of a stretch under one limit: ``need`` in bytes, ``work`` in the units of the limit on work.
-
-    ``inner``: the part of the need that every stretch around it has too, under any limits; None for all of the need.
-    """
+    """A price of a stretch: ``need`` in bytes, ``work`` in the units of the limit on work."""
 
     need: int
     work: int
-    inner: int | None = None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``stretches`` in order, for each the number of its limit in ``limits``. ``need``: the largest, in bytes.
+    """``stretches`` in order, for each the number of its price in ``limits``. ``need``: the largest, in bytes.
 
-    ``bound``: no path needs less, as far as estimates are right.
+    ``bound``: no path needs less, as far as drafts are right.
     """
 
     stretches: tuple[Stretch, ...]
@@ -60,76 +56,68 @@ class Choice:
 
 
 Options = list[tuple[Price, int]]
-"""Prices of a stretch, each with the number of its limit."""
+"""Prices of a stretch, each with its number."""
 
 
 @dataclass
 class Stretches:
-    """Known and estimated prices of the stretches between ``positions``, from 0 to the number of steps.
+    """What is known of the prices of the stretches between ``positions``, from 0 to the number of steps.
 
-    ``limits``: how many limits on work a stretch has. ``estimate``: bytes that it needs at least, as far as can be told
-    at once. ``measure``: its price under each limit, the widest first; None where it has none. ``least_work``: of a
-    stretch, under any limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones
-    need not be measured. ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch
-    of a path is run in another way, so that the needs of others say nothing about it. ``tail``: the bytes of an
-    estimate that grow with every step, whatever is beside them. ``freed``: bytes that a stretch around another one may
-    do without, since what crosses the other one's ends need not be there as a whole.
+    ``bound``: need and work that no price of a stretch is below, told at once; None where it has none. ``draft``: its
+    prices, about. ``measure``: its price by number, as it is; None where it has none. ``more``: bytes that a stretch
+    around another one needs at least beyond what that one does, less than 0 where it frees some. ``most_measured``: how
+    many prices may be measured. ``most_drafted``: steps of the stretches that may be drafted, after which only those
+    are looked at.
     """
 
     positions: Sequence[int]
-    limits: Callable[[Stretch], int]
-    estimate: Callable[[Stretch], int]
-    least_work: Callable[[Stretch], int]
+    bound: Callable[[Stretch], Price | None]
+    draft: Callable[[Stretch], Sequence[Price]]
     measure: Callable[[Stretch, int], Price | None]
+    more: Callable[[Stretch, Stretch], int]
     most_measured: int
-    keeps_to: Callable[[Stretch, Price], bool] = lambda *_: False
-    first_is_apart: bool = False
-    tail: Callable[[Stretch], int] = lambda _: 0
-    freed: Callable[[Stretch, Stretch], int] = lambda *_: 0
+    most_drafted: int
     known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
-    _least: dict[Stretch, dict[int, Price]] = field(default_factory=dict)
+    _drafts: dict[Stretch, Sequence[Price]] = field(default_factory=dict)
+    _bounds: dict[Stretch, Price | None] = field(default_factory=dict)
 
-    def options(self, stretch: Stretch) -> Options:
-        """Prices, known or estimated, with the number of their limit."""
-        found = []
-        for limit in range(self.limits(stretch)):
-            key = stretch, limit
-            price = self.known[key] if key in self.known else self._estimated(stretch)[limit]
-            if price is not None:
-                found.append((price, limit))
-        return found
+    @property
+    def may_draft(self) -> bool:
+        """Return whether more stretches may be drafted."""
+        return sum(end - first for first, end in self._drafts) < self.most_drafted
+
+    def options(self, stretch: Stretch, may_draft: bool = True) -> Options:
+        """Prices as far as they are known, else drafts; where nothing is drafted and that may be done, the bound."""
+        if stretch not in self._drafts:
+            if stretch not in self._bounds:
+                self._bounds[stretch] = self.bound(stretch)
+            bound = self._bounds[stretch]
+            return [(bound, 0)] if bound is not None and may_draft else []
+        prices = [self.known.get((stretch, at), draft) for at, draft in enumerate(self._drafts[stretch])]
+        return [(price, at) for at, price in enumerate(prices) if price is not None]
 
     def known_options(self, stretch: Stretch) -> Options:
-        """Known prices, with the number of their limit."""
-        prices = ((self.known.get((stretch, limit)), limit) for limit in range(self.limits(stretch)))
-        return [(price, limit) for price, limit in prices if price is not None]
+        """Known prices alone."""
+        return [each for each in self.options(stretch) if (stretch, each[1]) in self.known]
 
-    def find_out(self, stretch: Stretch, limit: int) -> None:
-        """Measure a stretch under a limit. A longer one needs no less, but for what is freed, and adds no less work.
+    def find_out(self, choice: Choice) -> None:
+        """Draft the stretches of a path; where all are, measure the one that needs most."""
+        new = [stretch for stretch in choice.stretches if stretch not in self._drafts]
+        for stretch in new:
+            self._drafts[stretch] = self.draft(stretch)
+            self._raise_around(stretch)
+        if not new:
+            pairs = zip(choice.stretches, choice.limits, strict=True)
+            unknown = [pair for pair in pairs if pair not in self.known]
+            pair = max(unknown, key=lambda pair: self._drafts[pair[0]][pair[1]].need)
+            self.known[pair] = self.measure(*pair)
 
-        Nor does this one, or a longer one, need less under a narrower limit.
-        """
-        price = self.measure(stretch, limit)
-        self.known[stretch, limit] = price
-        if price is None:
-            return
-        if limit == 0 and self.keeps_to(stretch, price):
-            self.known |= {(stretch, each): price for each in range(1, self.limits(stretch))}
-        first, end = stretch
-        inner = (price.need if price.inner is None else price.inner) - self.tail(stretch)
-        added = price.work - self.least_work(stretch)
-        for other, prices in self._least.items():
-            if other[0] <= first and end <= other[1] and (other[0] or not self.first_is_apart):
-                need, work = inner - self.freed(stretch, other) + self.tail(other), added + self.least_work(other)
-                for at in prices if limit == 0 else {limit} & prices.keys():
-                    least = prices[at]
-                    prices[at] = Price(max(least.need, need), max(least.work, work) if at == limit else least.work)
-
-    def _estimated(self, stretch: Stretch) -> dict[int, Price]:
-        if stretch not in self._least:
-            least = Price(self.estimate(stretch), self.least_work(stretch))
-            self._least[stretch] = dict.fromkeys(range(self.limits(stretch)), least)
-        return self._least[stretch]
+    def _raise_around(self, stretch: Stretch) -> None:
+        """A longer stretch needs no less, but for what its ends are not."""
+        least = min((draft.need for draft in self._drafts[stretch]), default=0)
+        for other, bound in self._bounds.items():
+            if bound is not None and other[0] <= stretch[0] and stretch[1] <= other[1]:
+                self._bounds[other] = replace(bound, need=max(bound.need, least + self.more(stretch, other)))
 
 
 def choose(
@@ -142,7 +130,8 @@ def choose(
     needs ``most`` bytes at most; with ``enough``, also where every path needs more than that.
     """
     while True:
-        bound = best_path(stretches.options, stretches.positions, most_parts, most_work)
+        options = partial(stretches.options, may_draft=stretches.may_draft)
+        bound = best_path(options, stretches.positions, most_parts, most_work)
         if bound is None or 0 < enough < bound.need or bound.need > most:
             return None
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
@@ -150,19 +139,18 @@ def choose(
             return replace(found, bound=bound.need)
         if found is not None and len(stretches.known) >= stretches.most_measured:
             return None if 0 < enough < found.need else replace(found, bound=bound.need)
-        pairs = zip(bound.stretches, bound.limits, strict=True)
-        unknown = [pair for pair in pairs if pair not in stretches.known]
-        stretches.find_out(*max(unknown, key=lambda pair: stretches.options(pair[0])[0][0].need))
+        stretches.find_out(bound)
 
 
 def at_most(stretches: Stretches, most_parts: int, most_work: int, most: float = inf) -> Choice | None:
     """As ``choose``, by way of fewer parts, each with ``most_measured`` more: never above the answer for fewer.
 
-    Estimates can be above prices. So the best of fewer stretches is measured first, and stays known.
+    Drafts can be above prices. So the best of fewer stretches is measured first, and stays known.
     """
     best = None
     for count in range(min(2, most_parts), most_parts + 1):
-        within = replace(stretches, most_measured=count * stretches.most_measured)
+        measured, drafted = count * stretches.most_measured, count * stretches.most_drafted
+        within = replace(stretches, most_measured=measured, most_drafted=drafted)
         best = choose(within, count, most_work, gap=0, most=most)
     return best
 

@@ -59,10 +59,6 @@ class FeedCosts(StretchCosts):
         """Return a lower bound in bytes at once: a front takes all that it hands on."""
         return super().least(stretch) if stretch[0] else self.least_side(stretch[1]) + self.least_filters(stretch)
 
-    def limits_of(self, stretch: Stretch) -> int:
-        """Of a front how many ways there are to feed it."""
-        return super().limits_of(stretch) if stretch[0] else len(self._fronts(stretch))
-
     def estimate(self, stretch: Stretch) -> int:
         """Permanent parts of a front at the start of a call: rows, all tied tensors, and TFLM's structures."""
         if stretch[0]:
@@ -74,6 +70,27 @@ class FeedCosts(StretchCosts):
         if stretch[0]:
             return super().least_work(stretch)
         return min((self._added_by(stretch, way) for way in self._fronts(stretch)), default=0)
+
+    def least_work_before(self, at: int) -> int:
+        """A front, and what is between it and the cut as one part."""
+        ends = (end for end in self.positions[1:] if end <= at and self._fronts((0, end)))
+        return min(
+            (self.least_work((0, end)) + (self.least_work((end, at)) if end < at else 0) for end in ends), default=0
+        )
+
+    def bound(self, stretch: Stretch) -> Price | None:
+        """Of a front as well where all is one."""
+        return super().bound(stretch) if stretch[0] else Price(self.estimate(stretch), self.least_work(stretch))
+
+    def draft(self, stretch: Stretch) -> list[Price]:
+        """Of a front for each of the ways to feed it."""
+        if stretch[0]:
+            return super().draft(stretch)
+        return [Price(self._at_least(way), self._added_by(stretch, way)) for way in self._fronts(stretch)]
+
+    def more(self, stretch: Stretch, other: Stretch) -> int:
+        """Of a front what other stretches need says nothing."""
+        return super().more(stretch, other) if other[0] else -IMPOSSIBLE
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
         """Return the price of a front; the limit says how many rows it takes in a call, and in how many pieces."""
@@ -95,10 +112,6 @@ class FeedCosts(StretchCosts):
         own = self.own_work(stretch)
         made, iteration = construction(front.model, self._profile), instructions(front.model, self._profile)
         return max(self._share(name, front.feed.calls * iteration[name] + made[name] - own[name]) for name in own)
-
-    def keeps_to(self, stretch: Stretch, price: Price) -> bool:
-        """Of a front never: each limit is another front."""
-        return bool(stretch[0]) and super().keeps_to(stretch, price)
 
     def why_none(self) -> str | None:
         """Return why no front can be fed, of the first one that has operators; None where one can."""

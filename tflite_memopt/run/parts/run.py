@@ -44,8 +44,9 @@ from .verifying import PartInputs, boundaries_of, said_of, verify_program
 MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
 _MOST_MEASURED: Mapping[Effort, int] = {"quick": 60, "normal": 180, "thorough": 180}
-_MEASURED_EACH: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 60}
-"""Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
+_MOST_DRAFTED: Mapping[Effort, int] = {"quick": 500, "normal": 2_000, "thorough": 20_000}
+"""Prices that the search may measure, and steps of the stretches that it may draft, of ``auto`` and for each part of a
+number: its limits on work."""
 ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _TOO_SLOW = "re-creating an interpreter for each part in every run adds more run time than --max-slowdown allows"
@@ -327,11 +328,8 @@ def _within_the_limit(
 
 def _chosen(costs: StretchCosts, most_parts: int | None, work: int, must_fit: bool, most: float) -> Choice | None:
     options = costs.options
-    most_measured = (_MOST_MEASURED if most_parts is None else _MEASURED_EACH)[options.effort]
-    stretches = Stretches(
-        *(costs.positions, costs.limits_of, costs.estimate, costs.least_work, costs.measure, most_measured),
-        *(costs.keeps_to, isinstance(costs, FeedCosts), costs.least_tail, costs.freed),
-    )
+    most_work = _MOST_MEASURED[options.effort], _MOST_DRAFTED[options.effort]
+    stretches = Stretches(costs.positions, costs.bound, costs.draft, costs.measure, costs.more, *most_work)
     if most_parts is not None:
         return at_most(stretches, most_parts, work, most)
     if options.budget is None:

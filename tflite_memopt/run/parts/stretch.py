@@ -1,4 +1,4 @@
-"""The RAM of stretches of a model's steps as parts: estimated from their tensors, or transformed and measured."""
+"""The RAM of stretches of a model's steps as parts: bounds of their tensors, drafts, and parts that are made."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ...kernels.arena import arena_beside_head
 from ...kernels.profile import KernelProfile
 from ...memory.figures import least_tail
 from ...memory.reserve import Needs, needs_by_library
-from ...memory.work import construction, instructions, moving
+from ...memory.work import construction, instructions, model_work, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
+from ...solvers.graph.alignment import aligned
 from ...solvers.graph.limits import StageClock
-from ..candidate import Cache, Candidate, Progress, RunContext, known_or_made
+from ..candidate import Cache, Candidate, Progress, RunContext, drafted_within, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
 from .handover import least_arena
@@ -27,7 +28,8 @@ _MOST_CUTS: Mapping[Effort, int] = {"quick": 14, "normal": 40, "thorough": 40}
 """Positions that may be cut: of more, those where the fewest bytes cross."""
 _DRAFTED: Effort = "quick"
 """With which stretches are measured; those that are chosen are searched as the options have it."""
-_SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
+_SHARES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.0)
+"""Of the work that a stretch may add beside interpreters: a stretch has a price within each."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,15 @@ class PartFacts:
 
     tail: int
     construction: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PartLimits:
+    """The run time that a stretch may add, as a share of its own, and what it may have."""
+
+    max_slowdown: float
+    stripes: bool
+    loops: bool
 
 
 @dataclass
@@ -52,9 +63,9 @@ class StretchCosts:
     options: Options
     progress: Progress
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
-    limits: int = 4
     original: Mapping[str, int] | None = None
     cache: Cache = field(default_factory=Cache)
+    _limits: dict[Stretch, list[PartLimits]] = field(default_factory=dict, init=False)
     _facts: dict[Stretch, PartFacts] = field(default_factory=dict, init=False)
     _work: dict[Stretch, Mapping[str, int]] = field(default_factory=dict, init=False)
 
@@ -79,10 +90,6 @@ class StretchCosts:
             inner = sorted(narrow or inner, key=lambda at: sizes[at])[:most]
         return (0, *sorted(inner), len(sizes) - 1)
 
-    def limits_of(self, _: Stretch) -> int:
-        """Under how many limits a stretch has a price."""
-        return self.limits
-
     def least(self, stretch: Stretch) -> int:
         """Return a lower bound in bytes at once: the larger side of the interface, and structures of filters."""
         return max(map(self.least_side, stretch)) + self.least_filters(stretch)
@@ -103,10 +110,19 @@ class StretchCosts:
         sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
         return max(sides) + self.least_tail(stretch)
 
-    def freed(self, stretch: Stretch, other: Stretch) -> int:
-        """Return the bytes that cross an end of a stretch which a longer one, ``other``, does not have."""
+    def bound(self, stretch: Stretch) -> Price | None:
+        """Return what no price of a stretch is below, told at once; None of the whole, which no cut makes."""
+        is_whole = stretch == (0, self.positions[-1])
+        return None if is_whole else Price(self.estimate(stretch), self.least_work(stretch))
+
+    def more(self, stretch: Stretch, other: Stretch) -> int:
+        """Return the bytes that ``other``, around a stretch, needs beyond it at least: it has more structures.
+
+        What crosses an end of the stretch alone need not be there as a whole.
+        """
         ends = (at for at, end in zip(stretch, other, strict=True) if at != end)
-        return sum(tensor.nbytes for at in ends for tensor in self._across[at])
+        freed = sum(tensor.nbytes for at in ends for tensor in self._across[at])
+        return self.least_tail(other) - self.least_tail(stretch) - freed
 
     def least_tail(self, stretch: Stretch) -> int:
         """Return the bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
@@ -115,6 +131,14 @@ class StretchCosts:
     def least_work(self, stretch: Stretch) -> int:
         """Making the interpreter of the part."""
         return max(self._share(name, each) for name, each in self._as_it_is(stretch).construction.items())
+
+    def least_work_before(self, at: int) -> int:
+        """All that is before a cut, as one part; 0 where there is nothing."""
+        return self.least_work((0, at)) if at else 0
+
+    def least_work_behind(self, at: int) -> int:
+        """All that is behind a cut, as one part; 0 where there is nothing."""
+        return self.least_work((at, self.positions[-1])) if at < self.positions[-1] else 0
 
     def own_work(self, stretch: Stretch) -> Mapping[str, int]:
         """Return the instructions of the operators as they are, by kernel library."""
@@ -130,20 +154,37 @@ class StretchCosts:
             self._facts[stretch] = PartFacts(tail, self._construction(stretch, part))
         return self._facts[stretch]
 
-    def measure(self, stretch: Stretch, limit: int) -> Price | None:
-        """Measure the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
+    def draft(self, stretch: Stretch) -> list[Price]:
+        """Return prices of a stretch, about: within all the work that is left for it, and within shares of that."""
+        self.progress(f"drafting operators {stretch[0]} to {stretch[1] - 1} as a part")
+        part, own = part_of(self.model, *stretch), self.own_work(stretch)
+        beside = self.least_work_before(stretch[0]), self.least_work_behind(stretch[1])
+        left = (self.most_work - self.least_work(stretch) - sum(beside)) / SHARE
+        if left < 0:
+            return []
+        widest = min([1.0, *(left * self._allowed[name] / each for name, each in own.items() if each)])
+        apart = sum(aligned(tensor.nbytes) for tensor in part.main.inputs) if stretch[0] else None
+        shares = [widest * share for share in (_SHARES if self.options.cascade else _SHARES[-1:])]
+        options, found = self.options_within(PartLimits(widest, True, True)).search, dict[Price, PartLimits]()
+        whole, least = max(1, model_work(part, self._profile.prices)), self.least_work(stretch)
+        for share, draft in zip(shares, drafted_within(self._run(part), options, shares, apart), strict=True):
+            # A plan, or another library, may need more than the draft: all the work of the share may do then.
+            for spent in (max(0.0, draft.work / whole), share):
+                work = least + max(self._share(name, each * spent) for name, each in own.items())
+                limits = PartLimits(
+                    max(0.0, spent - draft.making / whole), draft.is_tiled, draft.has_loop or not stretch[0]
+                )
+                found.setdefault(Price(draft.need, work), limits)
+        if not any(each.stripes for each in found.values()):  # then tiles of channels may do, which drafts leave out
+            limits = PartLimits(widest, stripes=False, loops=False)
+            found = {self._made(stretch, limits, _DRAFTED)[0]: limits} | found
+        self._limits[stretch] = list(found.values())
+        return list(found)
 
-        2 is 0 without loops: TFLM clears a loop's variables while it makes the part, so that inputs cannot lie there.
-        3 adds nothing: the limit is left for more interpreters instead of stripes.
-        """
-        if limit == _NO_LOOPS and not stretch[0]:
-            return None  # the inputs of the model come later
+    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+        """Make the part within the limits of a draft."""
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
-        made = [self._made(stretch, limit, _DRAFTED)]
-        # A search within a wider limit may end with more RAM. What the widest ends with bounds all stretches around it.
-        if limit == 0 and not self._is_within_share(stretch, made[0][0]):
-            made.append(self._made(stretch, _SHARE_LIMIT, _DRAFTED))
-        price, self.found[stretch, limit] = min(made, key=lambda pair: (pair[0].need, pair[0].work))
+        price, self.found[stretch, limit] = self._made(stretch, self._limits[stretch][limit], _DRAFTED)
         return price
 
     def searched(self, stretch: Stretch, limit: int) -> Candidate:
@@ -152,15 +193,18 @@ class StretchCosts:
         if self.options.effort == _DRAFTED:
             return drafted
         price = self._price(stretch, part_of(self.model, *stretch), drafted)
-        other, found = self._made(stretch, limit, self.options.effort)
+        other, found = self._made(stretch, self._limits[stretch][limit], self.options.effort)
         is_better = other.need < price.need and other.work <= price.work
         return found if is_better else drafted
 
-    def _made(self, stretch: Stretch, limit: int, effort: Effort) -> tuple[Price, Candidate]:
-        part, mute = part_of(self.model, *stretch), lambda _: None
-        run = RunContext(write_model(part), part, self._profile, self.most_needed(part), StageClock(), mute, self.cache)
-        found = known_or_made(run, replace(self.options_for(stretch, limit).search, effort=effort))
+    def _made(self, stretch: Stretch, limits: PartLimits, effort: Effort) -> tuple[Price, Candidate]:
+        part = part_of(self.model, *stretch)
+        run = replace(self._run(part), before=self.most_needed(part))
+        found = known_or_made(run, replace(self.options_within(limits).search, effort=effort))
         return self._price(stretch, part, found), found
+
+    def _run(self, part: Model) -> RunContext:
+        return RunContext(write_model(part), part, self._profile, None, StageClock(), lambda _: None, self.cache)
 
     def most_needed(self, part: Model) -> Needs | None:
         """Return what no library may need more than; None where nothing is searched that could."""
@@ -173,32 +217,16 @@ class StretchCosts:
         if self.counts_head:
             return Price(found.placement.memory.arena_bytes, max(0, added))
         space = part_space(found.model, counted_library(self._profile), found.placement.offsets)
-        # A longer part that begins earlier may have nothing to keep while it is made.
-        return Price(least_arena(space) if stretch[0] else space.required, max(0, added), space.required)
-
-    def keeps_to(self, stretch: Stretch, price: Price) -> bool:
-        """Return whether a part adds no more than its share of the limit of the whole model."""
-        if price.inner not in (None, price.need):
-            return False
-        is_kept = self._is_within_share(stretch, price)
-        if is_kept and (stretch, 0) in self.found:
-            self.found |= {(stretch, limit): self.found[stretch, 0] for limit in range(1, self.limits)}
-        return is_kept
-
-    def _is_within_share(self, stretch: Stretch, price: Price) -> bool:
-        shares = (each / self._before[name] for name, each in self.own_work(stretch).items() if each)
-        return price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
+        return Price(least_arena(space) if stretch[0] else space.required, max(0, added))
 
     def options_for(self, stretch: Stretch, limit: int) -> Options:
-        """Return the options of a part under a limit."""
-        if limit == _SHARE_LIMIT:
-            return replace(self.options, budget=None)
-        if limit == _NO_STRIPES:
-            return replace(self.options, budget=None, cascade=False)
-        own = self.own_work(stretch)
-        work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
-        loops = self.options.loops and limit != _NO_LOOPS
-        return replace(self.options, budget=None, max_slowdown=min(1.0, work), loops=loops)
+        """Return the options of a part within one of the limits of its drafts."""
+        return self.options_within(self._limits[stretch][limit])
+
+    def options_within(self, limits: PartLimits) -> Options:
+        """Return the options of a part within limits."""
+        cascade, loops = self.options.cascade and limits.stripes, self.options.loops and limits.loops
+        return replace(self.options, budget=None, max_slowdown=limits.max_slowdown, cascade=cascade, loops=loops)
 
     @cached_property
     def _profile(self) -> KernelProfile:
@@ -244,13 +272,17 @@ class ResultCosts(StretchCosts):
     The options are for a search without any. ``steps``: the bytes of the head while each operator runs.
     """
 
-    limits: int = 1
     steps: tuple[int, ...] = ()
 
     def estimate(self, stretch: Stretch) -> int:
         """Bytes: the head of the operator that needs most, and TFLM's structures."""
         first, end = stretch
         return max(self.steps[first:end]) + self.least_tail(stretch)
+
+    def draft(self, stretch: Stretch) -> list[Price]:
+        """Return what its operators need."""
+        self._limits[stretch] = [PartLimits(self.options.max_slowdown, False, False)]
+        return [Price(self.estimate(stretch), self.least_work(stretch))]
 
     def most_needed(self, part: Model) -> None:
         """Nothing is searched."""

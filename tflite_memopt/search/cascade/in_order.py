@@ -263,7 +263,7 @@ _EFFORT: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 2
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
 """Number of operators that are measured in the time that planning one takes."""
-_PARTS = (16, 8, 4, 2, 1)
+TARGETS = (16, 8, 4, 2, 1)
 """Sets are looked for up to a sixteenth of the way from the least possible need to the present one, and on."""
 
 
@@ -334,7 +334,7 @@ class OrderSearch:
         """
         effort, below = self._options.effort, _cutoff(best[0].need)
         least = self.space.sets.least(forms)
-        for part in _PARTS:
+        for part in TARGETS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
             while left and patience and self._has_effort(share):
                 if self._options.meets_budget(best[0].need):

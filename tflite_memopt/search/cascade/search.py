@@ -18,7 +18,7 @@ from ...kernels.profile import KernelProfile
 from ...memory.arrange import Cost, arrange, cost_in
 from ...memory.layout import memory_layout
 from ...memory.problems import schedule_problem
-from ...memory.work import WorkLimit, instructions
+from ...memory.work import WorkLimit, instructions, model_work
 from ...model.analysis.lifetimes import io_lower_bound
 from ...model.ir.change import Changed, Decision, Refusal, RewriteUse
 from ...model.ir.check import NPU_HAS_ADDRESSES, is_fixed_by_npu
@@ -29,6 +29,7 @@ from ...operators.table import row_map_of
 from ...options import SearchOptions
 from ...solvers.graph.limits import SearchLimit
 from ...solvers.schedule.contracted_orders import Repeatable, contracted_orders
+from .draft import Draft, drafts
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
 from .region import region_of, regions_above
@@ -108,6 +109,30 @@ def cascade(
         return _replayed(along_h, profile, options.decision)
     search = _Cascade(own, profile, progress, below, Measured() if measured is None else measured)
     return search.run(along_h)
+
+
+def drafted(
+    model: Model,
+    profile: KernelProfile,
+    options: SearchOptions,
+    works: Sequence[int],
+    making: int,
+    apart: int | None,
+    measured: Measured,
+    other_form: OtherForm,
+) -> list[Draft]:
+    """Return the draft of a model, or of its other form, within each of ``works``. Arguments as of ``drafts``."""
+    found = list(drafts(model, profile, options, measured, works, making, apart))
+    along_h = _along_h(model, profile, options, other_form)
+    if along_h is None:
+        return found
+    form, profile_of_form = along_h.model, profile if along_h.finish is as_it_is else profile.with_columns_as_rows
+    spent = model_work(along_h.finish(form, profile), profile.prices) - model_work(model, profile.prices)
+    within = [work - spent for work in works if work >= spent]
+    others = drafts(form, profile_of_form, along_h.options, measured, within, making, apart)
+    for at, other in enumerate(others):
+        found[at] = min(found[at], replace(other, work=other.work + spent), key=lambda each: (each.need, each.work))
+    return found
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,8 @@ class OptionSet:
 class Problem:
     """``needs[s]``: a lower bound on the head while step s runs as it is. ``below``: bytes of the objective.
 
-    ``by_work``: whether sets count that need more and take less time.
+    ``by_work``: whether sets count that need more and take less time. ``making``: work that an added operator takes
+    beside its own.
     """
 
     needs: Sequence[int]
@@ -136,6 +137,7 @@ class Problem:
     base: Base
     below: int
     by_work: bool = False
+    making: int = 0
 
 
 def choices(problem: Problem, beam: int = BEAM) -> list[OptionSet]:
@@ -187,6 +189,7 @@ class _Selection:
         for number, option in enumerate(problem.options):
             self._intervals[option.first].setdefault(option.end, []).append(number)
         self._rows: Integers = np.asarray([option.figures for option in problem.options], np.int64).reshape(-1, 7)
+        self._rows[:, _WORK] += problem.making * self._rows[:, _OPERATORS].clip(min=0)
         total = self._rows.clip(min=0).sum(axis=0)
         limits, base = problem.limits, problem.base
         # Figures that never reach their limits do not matter.
