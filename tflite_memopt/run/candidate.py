@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import zip_longest
 
 from ..errors import InfeasibleError
 from ..evidence.equivalence.shapes import InferredModel
@@ -16,7 +17,7 @@ from ..memory.arrange import Arrangement, Cost, ModelPlacement, arrange, cost_in
 from ..memory.figures import least_need
 from ..memory.problems import with_ties
 from ..memory.reserve import LibraryNeed
-from ..memory.work import WorkLimit, instructions, instructions_to_compare, model_work
+from ..memory.work import WorkLimit, instructions, instructions_to_compare
 from ..model.analysis.macs import model_macs
 from ..model.io import plan_label
 from ..model.io.writer import write_model
@@ -25,9 +26,9 @@ from ..model.ir.check import check_model
 from ..model.ir.copying import copy_model, drop_unused_codes
 from ..model.ir.model import Model
 from ..options import SearchOptions
-from ..search.cascade.draft import Draft
+from ..search.cascade.draft import Draft, Drafts
 from ..search.cascade.measure import Key, Measured
-from ..search.cascade.search import OtherForm, cascade, drafted
+from ..search.cascade.search import OtherForm, cascade, drafted_otherwise
 from ..search.rewrite.in_one_row import in_one_row
 from ..search.rewrite.planes import planes_along_h
 from ..search.rewrite.sequences_along_h import sequences_along_h
@@ -238,16 +239,26 @@ def _rewritten(run: RunContext, options: SearchOptions) -> Changed:
     return known[key]
 
 
-def drafted_within(run: RunContext, options: SearchOptions, shares: Sequence[float], apart: int | None) -> list[Draft]:
-    """Return what a search would find within shares of the run time, falling, the first one that of the options.
+def drafts_of(run: RunContext, options: SearchOptions) -> Drafts | None:
+    """Return drafts of the stretches of a model; None where rules change it."""
+    is_changed = len(_rewritten(run, options).model.main.operators) != len(run.original.main.operators)
+    return None if is_changed else Drafts(run.original, run.profile, options, run.cache.measured, is_cut=True)
 
-    ``apart``: as of ``drafts``. The work of a draft counts from the rewritten model, and has that of making what it
-    adds to the interpreter.
+
+def drafted_within(
+    run: RunContext, options: SearchOptions, works: Sequence[int], making: int, apart: int | None, own: list[Draft]
+) -> list[Draft]:
+    """Return what a search would find within each of ``works``; ``own``: in its order and form, where that is drafted.
+
+    Other arguments as of ``Drafts.of``.
     """
-    model, prices = _rewritten(run, options).model, run.profile.prices
-    works = [int(model_work(model, prices) * share) for share in shares]
-    making = 100 * (prices.making.operator + prices.making.tensor)  # at least: most have a constant, too
-    return drafted(model, run.profile, options, works, making, apart, run.cache.measured, _ALONG_H)
+    model, measured = _rewritten(run, options).model, run.cache.measured
+    if not own:
+        drafts = Drafts(model, run.profile, options, measured)
+        own = list(drafts.of(0, len(model.main.operators), model, works, making, apart))
+    others = drafted_otherwise(model, run.profile, options, works, making, apart, measured, _ALONG_H)
+    ways = (filter(None, each) for each in zip_longest(own, *others))
+    return [min(each, key=lambda draft: (draft.need, draft.work)) for each in ways]
 
 
 def least_as_one(run: RunContext, options: SearchOptions) -> int:

@@ -14,9 +14,10 @@ from ...memory.work import construction, instructions, model_work, moving
 from ...model.io.writer import write_model
 from ...model.ir.model import Model, Tensor
 from ...options import Effort, Options
+from ...search.cascade.draft import Drafts
 from ...solvers.graph.alignment import aligned
 from ...solvers.graph.limits import StageClock
-from ..candidate import Cache, Candidate, Progress, RunContext, drafted_within, known_or_made
+from ..candidate import Cache, Candidate, Progress, RunContext, drafted_within, drafts_of, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
 from .handover import least_arena
@@ -165,11 +166,16 @@ class StretchCosts:
         widest = min([1.0, *(left * self._allowed[name] / each for name, each in own.items() if each)])
         apart = sum(aligned(tensor.nbytes) for tensor in part.main.inputs) if stretch[0] else None
         shares = [widest * share for share in (_SHARES if self.options.cascade else _SHARES[-1:])]
-        options, found = self.options_within(PartLimits(widest, True, True)).search, dict[Price, PartLimits]()
-        whole, least = max(1, model_work(part, self._profile.prices)), self.least_work(stretch)
-        for share, draft in zip(shares, drafted_within(self._run(part), options, shares, apart), strict=True):
+        prices, least, found = self._profile.prices, self.least_work(stretch), dict[Price, PartLimits]()
+        whole = max(1, model_work(part, prices))
+        making = 100 * (prices.making.operator + prices.making.tensor)  # at least: most have a constant, too
+        works = [int(whole * share) for share in shares]
+        options = self.options_within(PartLimits(widest, stripes=True, loops=True)).search
+        known = [] if self._drafts is None else list(self._drafts.of(*stretch, part, works, making, apart))
+        drafts = drafted_within(self._run(part), options, works, making, apart, known)
+        for share, draft in zip(shares, drafts, strict=True):
             # A plan, or another library, may need more than the draft: all the work of the share may do then.
-            for spent in (max(0.0, draft.work / whole), share):
+            for spent in (min(share, max(0.0, draft.work / whole)), share):
                 work = least + max(self._share(name, each * spent) for name, each in own.items())
                 limits = PartLimits(
                     max(0.0, spent - draft.making / whole), draft.is_tiled, draft.has_loop or not stretch[0]
@@ -227,6 +233,11 @@ class StretchCosts:
         """Return the options of a part within limits."""
         cascade, loops = self.options.cascade and limits.stripes, self.options.loops and limits.loops
         return replace(self.options, budget=None, max_slowdown=limits.max_slowdown, cascade=cascade, loops=loops)
+
+    @cached_property
+    def _drafts(self) -> Drafts | None:
+        widest = PartLimits(min(1.0, self.options.max_slowdown * self.most_work / SHARE), stripes=True, loops=True)
+        return drafts_of(self._run(self.model), self.options_within(widest).search)
 
     @cached_property
     def _profile(self) -> KernelProfile:

@@ -29,7 +29,7 @@ from ...operators.table import row_map_of
 from ...options import SearchOptions
 from ...solvers.graph.limits import SearchLimit
 from ...solvers.schedule.contracted_orders import Repeatable, contracted_orders
-from .draft import Draft, drafts
+from .draft import Draft, Drafts
 from .in_order import ANY, Finish, OrderSearch, Plans, as_it_is
 from .measure import Measured
 from .region import region_of, regions_above
@@ -111,7 +111,7 @@ def cascade(
     return search.run(along_h)
 
 
-def drafted(
+def drafted_otherwise(
     model: Model,
     profile: KernelProfile,
     options: SearchOptions,
@@ -120,19 +120,27 @@ def drafted(
     apart: int | None,
     measured: Measured,
     other_form: OtherForm,
-) -> list[Draft]:
-    """Return the draft of a model, or of its other form, within each of ``works``. Arguments as of ``drafts``."""
-    found = list(drafts(model, profile, options, measured, works, making, apart))
+) -> Iterator[list[Draft]]:
+    """Yield the drafts of a model in other orders, and in its other form, within those of ``works`` that suffice.
+
+    Arguments as of ``Drafts.of``.
+    """
+
+    def of(form: Model, profile: KernelProfile, options: SearchOptions, spent: int) -> list[Draft]:
+        within = [work - spent for work in works if work >= spent]
+        drafts = Drafts(form, profile, options, measured)
+        found = drafts.of(0, len(form.main.operators), form, within, making, apart)
+        return [replace(draft, work=draft.work + spent) for draft in found]
+
+    for order in promising_orders(model, profile, options.search_limit(_EFFORT_OF_ORDERS), options.jobs):
+        ordered = copy_model(model)
+        ordered.main.reorder(order)
+        yield of(ordered, profile, options, 0)
     along_h = _along_h(model, profile, options, other_form)
-    if along_h is None:
-        return found
-    form, profile_of_form = along_h.model, profile if along_h.finish is as_it_is else profile.with_columns_as_rows
-    spent = model_work(along_h.finish(form, profile), profile.prices) - model_work(model, profile.prices)
-    within = [work - spent for work in works if work >= spent]
-    others = drafts(form, profile_of_form, along_h.options, measured, within, making, apart)
-    for at, other in enumerate(others):
-        found[at] = min(found[at], replace(other, work=other.work + spent), key=lambda each: (each.need, each.work))
-    return found
+    if along_h is not None:
+        spent = model_work(along_h.finish(along_h.model, profile), profile.prices) - model_work(model, profile.prices)
+        as_columns = profile if along_h.finish is as_it_is else profile.with_columns_as_rows
+        yield of(along_h.model, as_columns, along_h.options, spent)
 
 
 @dataclass(frozen=True)

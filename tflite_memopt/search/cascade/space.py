@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -79,16 +79,24 @@ def modes_of(options: SearchOptions) -> Modes:
 class Space:
     """The tilings of a model in its order. The model stays as it is. ``measured``: known measurements, from any model.
 
-    ``bounds`` and ``measurements`` write into ``tilings``; ``sets`` reads them.
+    ``bounds`` and ``measurements`` write into ``tilings``; ``sets`` reads them. ``is_cut``: stretches of its steps are
+    looked at, which need less than the model does with every set.
     """
 
     def __init__(
-        self, model: Model, profile: KernelProfile, options: SearchOptions, measured: Measured, modes: Modes
+        self,
+        model: Model,
+        profile: KernelProfile,
+        options: SearchOptions,
+        measured: Measured,
+        modes: Modes,
+        is_cut: bool = False,
     ) -> None:
         alive, terms = Alive(model, profile), arena_terms(model, profile)
         measure = Measure(model, profile, measured)
         self.modes = modes
-        self.tilings = TilingTable(_order_needs(model, profile, options, alive, terms))
+        needs = _order_needs(model, profile, options, alive, terms)
+        self.tilings = TilingTable(replace(needs, floor=0) if is_cut else needs)
         self.bounds = TilingBounds(self.tilings, model, modes, Costs(profile), terms, alive, measure)
         self.measurements = Measurements(self.tilings, measure, alive, options.jobs)
         self.sets = TilingSets(self.tilings)
@@ -107,19 +115,19 @@ def _order_needs(
     by_step = zip(needs, model.main.operators, strict=True)
     fixed = [need for need, operator in by_step if isinstance(row_map_of(operator), str)]
     work = int(model_work(model, profile.prices) * options.max_slowdown)
-    tail, temporaries = (size.on(profile.abi) for size in CONSTANT)
     return OrderNeeds(
         needs,
         max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model),
         Limits(int(terms.macs * options.max_extra_macs), len(needs) * 1000, work),
-        Base(
-            terms.least_tail,
-            terms.least_temporaries,
-            terms.interface,
-            (tail, temporaries),
-            options.objective == "total",
-        ),
+        base_of(terms, options),
     )
+
+
+def base_of(terms: ArenaTerms, options: SearchOptions) -> Base:
+    """Return the bytes of a model beside its head."""
+    tail, temporaries = (size.on(terms.abi) for size in CONSTANT)
+    counts_tail = options.objective == "total"
+    return Base(terms.least_tail, terms.least_temporaries, terms.interface, (tail, temporaries), counts_tail)
 
 
 class Measurements:
