@@ -28,6 +28,7 @@ def test_a_longer_stretch_frees_what_crosses_an_end_of_a_shorter_one() -> None:
     assert whole.more((0, 2), (0, 4)) == whole.least_tail((0, 4)) - whole.least_tail((0, 2)) - second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_slowdown", [0.1, 1.0])
 def test_a_part_needs_about_what_is_drafted(max_slowdown: float) -> None:
     """For each need that is drafted, within the work of the draft or within all that there is for it."""
@@ -56,6 +57,7 @@ def mended() -> Model:
     return b.finish(b.dense(b.reshape(b.average_pool(y, y.shape[1]), (1, 16)), 4))
 
 
+@pytest.mark.slow
 def test_no_part_may_add_more_than_its_share() -> None:
     """Rules and mends may make a part slower than it is; a draft counts from what they make."""
     costs = StretchCosts(mended(), replace(QUICK, target="esp32s3", max_slowdown=1.0), lambda _: None)
