@@ -10,6 +10,7 @@ from tests.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.program.test_program_firmware import MODELS
 from tflite_memopt import Options
+from tflite_memopt.memory.work import instructions
 from tflite_memopt.model.io.writer import write_model
 from tflite_memopt.model.ir.model import Model
 from tflite_memopt.run.parts.run import optimize_in_parts
@@ -64,6 +65,23 @@ def test_no_part_may_add_more_than_its_share() -> None:
     for stretch in ((0, 1), (0, 6)):
         limits = [costs.options_for(stretch, limit).max_slowdown for limit in range(len(costs.draft(stretch)))]
         assert all(0 <= limit <= 1 for limit in limits)
+
+
+class BehindAFront(StretchCosts):
+    """As where a front saves three times what may be added."""
+
+    def least_work_before(self, at: int) -> int:
+        return -3 * SHARE if at else 0
+
+
+def test_parts_behind_a_front_that_saves_work_are_drafted_whatever_rows_cost() -> None:
+    """In rows a model may take more than it may add to the original."""
+    model = MODELS["separable"]()
+    original = {name: int(each / 1.2) for name, each in instructions(model, QUICK.profile).items()}
+    costs = BehindAFront(model, QUICK, lambda _: None, original=original)
+    assert costs.most_work < 0
+    assert costs.draft((0, 2)) == []
+    assert min(each.need for each in costs.draft((2, 6))) > 0
 
 
 def test_a_draft_is_of_the_best_order() -> None:

@@ -236,7 +236,8 @@ class StretchCosts:
 
     @cached_property
     def _drafts(self) -> Drafts | None:
-        widest = PartLimits(min(1.0, self.options.max_slowdown * self.most_work / SHARE), stripes=True, loops=True)
+        left = self.most_work - min(map(self.least_work_before, self.positions))  # a front may save some
+        widest = PartLimits(max(0.0, min(1.0, self.options.max_slowdown * left / SHARE)), stripes=True, loops=True)
         return drafts_of(self._run(self.model), self.options_within(widest).search)
 
     @cached_property
