@@ -339,8 +339,9 @@ def _fed(draw: random.Random, interpreters: Interpreters, seed: int) -> Stream |
     model = in_rows(copy_model(whole), _OPTIONS)
     costs = FeedCosts(model, _OPTIONS, lambda _: None, rows=rows, image=fed_input(model))
     longest = next(((0, end) for end in reversed(costs.positions[1:]) if costs.draft((0, end))), None)
-    if longest is None or costs.measure(longest, 0) is None:
+    if longest is None:
         return None
+    costs.measure(longest, 0)
     front = costs.chosen(longest, 0)
     files = [(front.data, front.operators)]
     if longest[1] < costs.positions[-1]:

@@ -64,7 +64,7 @@ class Stretches:
     """What is known of the prices of the stretches between ``positions``, from 0 to the number of steps.
 
     ``bound``: need and work that no price of a stretch is below, told at once; None where it has none. ``draft``: its
-    prices, about. ``measure``: its price by number, as it is; None where it has none. ``more``: bytes that a stretch
+    prices, about; none where it has none. ``measure``: its price by number, as it is. ``more``: bytes that a stretch
     around another one needs at least beyond what that one does, less than 0 where it frees some. ``most_measured``: how
     many prices may be measured. ``most_drafted``: steps of the stretches that may be drafted, after which only those
     are looked at.
@@ -73,11 +73,11 @@ class Stretches:
     positions: Sequence[int]
     bound: Callable[[Stretch], Price | None]
     draft: Callable[[Stretch], Sequence[Price]]
-    measure: Callable[[Stretch, int], Price | None]
+    measure: Callable[[Stretch, int], Price]
     more: Callable[[Stretch, Stretch], int]
     most_measured: int
     most_drafted: int
-    known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
+    known: dict[tuple[Stretch, int], Price] = field(default_factory=dict)
     _drafts: dict[Stretch, Sequence[Price]] = field(default_factory=dict)
     _bounds: dict[Stretch, Price | None] = field(default_factory=dict)
 
@@ -93,8 +93,7 @@ class Stretches:
                 self._bounds[stretch] = self.bound(stretch)
             bound = self._bounds[stretch]
             return [(bound, 0)] if bound is not None and may_draft else []
-        prices = [self.known.get((stretch, at), draft) for at, draft in enumerate(self._drafts[stretch])]
-        return [(price, at) for at, price in enumerate(prices) if price is not None]
+        return [(self.known.get((stretch, at), draft), at) for at, draft in enumerate(self._drafts[stretch])]
 
     def known_options(self, stretch: Stretch) -> Options:
         """Known prices alone."""

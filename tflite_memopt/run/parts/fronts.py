@@ -92,7 +92,7 @@ class FeedCosts(StretchCosts):
         """Of a front what other stretches need says nothing."""
         return super().more(stretch, other) if other[0] else -IMPOSSIBLE
 
-    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+    def measure(self, stretch: Stretch, limit: int) -> Price:
         """Return the price of a front; the limit says how many rows it takes in a call, and in how many pieces."""
         if stretch[0]:
             return super().measure(stretch, limit)

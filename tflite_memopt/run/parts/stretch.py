@@ -187,7 +187,7 @@ class StretchCosts:
         self._limits[stretch] = list(found.values())
         return list(found)
 
-    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+    def measure(self, stretch: Stretch, limit: int) -> Price:
         """Make the part within the limits of a draft."""
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
         price, self.found[stretch, limit] = self._made(stretch, self._limits[stretch][limit], _DRAFTED)

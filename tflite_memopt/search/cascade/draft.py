@@ -67,12 +67,11 @@ class Drafts:
         needs = self._space.tilings.needs
         base = base_of(arena_terms(part, self._profile), self._options)
         untiled = base.least(Figures(needs.whole(first, end), 0, 0, 0, 0, 0))
-        limits = replace(needs.limits, work=0)
-        asked = Problem(needs.of_steps[first:end], (), limits, base, untiled, making=making)
+        asked = Problem(needs.of_steps[first:end], (), needs.limits, base, untiled, making=making)
         least, found = 0, None
         for work in works:
             if found is None or found.work > work:
-                asked = replace(asked, limits=replace(limits, work=min(work, needs.limits.work)))
+                asked = replace(asked, limits=replace(needs.limits, work=min(work, needs.limits.work)))
                 found = self._lowest(asked, first, apart, least) or Draft(untiled, 0, 0, False, False)
                 least = found.need  # within less work nothing needs less
             yield found
